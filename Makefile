@@ -1,0 +1,41 @@
+# One line each; the work is in tools/, in the `rejoin` command and in pytest.
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast lint format kernel bench golden lock clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: ## Python packages, jars and the kernel; quick when nothing changed
+	@$(PYTHON) tools/setup_env.py
+
+demo: setup ## broker, events, job and joined rows, live; Ctrl-C ends it
+	@$(BIN)/rejoin demo
+
+test: setup lint ## lint and every test
+	@$(BIN)/pytest
+
+test-fast: setup ## the tests that start neither Spark nor a broker
+	@$(BIN)/pytest -m "not service"
+
+lint: setup ## ruff, mypy --strict, import-linter, Scala warnings
+	@$(BIN)/python tools/lint.py
+
+format: setup ## rewrite the Python files as ruff formats them
+	@$(BIN)/ruff check --quiet --fix-only && $(BIN)/ruff format
+
+kernel: setup ## compile the Scala kernel if a source changed
+	@$(BIN)/python -m spark_jobs.kernel.build
+
+bench: setup ## rows per second, Kafka to Kafka; ARGS="temporal --rows 4000000"
+	@$(BIN)/rejoin bench $(or $(ARGS),regular)
+
+golden: setup ## rewrite the expected plans; review the difference
+	@$(BIN)/pytest -m "not service" --update-golden -q
+
+lock: setup ## resolve the Python dependencies anew
+	@$(BIN)/python tools/lock.py
+
+clean: ## remove what setup, tests and runs have made
+	@rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info spark-warehouse metastore_db

@@ -1,0 +1,140 @@
+"""All exceptions of the project; a code is stable and stands in docs/errors.md.
+
+A record that cannot be decoded is data, not an exception: it follows its table's policy.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar, Literal, TypeAlias
+
+Domain: TypeAlias = Literal["user", "external", "internal"]
+
+EXIT_CODES: dict[Domain, int] = {"user": 2, "external": 3, "internal": 4}
+
+
+class RejoinError(Exception):
+    """What went wrong (`message`), a stable `code` to look it up, and what to do (`hint`)."""
+
+    domain: ClassVar[Domain] = "internal"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, code: str, message: str, hint: str | None = None) -> None:
+        super().__init__(code, message, hint)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.domain]
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.message}"
+
+    def render(self) -> str:
+        """The text for a person."""
+        return str(self) if self.hint is None else f"{self}\n  hint: {self.hint}"
+
+
+class PositionedError(RejoinError):
+    """An error at a place in SQL text. Lines and columns count from 1; 0 means unknown."""
+
+    domain: ClassVar[Domain] = "user"
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        *,
+        line: int = 0,
+        column: int = 0,
+        excerpt: str = "",
+        source: str = "<sql>",
+    ) -> None:
+        super().__init__(code, message, hint)
+        self.line = line
+        self.column = column
+        self.excerpt = excerpt
+        self.source = source
+
+    def locate(self, text: str, source: str) -> None:
+        """Take the excerpt from the SQL text; for errors whose raiser knew only the position."""
+        self.source = source
+        lines = text.splitlines()
+        if not self.excerpt and 0 < self.line <= len(lines):
+            self.excerpt = lines[self.line - 1]
+
+    def render(self) -> str:
+        place = f"{self.source}:{self.line}:{self.column}: " if self.line else ""
+        parts = [f"{place}{self}"]
+        if self.excerpt:
+            parts += [f"  {self.excerpt}", f"  {_caret(self.excerpt, self.column)}"]
+        if self.hint is not None:
+            parts.append(f"  hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class SqlError(PositionedError):
+    """The SQL text is wrong: Flink would reject it too."""
+
+
+class UnsupportedError(PositionedError):
+    """The SQL text is right, but rejoin cannot run it."""
+
+
+class CatalogError(PositionedError):
+    """A table definition is wrong or names what does not exist."""
+
+
+class SqlErrors(RejoinError):
+    """Every problem of one SQL file, in the order of the text."""
+
+    domain: ClassVar[Domain] = "user"
+
+    def __init__(self, errors: Iterable[PositionedError]) -> None:
+        self.errors = tuple(sorted(errors, key=lambda e: (e.line, e.column)))
+        super().__init__("SQL_ERRORS", _summary(self.errors))
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        return tuple(e.code for e in self.errors)
+
+    def render(self) -> str:
+        return "\n".join(e.render() for e in self.errors)
+
+
+class ConfigError(RejoinError):
+    """Settings, environment or installation are wrong."""
+
+    domain: ClassVar[Domain] = "user"
+
+
+class FormatError(RejoinError):
+    """Bytes and declared schema do not fit, for the table as a whole."""
+
+    domain: ClassVar[Domain] = "user"
+
+
+class KafkaError(RejoinError):
+    """The broker or the registry refused or did not answer."""
+
+    domain: ClassVar[Domain] = "external"
+    retryable: ClassVar[bool] = True
+
+
+class StateError(RejoinError):
+    """Checkpoint, ledger or state do not belong to this job."""
+
+    domain: ClassVar[Domain] = "user"
+
+
+def _caret(excerpt: str, column: int) -> str:
+    # tabs are kept so that the caret stands below its column whatever a tab's width is
+    before = excerpt[: max(column - 1, 0)]
+    return "".join("\t" if c == "\t" else " " for c in before) + "^"
+
+
+def _summary(errors: tuple[PositionedError, ...]) -> str:
+    if len(errors) == 1:
+        return f"{errors[0].line}:{errors[0].column}: {errors[0]}"
+    return f"{len(errors)} problems: " + "; ".join(f"{e.line}:{e.column}: {e}" for e in errors)
