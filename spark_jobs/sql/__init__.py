@@ -1,0 +1,1 @@
+"""Text to meaning: parser, catalog, binder, types. Never imports pyspark."""

@@ -1,0 +1,194 @@
+"""The text of a job file -> what it means: tables, settings, and one logical plan per INSERT."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from sqlglot import exp
+
+from spark_jobs.errors import (
+    CatalogError,
+    PositionedError,
+    SqlError,
+    SqlErrors,
+    UnsupportedError,
+)
+from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.inserts import bind_insert
+from spark_jobs.sql.logical import Logical, Sink
+from spark_jobs.sql.options import SETTINGS
+from spark_jobs.sql.parser import parse
+from spark_jobs.sql.queries import QueryBinder
+from spark_jobs.sql.source import Source, nearest
+from spark_jobs.sql.statements import (
+    CreateTable,
+    CreateView,
+    InsertInto,
+    Query,
+    SetOption,
+    Statement,
+)
+from spark_jobs.sql.tables import bind_table
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A bound job file. Option values may still hold `${env:...}` and `${file:...}`."""
+
+    settings: Mapping[str, str]
+    tables: Mapping[str, Table]
+    inserts: tuple[Sink, ...]
+    text: str = ""
+    source_name: str = "<sql>"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A script that ends with a bare SELECT."""
+
+    settings: Mapping[str, str]
+    tables: Mapping[str, Table]
+    query: Logical
+
+
+def bind(text: str, source_name: str = "<sql>") -> Job:
+    """The meaning of a job file.
+
+    Raises:
+        SqlErrors: all its problems.
+    """
+    binder = _ScriptBinder(Source(text, source_name))
+    binder.run()
+    for statement in binder.queries:
+        error: PositionedError = UnsupportedError(
+            "SELECT_WITHOUT_SINK",
+            "a SELECT has nowhere to go",
+            "write INSERT INTO table SELECT ...",
+        )
+        binder.source.report(error, statement.start)
+    if not binder.source.problems and not binder.inserts:
+        error = SqlError(
+            "NO_INSERT", "the job has no INSERT INTO", "add INSERT INTO ... SELECT ..."
+        )
+        binder.source.report(error, 0)
+    binder.end()
+    return Job(binder.settings, binder.tables, tuple(binder.inserts), text, source_name)
+
+
+def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
+    """The meaning of a script whose last statement is a bare SELECT, for explain and tests.
+
+    Raises:
+        SqlErrors: all its problems.
+    """
+    binder = _ScriptBinder(Source(text, source_name))
+    binder.run()
+    if not binder.source.problems and not binder.bound:
+        binder.source.report(SqlError("NO_QUERY", "the script has no SELECT"), 0)
+    binder.end()
+    return BoundQuery(binder.settings, binder.tables, binder.bound[-1])
+
+
+class _ScriptBinder:
+    """Binds one statement after the other; a later one sees the tables of the earlier ones."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.settings: dict[str, str] = {}
+        self.tables: dict[str, Table] = {}
+        self.views: dict[str, Logical] = {}
+        self.inserts: list[Sink] = []
+        self.queries: list[Query] = []
+        self.bound: list[Logical] = []
+
+    def run(self) -> None:
+        for statement in parse(self.source):
+            with self.source.collecting():
+                self._statement(statement)
+
+    def end(self) -> None:
+        if self.source.problems:
+            raise SqlErrors(self.source.problems)
+
+    def _statement(self, statement: Statement) -> None:
+        match statement:
+            case CreateTable():
+                self._create_table(statement)
+            case CreateView():
+                self._create_view(statement)
+            case SetOption():
+                self._set(statement)
+            case InsertInto():
+                self._insert(statement)
+            case Query():
+                self.queries.append(statement)
+                self.bound.append(self._query(statement.query))
+            case _:
+                assert_never(statement)
+
+    def _create_table(self, statement: CreateTable) -> None:
+        name = statement.name
+        if self._exists(name.text, statement.if_not_exists, name.start):
+            return
+        self.source.broken.add(name.text)
+        self.tables[name.text] = bind_table(self.source, statement)
+        self.source.broken.discard(name.text)
+
+    def _create_view(self, statement: CreateView) -> None:
+        name = statement.name
+        if self._exists(name.text, statement.if_not_exists, name.start):
+            return
+        self.source.broken.add(name.text)
+        node = self._query(statement.query)
+        if statement.columns:
+            binder = QueryBinder(self.source, self.tables, self.views)
+            node = binder.renamed(node, list(statement.columns))
+        self.views[name.text] = node
+        self.source.broken.discard(name.text)
+
+    def _exists(self, name: str, tolerated: bool, start: int) -> bool:
+        if name not in self.tables and name not in self.views:
+            return False
+        if not tolerated:
+            self.source.report(CatalogError("TABLE_TWICE", f"{name} exists already"), start)
+        return True
+
+    def _set(self, statement: SetOption) -> None:
+        key, value = statement.key, statement.value
+        option = SETTINGS.get(key.text)
+        if option is None:
+            error = SqlError(
+                "UNKNOWN_SETTING", f"no setting '{key.text}'", nearest(key.text, SETTINGS)
+            )
+            self.source.report(error, key.start)
+        elif not option.accepts(value.text):
+            error = SqlError(
+                "SETTING_VALUE",
+                f"'{value.text}' is no value for '{key.text}', which is {option.expected}",
+            )
+            self.source.report(error, value.start)
+        else:
+            self.settings[key.text] = value.text
+
+    def _query(self, node: exp.Expr) -> Logical:
+        return QueryBinder(self.source, self.tables, self.views).bind(node)
+
+    def _insert(self, statement: InsertInto) -> None:
+        table = self.tables.get(statement.table.text)
+        query: Logical | None = None
+        with self.source.collecting():
+            query = self._query(statement.query)
+        if table is None:
+            self._no_sink(statement)
+        elif query is not None:
+            self.inserts.append(bind_insert(self.source, statement, table, query))
+
+    def _no_sink(self, statement: InsertInto) -> None:
+        name = statement.table
+        if name.text in self.views:
+            error = CatalogError("UNKNOWN_TABLE", f"{name.text} is a view and cannot be written")
+            self.source.report(error, name.start)
+        elif name.text not in self.source.broken:
+            hint = nearest(name.text, self.tables) or "CREATE TABLE must come before the INSERT"
+            error = CatalogError("UNKNOWN_TABLE", f"no table {name.text}", hint)
+            self.source.report(error, name.start)

@@ -1,0 +1,62 @@
+"""What every test may use: one broker and one registry per run, golden files, the markers."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from spark_jobs.embedded.broker import Broker
+from spark_jobs.embedded.registry import RegistryServer
+
+# a test that asks for one of these, or stands in one of these folders, starts a JVM service
+SERVICE_FIXTURES = {"broker", "spark"}
+SERVICE_FOLDERS = {"streaming", "e2e"}
+
+# a JVM on a busy machine has no predictable speed per example
+settings.register_profile("rejoin", settings(), deadline=None)
+settings.load_profile("rejoin")
+
+CheckGolden = Callable[[Path, str], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite golden files instead of comparing"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        folders = set(item.path.relative_to(Path(__file__).parent).parts)
+        if fixtures & SERVICE_FIXTURES or folders & SERVICE_FOLDERS:
+            item.add_marker(pytest.mark.service)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real broker, the same for the whole run: name topics so that no other test does."""
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryServer]:
+    """A schema registry, the same for the whole run."""
+    with RegistryServer(tmp_path_factory.mktemp("schemas")) as running:
+        yield running
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> CheckGolden:
+    """Compare a text with a golden file, or rewrite the file under `make golden`."""
+    update = bool(request.config.getoption("--update-golden"))
+
+    def check(path: Path, text: str) -> None:
+        if update:
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"no golden file {path}: make golden"
+        assert text == path.read_text(encoding="utf-8")
+
+    return check
