@@ -1,0 +1,1 @@
+"""Meaning to strategy: logical plan, rules, physical plan, explain. Never imports pyspark."""

@@ -1,0 +1,26 @@
+-- the query of seed 001, over Kafka tables
+CREATE TABLE A (
+  a1 INT,
+  a2 BIGINT,
+  a3 STRING
+) WITH (
+  'connector' = 'kafka',
+  'topic' = 'a',
+  'properties.bootstrap.servers' = 'localhost:9092',
+  'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json'
+);
+
+CREATE TABLE B (
+  b1 INT,
+  b2 BIGINT,
+  b3 STRING
+) WITH (
+  'connector' = 'kafka',
+  'topic' = 'b',
+  'properties.bootstrap.servers' = 'localhost:9092',
+  'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json'
+);
+
+SELECT a1, b1 FROM A JOIN B ON a1 = b1 and a2 > b2;

@@ -1,0 +1,327 @@
+"""The physical plan: layouts, how upserts enter, sinks, and the JSON that the kernel reads."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from spark_jobs.plan.explain import masked, plan_json
+from spark_jobs.plan.physical import (
+    KafkaScan,
+    KafkaSink,
+    Normalize,
+    QueryPlan,
+    RegularJoin,
+    Rekey,
+    TemporalJoin,
+    to_json,
+)
+from spark_jobs.plan.planner import plan
+from spark_jobs.sql.binder import Job
+
+Jobs = Callable[[str], Job]
+
+
+def only(job: Job) -> QueryPlan:
+    (found,) = plan(job)
+    return found
+
+
+def sink_of(found: QueryPlan) -> KafkaSink:
+    assert isinstance(found.root, KafkaSink)
+    return found.root
+
+
+def regular(found: QueryPlan) -> RegularJoin:
+    join = sink_of(found).input.input
+    assert isinstance(join, RegularJoin)
+    return join
+
+
+def temporal(found: QueryPlan) -> TemporalJoin:
+    join = sink_of(found).input.input
+    assert isinstance(join, TemporalJoin)
+    return join
+
+
+@pytest.mark.parametrize(
+    ("query", "left", "right"),
+    [
+        ("a1, b3 FROM a JOIN b ON a1 = b1", "no-unique-key", "no-unique-key"),
+        ("a1, c2 FROM a JOIN changes ON a1 = c1", "no-unique-key", "join-key-contains-unique-key"),
+        ("c1, b3 FROM changes JOIN b ON c2 = b3", "has-unique-key", "no-unique-key"),
+        # Flink's rule: a key that nobody selects is lost
+        ("b1, c2 FROM b JOIN changes ON b3 = c2", "no-unique-key", "no-unique-key"),
+    ],
+)
+def test_layouts(query: str, left: str, right: str, job: Jobs) -> None:
+    join = regular(only(job(f"INSERT INTO retract_sink SELECT {query};")))
+    assert (join.left.layout, join.right.layout) == (left, right)
+
+
+def test_unique_key_is_stored_and_addressed(job: Jobs) -> None:
+    join = regular(
+        only(job("INSERT INTO retract_sink SELECT a1, name FROM a JOIN users ON a3 = city;"))
+    )
+    names = [f.name for f in join.right.schema.fields]
+    assert [names[i] for i in join.right.unique_key] == ["id"]
+
+
+def test_upserts_enter_as_they_are_where_the_key_tells_the_join_key(job: Jobs) -> None:
+    found = only(job("INSERT INTO retract_sink SELECT a1, name FROM a JOIN users ON a1 = id;"))
+    join = regular(found)
+    scan = join.inputs[1]
+    assert isinstance(scan, KafkaScan)
+    assert join.right.upsert
+    assert not join.left.upsert
+    assert (scan.changelog, scan.primary_key) == ("upsert", ("id",))
+
+
+def test_upserts_are_stored_by_unique_key_under_part_of_it(job: Jobs) -> None:
+    join = regular(
+        only(job("INSERT INTO retract_sink SELECT a1, a3 FROM a JOIN items ON a1 = order_id;"))
+    )
+    assert join.right.upsert
+    assert join.right.layout == "has-unique-key"
+    assert [join.right.schema.fields[i].name for i in join.right.unique_key] == ["order_id", "line"]
+
+
+def test_other_upserts_are_normalised(job: Jobs) -> None:
+    join = regular(
+        only(
+            job(
+                "INSERT INTO retract_sink SELECT a1, name FROM a JOIN users ON a3 = city"
+                " WHERE name <> 'x';"
+            )
+        )
+    )
+    rekey = join.inputs[1]
+    assert isinstance(rekey, Rekey)
+    assert not join.right.upsert
+    assert (rekey.key, rekey.drop_null_keys) == (("`city`",), (0,))
+    normalize = rekey.input
+    assert [normalize.schema.fields[i].name for i in normalize.key] == ["id"]
+    assert normalize.update_before
+    assert normalize.input.key == ("`id`",)
+    assert normalize.input.filter is not None
+
+
+def test_null_keys_are_dropped_where_they_cannot_show(job: Jobs) -> None:
+    inner = regular(only(job("INSERT INTO retract_sink SELECT a1, b3 FROM a JOIN b ON a1 = b1;")))
+    left = regular(
+        only(job("INSERT INTO retract_sink SELECT a1, b3 FROM a LEFT JOIN b ON a1 = b1;"))
+    )
+    safe = regular(
+        only(
+            job(
+                "INSERT INTO retract_sink SELECT a1, b3 FROM a JOIN b"
+                " ON a1 IS NOT DISTINCT FROM b1 AND a2 = b2;"
+            )
+        )
+    )
+    assert [i.drop_null_keys for i in inner.inputs] == [(0,), (0,)]
+    assert [i.drop_null_keys for i in left.inputs] == [(), (0,)]
+    assert [i.drop_null_keys for i in safe.inputs] == [(1,), (1,)]
+    assert safe.filter_nulls == (False, True)
+
+
+def test_topics_are_numbered_through(job: Jobs) -> None:
+    join = regular(only(job("INSERT INTO retract_sink SELECT a1, b3 FROM b JOIN a ON a1 = b1;")))
+    scans = [i for i in join.inputs if isinstance(i, KafkaScan)]
+    assert [[(t.name, t.index) for t in s.topics] for s in scans] == [
+        [("b", 0), ("b-old", 1)],
+        [("a", 2)],
+    ]
+
+
+def test_rows_hold_only_what_result_and_condition_read(job: Jobs) -> None:
+    join = regular(
+        only(job("INSERT INTO retract_sink SELECT 1, b3 FROM a JOIN b ON a1 = b1 AND a2 > b2;"))
+    )
+    assert [f.name for f in join.left.schema.fields] == ["a2"]
+    assert [f.name for f in join.right.schema.fields] == ["b2", "b3"]
+
+
+def test_self_join_makes_names_different(job: Jobs) -> None:
+    join = regular(
+        only(
+            job(
+                "INSERT INTO retract_sink SELECT x.a1, y.a3 FROM a AS x JOIN a AS y ON x.a2 = y.a1;"
+            )
+        )
+    )
+    names = [f.name for side in (join.left, join.right) for f in side.schema.fields]
+    assert len(set(names)) == len(names)
+
+
+def test_upsert_sink_pairs_updates_by_its_key(job: Jobs) -> None:
+    found = only(job("INSERT INTO upsert_sink SELECT id, c2 FROM users JOIN changes ON id = c1;"))
+    join = regular(found)
+    assert join.pair_by == ("`id`",)
+    assert not join.update_before
+    assert join.changelog_mode == "I,UA,D"
+    assert not sink_of(found).exchange
+
+
+def test_sink_key_without_the_join_key_is_exchanged(job: Jobs) -> None:
+    moving = only(
+        job("INSERT INTO upsert_sink SELECT c1, land FROM changes LEFT JOIN rates ON c2 = code;")
+    )
+    assert sink_of(moving).exchange
+
+
+def test_insertions_need_no_pairs(job: Jobs) -> None:
+    found = only(job("INSERT INTO upsert_sink SELECT a1, b3 FROM a JOIN b ON a1 = b1;"))
+    assert regular(found).pair_by is None
+    assert not sink_of(found).exchange
+
+
+def test_upserts_pass_into_an_upsert_sink_of_the_same_key(job: Jobs) -> None:
+    found = only(job("INSERT INTO upsert_sink SELECT id, name FROM users;"))
+    assert isinstance(sink_of(found).input.input, KafkaScan)
+
+
+def test_upserts_into_other_sinks_are_normalised(job: Jobs) -> None:
+    found = only(job("INSERT INTO retract_sink SELECT id, name FROM users;"))
+    node = sink_of(found).input.input
+    assert isinstance(node, Normalize)
+    assert node.update_before
+
+
+def test_temporal_join_reads_time_and_marks(job: Jobs) -> None:
+    found = only(
+        job(
+            "SET 'table.exec.source.idle-timeout' = '1 min';"
+            "INSERT INTO append_sink SELECT id, land FROM pay"
+            " LEFT JOIN rates FOR SYSTEM_TIME AS OF pay.at AS r ON currency = code;"
+        )
+    )
+    join = temporal(found)
+    assert (join.left_topics, join.right_topics) == ((0,), (1,))
+    assert join.idle_timeout_ms == 60_000
+    assert (join.left.upsert, join.right.upsert) == (False, True)
+    pay = join.inputs[0]
+    assert isinstance(pay, KafkaScan)
+    assert pay.marks
+    assert pay.rowtime == "`at`"
+    assert [f.name for f in pay.schema.fields] == ["id"]
+    assert {c.name for c in pay.columns} == {"id", "currency", "at"}
+    assert found.warnings == ()
+
+
+def test_finer_temporal_key_is_normalised_and_told(job: Jobs) -> None:
+    found = only(
+        job(
+            "INSERT INTO append_sink SELECT id, land FROM pay"
+            " JOIN rates FOR SYSTEM_TIME AS OF pay.at AS r ON currency = code AND country = land;"
+        )
+    )
+    rekey = temporal(found).inputs[1]
+    assert isinstance(rekey, Rekey)
+    assert rekey.rowtime == "`since`"
+    assert rekey.input.input.marks
+    assert len(found.warnings) == 1
+
+
+def test_constant_key_of_versions(job: Jobs) -> None:
+    found = only(
+        job(
+            "INSERT INTO append_sink SELECT id, land FROM pay"
+            " JOIN rates FOR SYSTEM_TIME AS OF pay.at AS r ON code = 'EUR';"
+        )
+    )
+    join = temporal(found)
+    assert join.inputs[0].key == ("'EUR'",)
+    assert join.inputs[1].key == ("`code`",)
+
+
+def test_warnings(job: Jobs) -> None:
+    keyed = only(job("INSERT INTO append_sink SELECT a1, b3 FROM a JOIN b ON a1 = b1;"))
+    theta = only(job("INSERT INTO append_sink SELECT a1, b3 FROM a JOIN b ON a1 < b1;"))
+    assert [w.split(":")[0] for w in keyed.warnings] == ["state grows without bound"]
+    assert [w.split(":")[0] for w in theta.warnings] == [
+        "state grows without bound",
+        "no equality between the inputs",
+    ]
+
+
+def test_second_query_into_a_sink_has_its_own_name(job: Jobs) -> None:
+    found = plan(
+        job(
+            "INSERT INTO append_sink SELECT a1, a3 FROM a;"
+            "INSERT INTO append_sink SELECT b1, b3 FROM b;"
+        )
+    )
+    assert [p.name for p in found] == ["append_sink", "append_sink_2"]
+
+
+SHOWN = {"changelogMode", "uniqueKeys"}
+SCAN_KEYS = SHOWN | {
+    *("kind", "table", "side", "topics", "groups", "changelog", "keyFormat", "valueFormat"),
+    *("columns", "primaryKey", "filter", "rowtime", "watermark", "key", "dropNullKeys", "row"),
+    *("schema", "marks", "onError", "deadLetterTopic", "startup", "bounded", "properties"),
+    "timeZone",
+}
+JOIN_KEYS = SHOWN | {
+    *("kind", "joinType", "left", "right", "key", "filterNulls", "residual", "where"),
+    *("updateBefore", "pairBy", "timeZone", "inputs"),
+}
+TEMPORAL_KEYS = JOIN_KEYS | {"leftTopics", "rightTopics", "idleTimeoutMs", "watermarkPolicy"}
+REKEY_KEYS = SHOWN | {
+    *("kind", "side", "groups", "key", "dropNullKeys", "rowtime", "row", "schema", "input"),
+    "timeZone",
+}
+NORMALIZE_KEYS = SHOWN | {"kind", "schema", "key", "filter", "updateBefore", "input"}
+SINK_KEYS = {
+    *("kind", "name", "table", "topic", "mode", "keyFormat", "valueFormat", "keyFields"),
+    *("keyPrefix", "valueIncludesKey", "schema", "guarantee", "transactionalIdPrefix"),
+    *("properties", "exchange", "input"),
+}
+
+
+def test_json_has_the_names_that_the_kernel_reads(job: Jobs) -> None:
+    sink: Any = to_json(
+        only(job("INSERT INTO retract_sink SELECT a1, b3 FROM a JOIN b ON a1 = b1;")).root
+    )
+    assert set(sink) == SINK_KEYS
+    project = sink["input"]
+    assert set(project) == {"kind", "select", "schema", "input"} | SHOWN
+    assert project["select"][0] == {"name": "x", "expr": "`a1`"}
+    join = project["input"]
+    assert set(join) == JOIN_KEYS
+    assert set(join["left"]) == {"schema", "layout", "uniqueKey", "upsert"}
+    scan = join["inputs"][0]
+    assert set(scan) == SCAN_KEYS
+    assert scan["columns"][0] == {
+        "name": "a1",
+        "type": "integer",
+        "nullable": True,
+        "from": "value",
+        "field": "a1",
+    }
+    assert scan["valueFormat"]["name"] == "json"
+    assert scan["schema"]["type"] == "struct"
+
+
+def test_json_of_a_temporal_join(job: Jobs) -> None:
+    found = only(
+        job(
+            "INSERT INTO append_sink SELECT id, land FROM pay JOIN rates"
+            " FOR SYSTEM_TIME AS OF pay.at AS r ON currency = code AND country = land;"
+        )
+    )
+    join: Any = to_json(temporal(found))
+    assert set(join) == TEMPORAL_KEYS
+    assert set(join["right"]) == {"schema", "upsert"}
+    rekey = join["inputs"][1]
+    assert set(rekey) == REKEY_KEYS
+    normalize = rekey["input"]
+    assert set(normalize) == NORMALIZE_KEYS
+
+
+def test_shown_plan_hides_secrets() -> None:
+    shown = masked(
+        {"properties": {"sasl.jaas.config": "user=x", "group.id": "g"}, "key": ["`token`"]}
+    )
+    assert shown == {"properties": {"sasl.jaas.config": "***", "group.id": "g"}, "key": ["`token`"]}
+    assert plan_json(()) == {"version": 1, "queries": []}
