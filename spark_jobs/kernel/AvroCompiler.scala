@@ -1,0 +1,200 @@
+package org.apache.spark.sql.rejoin
+
+import java.io.ByteArrayOutputStream
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.avro.Schema
+import org.apache.avro.Schema.Type._
+import org.apache.avro.generic.{GenericData, GenericDatumWriter}
+import org.apache.avro.io.EncoderFactory
+
+import org.apache.spark.sql.rejoin.AvroFields._
+import org.apache.spark.sql.types._
+
+/** Resolves a writer schema against the table's columns, by name, as Avro's schema resolution does.
+  *
+  * Columns that the writer lacks are the default of the table's `schema` option, else NULL. Numbers
+  * are promoted; dates and times are read by their logical type, or by the name that Kafka Connect
+  * or Debezium gave the type.
+  */
+object AvroCompiler {
+
+  /** A mismatch that Avro's rules forbid; becomes an [[AvroRefusal]]. */
+  private final class Mismatch(message: String) extends Exception(message, null, false, false)
+
+  def compile(
+      writer: Schema,
+      id: Int,
+      targets: Seq[FieldTarget],
+      reader: Option[Schema]): AvroRecordReader =
+    try
+      if (writer.getType == RECORD) record(writer, targets, reader)
+      else single(writer, targets)
+    catch {
+      case mismatch: Mismatch => new AvroRefusal(s"schema $id: ${mismatch.getMessage}")
+    }
+
+  private def record(
+      writer: Schema,
+      targets: Seq[FieldTarget],
+      reader: Option[Schema]): AvroRecordSteps = {
+    val byName = targets.groupBy(_.field)
+    val read = writer.getFields.asScala.toSeq.map { f =>
+      byName.get(f.name) match {
+        case Some(Seq(target)) =>
+          fieldNamed(f.name)(field(f.schema, target.dataType, target.isTime)) -> target.ordinal
+        case Some(_) => throw new Mismatch(s"'${f.name}' is read twice")
+        case None => AvroSkips.of(f.schema) -> -1
+      }
+    }
+    val missing = targets.filter(t => writer.getField(t.field) == null).map { target =>
+      absent(target, reader.flatMap(r => Option(r.getField(target.field)))) -> target.ordinal
+    }
+    val steps = AvroSkips.merge(read) ++ missing
+    new AvroRecordSteps(steps.map(_._1).toArray, steps.map(_._2).toArray)
+  }
+
+  /** A key that is a bare value and no record fits a table with one key column. */
+  private def single(writer: Schema, targets: Seq[FieldTarget]): AvroRecordSteps = targets match {
+    case Seq() => new AvroRecordSteps(Array.empty, Array.empty)
+    case Seq(target) =>
+      val step = fieldNamed(target.field)(field(writer, target.dataType, target.isTime))
+      new AvroRecordSteps(Array(step), Array(target.ordinal))
+    case _ => throw new Mismatch(s"a bare ${writer.getType.getName} for ${targets.size} columns")
+  }
+
+  private def fieldNamed(name: String)(compiled: => AvroField): AvroField =
+    try compiled
+    catch { case mismatch: Mismatch => throw new Mismatch(s"'$name': ${mismatch.getMessage}") }
+
+  private def absent(target: FieldTarget, declared: Option[Schema.Field]): AvroField =
+    declared match {
+      case Some(f) if f.hasDefaultValue =>
+        new Default(field(f.schema, target.dataType, target.isTime), encodedDefault(f))
+      case _ => Null
+    }
+
+  private def encodedDefault(field: Schema.Field): Array[Byte] = {
+    val out = new ByteArrayOutputStream
+    val encoder = EncoderFactory.get.binaryEncoder(out, null)
+    val value = GenericData.get.getDefaultValue(field)
+    new GenericDatumWriter[AnyRef](field.schema).write(value, encoder)
+    encoder.flush()
+    out.toByteArray
+  }
+
+  private def field(writer: Schema, wanted: DataType, isTime: Boolean): AvroField =
+    if (writer.getType == UNION) union(writer, wanted, isTime)
+    else if (writer.getType == NULL) Null
+    else
+      wanted match {
+        case struct: StructType => structField(writer, struct)
+        case array: ArrayType => arrayField(writer, array)
+        case map: MapType => mapField(writer, map)
+        case decimal: DecimalType => decimalField(writer, decimal)
+        case DateType | TimestampType | TimestampNTZType => timeField(writer, wanted)
+        case IntegerType if isTime => timeOfDayField(writer)
+        case _ => plainField(writer, wanted)
+      }
+
+  private def union(writer: Schema, wanted: DataType, isTime: Boolean): AvroField = {
+    val branches = writer.getTypes.asScala.toSeq
+    val compiled = branches.map { branch =>
+      try Right(field(branch, wanted, isTime))
+      catch { case mismatch: Mismatch => Left(mismatch) }
+    }
+    if (!branches.zip(compiled).exists { case (b, c) => b.getType != NULL && c.isRight })
+      compiled.collectFirst { case Left(mismatch) => throw mismatch }
+    branches.map(_.getType) match {
+      case Seq(NULL, _) => new Nullable(0, compiled(1).toOption.get)
+      case Seq(_, NULL) => new Nullable(1, compiled.head.toOption.get)
+      case _ => new Union(compiled.map(_.fold(m => new Refused(m.getMessage), identity)).toArray)
+    }
+  }
+
+  private def plainField(writer: Schema, wanted: DataType): AvroField =
+    (writer.getType, wanted) match {
+      case (BOOLEAN, BooleanType) => Bool
+      case (INT, ByteType) => TinyInt
+      case (INT, ShortType) => SmallInt
+      case (INT, IntegerType) => Int
+      case (INT | LONG, LongType) => Long
+      case (INT | LONG, FloatType) => LongAsFloat
+      case (FLOAT, FloatType) => Float
+      case (INT | LONG, DoubleType) => LongAsDouble
+      case (FLOAT, DoubleType) => FloatAsDouble
+      case (DOUBLE, DoubleType) => Double
+      case (STRING | BYTES, StringType) => Text
+      case (ENUM, StringType) => new Enumerated(writer.getEnumSymbols.asScala.toSeq)
+      case (STRING | BYTES, BinaryType) => Binary
+      case (FIXED, BinaryType) => new FixedBinary(writer.getFixedSize)
+      case _ => mismatch(writer, wanted.sql)
+    }
+
+  private def timeField(writer: Schema, wanted: DataType): AvroField =
+    (writer.getType, wanted) match {
+      case (INT, DateType) => Int
+      case (STRING, TimestampType | TimestampNTZType) => new TimestampText(wanted == TimestampType)
+      case (LONG, TimestampType | TimestampNTZType) =>
+        unit(writer) match {
+          case "nanos" => NanosAsMicros
+          case "micros" => Long
+          case _ => MillisAsMicros
+        }
+      case _ => mismatch(writer, wanted.sql)
+    }
+
+  private def timeOfDayField(writer: Schema): AvroField = (writer.getType, unit(writer)) match {
+    case (INT, _) => Int
+    case (LONG, "micros") => new TimeFraction(1000)
+    case (LONG, "nanos") => new TimeFraction(1000000)
+    case (LONG, _) => new TimeFraction(1)
+    case _ => mismatch(writer, "TIME")
+  }
+
+  /** What a long counts, by Avro's logical type or by the type's name in Kafka Connect. */
+  private def unit(writer: Schema): String = {
+    val logical = Option(writer.getProp("logicalType")).getOrElse("")
+    val connect = Option(writer.getProp("connect.name")).getOrElse("")
+    if (logical.endsWith("-nanos") || connect.startsWith("io.debezium.time.Nano")) "nanos"
+    else if (logical.endsWith("-micros") || connect.startsWith("io.debezium.time.Micro")) "micros"
+    else "millis"
+  }
+
+  private def decimalField(writer: Schema, wanted: DecimalType): AvroField = {
+    def scale: Int = Option(writer.getObjectProp("scale")).fold(0)(_.toString.toInt)
+    val isDecimal = writer.getProp("logicalType") == "decimal"
+    writer.getType match {
+      case BYTES if isDecimal => new DecimalBytes(wanted, scale, size = -1)
+      case FIXED if isDecimal => new DecimalBytes(wanted, scale, writer.getFixedSize)
+      case RECORD if writer.getName == "VariableScaleDecimal" => new VariableScaleDecimal(wanted)
+      case _ => mismatch(writer, wanted.sql)
+    }
+  }
+
+  private def structField(writer: Schema, wanted: StructType): AvroField =
+    if (writer.getType != RECORD) mismatch(writer, wanted.sql)
+    else {
+      val targets = wanted.fields.toSeq.zipWithIndex.map { case (f, i) =>
+        FieldTarget(f.name, f.dataType, i, SqlTypes.isTime(SqlTypes.of(f)))
+      }
+      new Nested(record(writer, targets, None), wanted)
+    }
+
+  private def arrayField(writer: Schema, wanted: ArrayType): AvroField =
+    if (writer.getType != ARRAY) mismatch(writer, wanted.sql)
+    else new Items(field(writer.getElementType, wanted.elementType, isTime = false), wanted)
+
+  private def mapField(writer: Schema, wanted: MapType): AvroField =
+    if (writer.getType != MAP || wanted.keyType != StringType) mismatch(writer, wanted.sql)
+    else new Entries(field(writer.getValueType, wanted.valueType, isTime = false), wanted)
+
+  private def mismatch(writer: Schema, wanted: String): Nothing =
+    throw new Mismatch(s"the writer has ${describe(writer)}, the table $wanted")
+
+  private def describe(writer: Schema): String = {
+    val logical = writer.getProp("logicalType")
+    writer.getType.getName + (if (logical == null) "" else s" ($logical)")
+  }
+}

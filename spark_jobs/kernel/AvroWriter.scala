@@ -1,0 +1,217 @@
+package org.apache.spark.sql.rejoin
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.avro.{LogicalTypes, Schema}
+import org.apache.avro.Schema.Type._
+import org.json4s.{JNull, JString, JValue}
+import org.json4s.JsonDSL._
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
+
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
+import org.apache.spark.sql.types._
+
+/** Avro schemas of sink rows, as Flink derives them from a table. */
+object AvroWriter {
+  /** The name that Flink gives to every record it writes. */
+  final val RecordName = "org.apache.flink.avro.generated.record"
+
+  /** The schema of a row as the registry gets it. */
+  def schemaJson(structJson: String, recordName: String): String =
+    schema(DataType.fromJson(structJson).asInstanceOf[StructType], recordName).toString
+
+  /** `{"key": schema, "value": schema}` of a kafka-sink; null where the format is not Avro. */
+  def schemas(sinkJson: String): String = {
+    val sink = EmitSpec.record(parse(sinkJson))
+    def text(format: Option[FormatSpec], struct: StructType) =
+      format.filter(_.name == "avro-confluent").fold(JNull: JValue) { f =>
+        JString(schemaOf(f, struct).toString)
+      }
+    compact(render(
+      ("key" -> text(sink.keyFormat, sink.keySchema)) ~
+        ("value" -> text(Some(sink.valueFormat), sink.valueSchema))))
+  }
+
+  /** The table's `schema` option, else what its columns say. */
+  def schemaOf(format: FormatSpec, struct: StructType): Schema =
+    format.options.get("schema").fold(schema(struct, RecordName))(new Schema.Parser().parse(_))
+
+  def schema(struct: StructType, recordName: String): Schema = {
+    val fields = struct.fields.toSeq.map { f =>
+      val ofField = typeOf(f.dataType, SqlTypes.of(f), s"${recordName}_${f.name}")
+      if (f.nullable)
+        new Schema.Field(f.name, nullable(ofField), null, Schema.Field.NULL_DEFAULT_VALUE)
+      else new Schema.Field(f.name, ofField)
+    }
+    val at = recordName.lastIndexOf('.')
+    Schema.createRecord(
+      recordName.substring(at + 1),
+      null,
+      if (at < 0) null else recordName.substring(0, at),
+      false,
+      fields.asJava)
+  }
+
+  private def nullable(schema: Schema): Schema = Schema.createUnion(Schema.create(NULL), schema)
+
+  private def typeOf(dataType: DataType, sqlType: Option[String], name: String): Schema =
+    dataType match {
+      case BooleanType => Schema.create(BOOLEAN)
+      case IntegerType if SqlTypes.isTime(sqlType) =>
+        LogicalTypes.timeMillis.addToSchema(Schema.create(INT))
+      case ByteType | ShortType | IntegerType => Schema.create(INT)
+      case LongType => Schema.create(LONG)
+      case FloatType => Schema.create(FLOAT)
+      case DoubleType => Schema.create(DOUBLE)
+      case StringType => Schema.create(STRING)
+      case BinaryType => Schema.create(BYTES)
+      case DateType => LogicalTypes.date.addToSchema(Schema.create(INT))
+      case TimestampNTZType | TimestampType => timestamp(sqlType)
+      case d: DecimalType =>
+        LogicalTypes.decimal(d.precision, d.scale).addToSchema(Schema.create(BYTES))
+      case struct: StructType => schema(struct, name)
+      case array: ArrayType =>
+        Schema.createArray(optional(typeOf(array.elementType, None, name), array.containsNull))
+      case MapType(StringType, value, hasNull) =>
+        Schema.createMap(optional(typeOf(value, None, name), hasNull))
+      case other => throw new IllegalArgumentException(s"Avro cannot hold ${other.sql}")
+    }
+
+  private def optional(schema: Schema, isOptional: Boolean): Schema =
+    if (isOptional) nullable(schema) else schema
+
+  /** Milliseconds unless the column has more digits. */
+  private def timestamp(sqlType: Option[String]): Schema = {
+    val isMillis = sqlType.isEmpty || SqlTypes.precision(sqlType) <= 3
+    val logical = if (isMillis) LogicalTypes.timestampMillis else LogicalTypes.timestampMicros
+    logical.addToSchema(Schema.create(LONG))
+  }
+}
+
+/** Rows as Avro of one schema, with the schema's id in front. */
+final class AvroEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructType)
+    extends RowEncoder {
+  private val schemaId = format.options
+    .getOrElse("schema-id", throw new IllegalArgumentException("avro-confluent: no 'schema-id'"))
+    .toInt
+  private val fields = AvroEncoder.record(AvroWriter.schemaOf(format, struct), ordinals, struct)
+
+  override def encode(row: SpecializedGetters, out: ByteSink): Unit = {
+    out.byte(0).int32BigEndian(schemaId)
+    fields.write(row, out)
+  }
+}
+
+/** Writes one value of a row as Avro; `ordinal` may hold NULL. */
+private[rejoin] abstract class AvroValueWriter {
+  def write(row: SpecializedGetters, ordinal: Int, out: ByteSink): Unit
+}
+
+private[rejoin] final class AvroRecordWriter(values: Array[AvroValueWriter], ordinals: Array[Int]) {
+  def write(row: SpecializedGetters, out: ByteSink): Unit = {
+    var i = 0
+    while (i < values.length) {
+      values(i).write(row, ordinals(i), out)
+      i += 1
+    }
+  }
+}
+
+private[rejoin] object AvroEncoder {
+  def record(schema: Schema, ordinals: Seq[Int], struct: StructType): AvroRecordWriter = {
+    require(schema.getType == RECORD, s"a row cannot be written as ${schema.getType.getName}")
+    val written = schema.getFields.asScala.toSeq.map { field =>
+      struct.fieldNames.indexOf(field.name) match {
+        case -1 => throw new IllegalArgumentException(s"Avro field '${field.name}' is no column")
+        case i => value(field.schema, struct(i).dataType, field.name) -> ordinals(i)
+      }
+    }
+    val lost = struct.fieldNames.filter(schema.getField(_) == null)
+    require(lost.isEmpty, s"the Avro schema has no field for ${lost.mkString(", ")}")
+    new AvroRecordWriter(written.map(_._1).toArray, written.map(_._2).toArray)
+  }
+
+  private def value(schema: Schema, dataType: DataType, name: String): AvroValueWriter =
+    if (schema.getType != UNION) present(schema, dataType, name)
+    else {
+      val branches = schema.getTypes.asScala.toSeq
+      val nullAt = branches.indexWhere(_.getType == NULL)
+      val valueAt = branches.indexWhere(_.getType != NULL)
+      require(branches.size <= 2 && valueAt >= 0, s"'$name': neither a type nor a nullable one")
+      val inner = present(branches(valueAt), dataType, name)
+      (row, i, out) =>
+        if (!row.isNullAt(i)) inner.write(row, i, out.zigzag(valueAt.toLong))
+        else if (nullAt >= 0) out.zigzag(nullAt.toLong)
+        else throw new IllegalArgumentException(s"'$name' is NULL, which its Avro type forbids")
+    }
+
+  private def present(schema: Schema, dataType: DataType, name: String): AvroValueWriter =
+    (dataType, schema.getType) match {
+      case (BooleanType, BOOLEAN) => (row, i, out) => out.byte(if (row.getBoolean(i)) 1 else 0)
+      case (ByteType, INT | LONG) => (row, i, out) => out.zigzag(row.getByte(i).toLong)
+      case (ShortType, INT | LONG) => (row, i, out) => out.zigzag(row.getShort(i).toLong)
+      case (IntegerType | DateType, INT | LONG) => (row, i, out) => out.zigzag(row.getInt(i).toLong)
+      case (LongType, LONG) => (row, i, out) => out.zigzag(row.getLong(i))
+      case (FloatType, FLOAT) =>
+        (row, i, out) => out.int32LittleEndian(java.lang.Float.floatToIntBits(row.getFloat(i)))
+      case (DoubleType, DOUBLE) =>
+        (row, i, out) => out.int64LittleEndian(java.lang.Double.doubleToLongBits(row.getDouble(i)))
+      case (StringType, STRING) =>
+        (row, i, out) => {
+          val text = row.getUTF8String(i)
+          out.zigzag(text.numBytes.toLong).write(text)
+        }
+      case (BinaryType, BYTES) =>
+        (row, i, out) => {
+          val bytes = row.getBinary(i)
+          out.zigzag(bytes.length.toLong).write(bytes)
+        }
+      case (TimestampNTZType | TimestampType, LONG) =>
+        val isMicros = Option(schema.getProp("logicalType")).exists(_.endsWith("-micros"))
+        if (isMicros) (row, i, out) => out.zigzag(row.getLong(i))
+        else (row, i, out) => out.zigzag(Math.floorDiv(row.getLong(i), 1000L))
+      case (d: DecimalType, BYTES) => decimal(d, schema)
+      case (struct: StructType, RECORD) =>
+        val fields = record(schema, struct.indices, struct)
+        (row, i, out) => fields.write(row.getStruct(i, struct.size), out)
+      case (array: ArrayType, ARRAY) => items(schema, array, name)
+      case (map: MapType, MAP) => entries(schema, map, name)
+      case _ =>
+        throw new IllegalArgumentException(
+          s"'$name': ${dataType.sql} cannot be written as Avro ${schema.getType.getName}")
+    }
+
+  private def decimal(d: DecimalType, schema: Schema): AvroValueWriter = {
+    val scale = Option(schema.getObjectProp("scale")).fold(0)(_.toString.toInt)
+    (row, i, out) => {
+      val value = row.getDecimal(i, d.precision, d.scale).toJavaBigDecimal.setScale(scale)
+      val bytes = value.unscaledValue.toByteArray
+      out.zigzag(bytes.length.toLong).write(bytes)
+    }
+  }
+
+  private def items(schema: Schema, array: ArrayType, name: String): AvroValueWriter = {
+    val element = value(schema.getElementType, array.elementType, name)
+    (row, i, out) => {
+      val items = row.getArray(i)
+      if (items.numElements() > 0) out.zigzag(items.numElements().toLong)
+      for (at <- 0 until items.numElements()) element.write(items, at, out)
+      out.byte(0)
+    }
+  }
+
+  private def entries(schema: Schema, map: MapType, name: String): AvroValueWriter = {
+    val element = value(schema.getValueType, map.valueType, name)
+    (row, i, out) => {
+      val entries = row.getMap(i)
+      val keys = entries.keyArray()
+      if (entries.numElements() > 0) out.zigzag(entries.numElements().toLong)
+      for (at <- 0 until entries.numElements()) {
+        val key = keys.getUTF8String(at)
+        out.zigzag(key.numBytes.toLong).write(key)
+        element.write(entries.valueArray(), at, out)
+      }
+      out.byte(0)
+    }
+  }
+}

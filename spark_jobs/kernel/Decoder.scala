@@ -1,0 +1,161 @@
+package org.apache.spark.sql.rejoin
+
+import java.nio.{ByteBuffer, ByteOrder}
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.SpecificInternalRow
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/** A Kafka record as the source gives it; one object serves a whole task. */
+final class SourceRecord {
+  var topic: UTF8String = _
+  var partition: Int = _
+  var offset: Long = _
+  var timestampMs: Long = _
+  var timestampType: Int = _
+  var key: Array[Byte] = _
+  var value: Array[Byte] = _
+
+  /** Array of (key, value); null for none. */
+  var headers: ArrayData = _
+
+  def at: String = s"$topic[$partition]@$offset"
+}
+
+object SourceRecord {
+  val HeaderType: StructType = new StructType().add("key", StringType).add("value", BinaryType)
+}
+
+/** Where a field of a format goes: a column of the decoded row.
+  *
+  * @param isTime
+  *   the integer is a TIME
+  */
+final case class FieldTarget(field: String, dataType: DataType, ordinal: Int, isTime: Boolean)
+
+/** The row changes of one record: what leaves, then what arrives. Reused from record to record.
+  *
+  * Columns that no decoder writes stay NULL.
+  */
+final class Decoded(types: Seq[DataType]) {
+  val before = new SpecificInternalRow(types)
+  val after = new SpecificInternalRow(types)
+
+  /** A row kind, or [[Decoded.Absent]]. */
+  var beforeKind: Byte = Decoded.Absent
+  var afterKind: Byte = Decoded.Absent
+
+  def clear(): Unit = {
+    beforeKind = Decoded.Absent
+    afterKind = Decoded.Absent
+  }
+}
+
+object Decoded {
+  final val Absent: Byte = -1
+}
+
+/** Bytes to the columns of a row. Writes each of its columns, NULL where there is nothing.
+  *
+  * An instance serves one task; what it cannot read is a [[BadRecord]].
+  */
+trait RowDecoder {
+  def decode(bytes: Array[Byte], row: InternalRow): Unit
+}
+
+/** The value of a record to row changes. The value may be null. */
+trait ValueDecoder {
+  def decode(value: Array[Byte], into: Decoded): Unit
+}
+
+object Decoder {
+
+  /** A decoder for the key or for a value that is a plain row. */
+  def ofRow(format: FormatSpec, targets: Seq[FieldTarget]): RowDecoder = format.name match {
+    case "json" => new JsonDecoder(JsonOptions(format), targets)
+    case "avro-confluent" => new AvroDecoder(format, targets)
+    case "raw" => RawDecoder(format, targets)
+    case other => throw new IllegalArgumentException(s"'$other' is no format of plain rows")
+  }
+
+  def ofValue(spec: IngestSpec): ValueDecoder = {
+    val targets = spec.columnsFrom("value")
+    spec.valueFormat.name match {
+      case "debezium-json" => new DebeziumDecoder(spec, targets)
+      case "changelog-json" => new ChangelogJsonDecoder(spec.valueFormat, targets)
+      case _ if spec.isUpsert => new UpsertDecoder(ofRow(spec.valueFormat, targets))
+      case name => new PlainDecoder(ofRow(spec.valueFormat, targets), nullIsRow = name == "raw")
+    }
+  }
+
+  /** Whether the format's own option says that what it cannot parse is skipped. */
+  def skipsErrors(format: FormatSpec): Boolean = format.flag("ignore-parse-errors")
+}
+
+/** Every value is an inserted row; a null value is none, but for formats that can read it. */
+final class PlainDecoder(rows: RowDecoder, nullIsRow: Boolean) extends ValueDecoder {
+  override def decode(value: Array[Byte], into: Decoded): Unit =
+    if (value != null || nullIsRow) {
+      rows.decode(value, into.after)
+      into.afterKind = RowKind.Insert
+    }
+}
+
+/** A value is the present row of its key, a null value (tombstone) the deletion of it. */
+final class UpsertDecoder(rows: RowDecoder) extends ValueDecoder {
+  override def decode(value: Array[Byte], into: Decoded): Unit =
+    if (value == null) into.beforeKind = RowKind.Delete
+    else {
+      rows.decode(value, into.after)
+      into.afterKind = RowKind.UpdateAfter
+    }
+}
+
+/** The whole value as one column, as Flink's `raw` format has it. */
+final class RawDecoder(dataType: DataType, ordinal: Int, order: ByteOrder) extends RowDecoder {
+  override def decode(bytes: Array[Byte], row: InternalRow): Unit =
+    if (bytes == null) row.setNullAt(ordinal)
+    else
+      dataType match {
+        case StringType => row.update(ordinal, UTF8String.fromBytes(bytes))
+        case BinaryType => row.update(ordinal, bytes)
+        case _ => number(sized(bytes), row)
+      }
+
+  private def sized(bytes: Array[Byte]): ByteBuffer =
+    if (bytes.length == dataType.defaultSize) ByteBuffer.wrap(bytes).order(order)
+    else
+      throw new BadRecord(
+        Reason.RawLength,
+        s"${bytes.length} bytes where ${dataType.sql} takes ${dataType.defaultSize}")
+
+  private def number(bytes: ByteBuffer, row: InternalRow): Unit = dataType match {
+    case BooleanType => row.setBoolean(ordinal, bytes.get() != 0)
+    case ByteType => row.setByte(ordinal, bytes.get())
+    case ShortType => row.setShort(ordinal, bytes.getShort())
+    case IntegerType => row.setInt(ordinal, bytes.getInt())
+    case LongType => row.setLong(ordinal, bytes.getLong())
+    case FloatType => row.setFloat(ordinal, bytes.getFloat())
+    case DoubleType => row.setDouble(ordinal, bytes.getDouble())
+    case other => throw new IllegalArgumentException(s"format 'raw' cannot hold ${other.sql}")
+  }
+}
+
+/** For a query that needs no column of the value. */
+object NothingDecoder extends RowDecoder {
+  override def decode(bytes: Array[Byte], row: InternalRow): Unit = ()
+}
+
+object RawDecoder {
+  def apply(format: FormatSpec, targets: Seq[FieldTarget]): RowDecoder = targets match {
+    case Seq() => NothingDecoder
+    case Seq(target) => new RawDecoder(target.dataType, target.ordinal, order(format))
+    case _ => throw new IllegalArgumentException("format 'raw' holds exactly one column")
+  }
+
+  def order(format: FormatSpec): ByteOrder =
+    if (format.options.get("endianness").contains("little-endian")) ByteOrder.LITTLE_ENDIAN
+    else ByteOrder.BIG_ENDIAN
+}

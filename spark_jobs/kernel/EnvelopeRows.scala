@@ -1,0 +1,110 @@
+package org.apache.spark.sql.rejoin
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{SpecificInternalRow, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.types._
+
+/** Decoded rows to envelopes: filter, event time, key and group, the columns that are kept.
+  *
+  * Two envelope rows are made once and filled again for each record.
+  */
+private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
+  private val spec = plan.spec
+  private val facts = Expressions.compiledProjection(plan.facts, spec.timeZone)
+  private val projectKey = Expressions.compiledProjection(plan.key, spec.timeZone)
+  private val projectRow = Expressions.compiledProjection(plan.row, spec.timeZone)
+  private val dropNullKeys = spec.dropNullKeys.toArray
+  private val out = Array.fill(2)(new SpecificInternalRow(EnvelopeRows.Types))
+  private var used = 0
+
+  def start(): Unit = used = 0
+
+  def size: Int = used
+
+  def iterator(): Iterator[InternalRow] =
+    if (used == 1) Iterator.single(out(0)) else out.iterator.take(used)
+
+  /** Adds the envelope of a row, or none where the filter or a NULL key says so. */
+  def add(kind: Byte, row: InternalRow, record: SourceRecord, progress: PartitionProgress): Unit = {
+    val fact = evaluate(facts, row)
+    if (!fact.isNullAt(2)) {
+      val watermark = Math.floorDiv(fact.getLong(2), 1000L)
+      if (watermark > progress.watermark) progress.watermark = watermark
+    }
+    val time = if (fact.isNullAt(1)) noTime(kind) else Math.floorDiv(fact.getLong(1), 1000L)
+    val accepted = !fact.isNullAt(0) && fact.getBoolean(0)
+    if (accepted || spec.isUpsert)
+      emit(if (accepted) kind else RowKind.Delete, time, row, record, progress)
+  }
+
+  private def noTime(kind: Byte): Long =
+    if (spec.rowtime.isEmpty || !RowKind.isAdd(kind)) Envelope.NoTime
+    else throw new BadRecord(Reason.NullRowtime, s"the event time (${spec.rowtime.get}) is NULL")
+
+  private def emit(
+      kind: Byte,
+      time: Long,
+      row: InternalRow,
+      record: SourceRecord,
+      progress: PartitionProgress): Unit = {
+    val key = evaluate(projectKey, row)
+    if (!hasDroppedNull(key)) {
+      val packedKey = Packed(key)
+      val next = out(used)
+      next.setInt(0, KeyGroup.of(packedKey, spec.groups))
+      next.setByte(1, spec.side)
+      next.setByte(2, kind)
+      next.setLong(3, time)
+      next.setInt(4, progress.source)
+      next.setLong(5, record.offset)
+      next.update(6, packedKey)
+      next.update(7, Packed(evaluate(projectRow, row)))
+      used += 1
+    }
+  }
+
+  private def hasDroppedNull(key: UnsafeRow): Boolean = {
+    var i = 0
+    while (i < dropNullKeys.length && !key.isNullAt(dropNullKeys(i))) i += 1
+    i < dropNullKeys.length
+  }
+
+  private def evaluate(projection: UnsafeProjection, row: InternalRow): UnsafeRow =
+    try projection(row)
+    catch {
+      case e: RuntimeException => throw new BadRecord(Reason.Expression, s"an expression fails: $e")
+    }
+
+  def mark(group: Int, time: Long, source: Int): InternalRow =
+    special(group, RowKind.Watermark, time, source, 0, EnvelopeRows.Nothing)
+
+  def reject(deadLetter: Array[Byte], offset: Long, source: Int): Iterator[InternalRow] = {
+    val group = Math.floorMod(source + offset, spec.groups.toLong).toInt
+    Iterator.single(special(group, RowKind.Reject, Envelope.NoTime, source, offset, deadLetter))
+  }
+
+  private def special(
+      group: Int,
+      kind: Byte,
+      time: Long,
+      source: Int,
+      seq: Long,
+      content: Array[Byte]): InternalRow = {
+    val row = out(0)
+    row.setInt(0, group)
+    row.setByte(1, spec.side)
+    row.setByte(2, kind)
+    row.setLong(3, time)
+    row.setInt(4, source)
+    row.setLong(5, seq)
+    row.update(6, EnvelopeRows.Nothing)
+    row.update(7, content)
+    row
+  }
+}
+
+private object EnvelopeRows {
+  private val Types: Seq[DataType] =
+    Seq(IntegerType, ByteType, ByteType, LongType, IntegerType, LongType, BinaryType, BinaryType)
+  private val Nothing = new Array[Byte](0)
+}

@@ -1,0 +1,165 @@
+package org.apache.spark.sql.rejoin
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.Encoders
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Expression, Generator}
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.classic.{DataFrame, ExpressionUtils}
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.unsafe.types.UTF8String
+
+/** Kafka records of one table to envelopes, as the only column of a select. */
+object Ingest {
+  private val Columns =
+    Seq("topic", "partition", "offset", "timestamp", "timestampType", "key", "value")
+
+  /** `records` is what Spark's Kafka source gives, with headers where they are wanted. */
+  def apply(records: DataFrame, spec: IngestSpec, counters: Counters): DataFrame = {
+    val names = Columns ++ records.columns.find(_ == "headers")
+    val found = records.queryExecution.analyzed.output
+    val inputs = names.map(name => found.find(_.name == name).get)
+    records.select(ExpressionUtils.column(IngestGenerator(inputs, IngestPlan(spec), counters)))
+  }
+}
+
+/** A scan's expressions, bound on the driver. */
+final case class IngestPlan(
+    spec: IngestSpec,
+    facts: Seq[Expression],
+    key: Seq[Expression],
+    row: Seq[Expression])
+
+object IngestPlan {
+  def apply(spec: IngestSpec): IngestPlan = {
+    def bind(texts: Seq[String]): Seq[Expression] =
+      Expressions.bind(texts, spec.columnSchema, spec.timeZone)
+    val facts = Seq(
+      spec.filter.getOrElse("true"),
+      spec.rowtime.getOrElse("cast(null as timestamp_ntz)"),
+      spec.watermark.getOrElse("cast(null as timestamp_ntz)"))
+    val row = Expressions.bindAs(spec.row, spec.columnSchema, spec.schema, spec.timeZone)
+    IngestPlan(spec, bind(facts), bind(spec.key), row)
+  }
+}
+
+/** [[IngestRunner]] as an expression: `terminate` gives the marks of a task, after its last row. */
+final case class IngestGenerator(children: Seq[Expression], plan: IngestPlan, counters: Counters)
+    extends Generator
+    with CodegenFallback {
+  @transient private lazy val runner = new IngestRunner(plan, counters)
+  @transient private lazy val record = new SourceRecord
+
+  override def elementSchema: StructType = IngestGenerator.Schema
+
+  override def eval(input: InternalRow): IterableOnce[InternalRow] = {
+    record.topic = children(0).eval(input).asInstanceOf[UTF8String]
+    record.partition = children(1).eval(input).asInstanceOf[Int]
+    record.offset = children(2).eval(input).asInstanceOf[Long]
+    record.timestampMs = Math.floorDiv(children(3).eval(input).asInstanceOf[Long], 1000L)
+    record.timestampType = children(4).eval(input).asInstanceOf[Int]
+    record.key = children(5).eval(input).asInstanceOf[Array[Byte]]
+    record.value = children(6).eval(input).asInstanceOf[Array[Byte]]
+    if (children.size > 7)
+      record.headers = children(7).eval(input).asInstanceOf[ArrayData]
+    runner.add(record)
+  }
+
+  override def terminate(): IterableOnce[InternalRow] = runner.finish()
+
+  override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): Expression =
+    copy(children = newChildren)
+}
+
+object IngestGenerator {
+  private val Schema = Encoders.product[Envelope].schema
+}
+
+/** One source partition as a task sees it. */
+private final class PartitionProgress(val source: Int, val endOffset: Long) {
+  var watermark: Long = Envelope.NoTime
+}
+
+/** Turns records of one table into envelopes; needs no Spark. One instance serves one task.
+  *
+  * The rows it hands out are reused: take what they hold before the next call.
+  */
+final class IngestRunner(plan: IngestPlan, counters: Counters) {
+  def this(spec: IngestSpec, counters: Counters) = this(IngestPlan(spec), counters)
+
+  private val spec = plan.spec
+  private val reader = new RecordReader(spec)
+  private val rows = new EnvelopeRows(plan)
+  private val partitions = mutable.LinkedHashMap.empty[(String, Int), PartitionProgress]
+  private var current: PartitionProgress = _
+  private var currentTopic: UTF8String = _
+  private var currentPartition = -1
+  private var rowCount = 0L
+
+  /** The envelopes of one record: none, one, or the two halves of an update. */
+  def add(record: SourceRecord): Iterator[InternalRow] = {
+    val progress = progressOf(record)
+    if (record.offset >= progress.endOffset) Iterator.empty
+    else
+      try {
+        rows.start()
+        val decoded = reader.read(record)
+        if (decoded.beforeKind != Decoded.Absent)
+          rows.add(decoded.beforeKind, decoded.before, record, progress)
+        if (decoded.afterKind != Decoded.Absent)
+          rows.add(decoded.afterKind, decoded.after, record, progress)
+        rowCount += rows.size
+        rows.iterator()
+      } catch {
+        case bad: BadRecord => reject(record, progress, bad)
+      }
+  }
+
+  /** Watermark marks of the partitions that the task has read, for every key group. */
+  def finish(): Iterator[InternalRow] = {
+    counters.rows(spec.table, rowCount)
+    rowCount = 0
+    if (!spec.marks) Iterator.empty
+    else
+      for {
+        progress <- partitions.valuesIterator if progress.watermark != Envelope.NoTime
+        group <- Iterator.range(0, spec.groups)
+      } yield rows.mark(group, progress.watermark, progress.source)
+  }
+
+  private def progressOf(record: SourceRecord): PartitionProgress =
+    if (record.partition == currentPartition && record.topic == currentTopic) current
+    else {
+      val topic = record.topic.toString
+      val index = spec.topics.getOrElse(
+        topic,
+        throw new IllegalArgumentException(s"table ${spec.table} does not read topic $topic"))
+      current = partitions.getOrElseUpdate(
+        (topic, record.partition),
+        new PartitionProgress(
+          Envelope.source(index, record.partition),
+          spec.endOffsets.get(topic).flatMap(_.get(record.partition)).getOrElse(Long.MaxValue)))
+      currentTopic = record.topic.copy()
+      currentPartition = record.partition
+      current
+    }
+
+  private def reject(
+      record: SourceRecord,
+      progress: PartitionProgress,
+      bad: BadRecord): Iterator[InternalRow] = {
+    val policy = if (reader.skips(bad)) OnError.Skip else spec.onError
+    if (policy == OnError.Fail)
+      throw new RejectedRecordException(
+        s"table ${spec.table}: ${record.at}: ${bad.reason}: ${bad.getMessage}")
+    counters.reject(spec.table, bad.reason)
+    if (policy == OnError.Skip) Iterator.empty
+    else {
+      val topic = spec.deadLetterTopic.getOrElse(
+        throw new IllegalArgumentException(s"table ${spec.table} has no dead-letter topic"))
+      rows.reject(DeadLetter.pack(topic, record, spec.table, bad), record.offset, progress.source)
+    }
+  }
+}

@@ -1,0 +1,169 @@
+package org.apache.spark.sql.rejoin
+
+import org.json4s.{DefaultFormats, Formats, JNothing, JNull, JValue}
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
+
+import org.apache.spark.sql.types.{DataType, StructField, StructType}
+
+/** A format and its options, defaults included, without the format's name as prefix. */
+final case class FormatSpec(name: String, options: Map[String, String]) {
+  def flag(option: String): Boolean = options.get(option).exists(_.equalsIgnoreCase("true"))
+}
+
+/** A column that is read from a record.
+  *
+  * @param from
+  *   `value`, `key` or `metadata`
+  * @param field
+  *   name inside the format, or key of the metadata
+  * @param sqlType
+  *   Flink's text of the type; tells TIME from INT, which Spark does not
+  */
+final case class ScanColumn(
+    name: String,
+    dataType: DataType,
+    nullable: Boolean,
+    from: String,
+    field: String,
+    sqlType: Option[String])
+
+/** What to do with a record that cannot become a row. */
+object OnError {
+  final val Fail = "fail"
+  final val DeadLetter = "dead-letter"
+  final val Skip = "skip"
+}
+
+/** The planner's JSON for reading one table (`kafka-scan` of spark_jobs/plan/physical.py).
+  *
+  * @param topics
+  *   topic name to its index in the plan-wide list
+  * @param filter
+  *   condition over the columns; a row of an upsert table that fails it is a deletion of its key
+  * @param key
+  *   expressions of the key by which rows are grouped
+  * @param dropNullKeys
+  *   positions in the key: a row with a NULL there can neither match nor be padded
+  * @param row
+  *   expressions of what is kept of a row
+  * @param endOffsets
+  *   topic to partition to the first offset that a bounded run no longer reads
+  */
+final case class IngestSpec(
+    table: String,
+    side: Byte,
+    topics: Map[String, Int],
+    groups: Int,
+    changelog: String,
+    keyFormat: Option[FormatSpec],
+    valueFormat: FormatSpec,
+    columns: Seq[ScanColumn],
+    primaryKey: Seq[String],
+    filter: Option[String],
+    rowtime: Option[String],
+    watermark: Option[String],
+    key: Seq[String],
+    dropNullKeys: Seq[Int],
+    row: Seq[String],
+    schema: StructType,
+    marks: Boolean,
+    onError: String,
+    deadLetterTopic: Option[String],
+    endOffsets: Map[String, Map[Int, Long]],
+    timeZone: String) {
+
+  def isUpsert: Boolean = changelog == "upsert"
+
+  /** What expressions are bound to. All columns are nullable: a deletion has only its key. */
+  def columnSchema: StructType =
+    StructType(columns.map(c => StructField(c.name, c.dataType, nullable = true)))
+
+  def ordinal(column: String): Int = columns.indexWhere(_.name == column)
+
+  def columnsFrom(origin: String): Seq[FieldTarget] =
+    columns.zipWithIndex.collect {
+      case (c, i) if c.from == origin =>
+        FieldTarget(c.field, c.dataType, i, SqlTypes.isTime(c.sqlType))
+    }
+}
+
+object IngestSpec {
+  private implicit val formats: Formats = DefaultFormats
+
+  def read(json: String): IngestSpec = read(parse(json))
+
+  def read(node: JValue): IngestSpec = {
+    def text(name: String): Option[String] = present(node \ name).map(_.extract[String])
+    def expressions(name: String): Seq[String] =
+      (node \ name).children.map(e => (e \ "expr").extract[String])
+    IngestSpec(
+      table = (node \ "table").extract[String],
+      side = (node \ "side").extract[Int].toByte,
+      topics = (node \ "topics").children.map(topic).toMap,
+      groups = (node \ "groups").extract[Int],
+      changelog = (node \ "changelog").extract[String],
+      keyFormat = present(node \ "keyFormat").map(format),
+      valueFormat = format(node \ "valueFormat"),
+      columns = (node \ "columns").children.map(column),
+      primaryKey = present(node \ "primaryKey").fold(Seq.empty[String])(_.extract[Seq[String]]),
+      filter = text("filter"),
+      rowtime = text("rowtime"),
+      watermark = text("watermark"),
+      key = (node \ "key").extract[Seq[String]],
+      dropNullKeys = present(node \ "dropNullKeys").fold(Seq.empty[Int])(_.extract[Seq[Int]]),
+      row = expressions("row"),
+      schema = OperatorSpec.schema(node \ "schema"),
+      marks = present(node \ "marks").exists(_.extract[Boolean]),
+      onError = text("onError").getOrElse(OnError.Fail),
+      deadLetterTopic = text("deadLetterTopic"),
+      endOffsets = present(node \ "endOffsets").fold(Map.empty[String, Map[Int, Long]])(endOffsets),
+      timeZone = text("timeZone").getOrElse(Expressions.DefaultTimeZone))
+  }
+
+  def format(node: JValue): FormatSpec =
+    FormatSpec(
+      (node \ "name").extract[String],
+      present(node \ "options").fold(Map.empty[String, String])(_.extract[Map[String, String]]))
+
+  private def topic(node: JValue): (String, Int) =
+    (node \ "name").extract[String] -> (node \ "index").extract[Int]
+
+  private def column(node: JValue): ScanColumn =
+    ScanColumn(
+      (node \ "name").extract[String],
+      DataType.fromJson(compact(render(node \ "type"))),
+      (node \ "nullable").extract[Boolean],
+      (node \ "from").extract[String],
+      (node \ "field").extract[String],
+      present(node \ "sqlType").map(_.extract[String]))
+
+  private def endOffsets(node: JValue): Map[String, Map[Int, Long]] =
+    node.extract[Map[String, Map[String, Long]]].map { case (topic, ends) =>
+      topic -> ends.map { case (partition, offset) => partition.toInt -> offset }
+    }
+
+  private[rejoin] def present(node: JValue): Option[JValue] = node match {
+    case JNothing | JNull => None
+    case value => Some(value)
+  }
+}
+
+/** What Flink's type says beyond Spark's. */
+object SqlTypes {
+
+  /** Field metadata that holds Flink's text of the type. */
+  final val Key = "sqlType"
+
+  def of(field: StructField): Option[String] =
+    Option.when(field.metadata.contains(Key))(field.metadata.getString(Key))
+
+  /** TIME is carried as an integer, the millisecond of the day. */
+  def isTime(sqlType: Option[String]): Boolean =
+    sqlType.exists(t => t.startsWith("TIME") && !t.startsWith("TIMESTAMP"))
+
+  /** Digits of a second's fraction; Flink's default is 6. */
+  def precision(sqlType: Option[String]): Int =
+    sqlType.flatMap(Digits.findFirstMatchIn).fold(6)(_.group(1).toInt)
+
+  private val Digits = raw"\((\d+)\)".r
+}

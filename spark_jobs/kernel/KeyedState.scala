@@ -1,0 +1,71 @@
+package org.apache.spark.sql.rejoin
+
+import java.util
+
+/** What a state machine sees of its state: bytes to bytes within one key group, no scan.
+  *
+  * In Spark it is one transformWithState map per operator ([[StatefulAdapter]]); in tests it is
+  * [[MemoryState]]. A returned array belongs to the caller; a stored one no longer does.
+  */
+trait KeyedState {
+
+  /** The cell's value, or null where there is none. */
+  def get(cell: Array[Byte]): Array[Byte]
+  def put(cell: Array[Byte], value: Array[Byte]): Unit
+  def remove(cell: Array[Byte]): Unit
+}
+
+/** State of one key group in a tree map; `snapshot` copies it as a restart would see it. */
+final class MemoryState private (cells: util.TreeMap[Array[Byte], Array[Byte]])
+    extends KeyedState {
+  def this() = this(new util.TreeMap[Array[Byte], Array[Byte]](util.Arrays.compare(_, _)))
+
+  def get(cell: Array[Byte]): Array[Byte] = {
+    val value = cells.get(cell)
+    if (value == null) null else value.clone()
+  }
+  def put(cell: Array[Byte], value: Array[Byte]): Unit = cells.put(cell.clone(), value.clone())
+  def remove(cell: Array[Byte]): Unit = cells.remove(cell)
+
+  def size: Int = cells.size
+  def snapshot(): MemoryState = new MemoryState(new util.TreeMap(cells))
+}
+
+/** Names of state cells: a tag that says what the cell holds, then what it is about. */
+object Cell {
+  val Group: Array[Byte] = Array('G'.toByte)
+
+  /** The header of one join key. */
+  def key(tag: Char, key: Array[Byte]): Array[Byte] = {
+    val cell = new Array[Byte](key.length + 1)
+    cell(0) = tag.toByte
+    System.arraycopy(key, 0, cell, 1, key.length)
+    cell
+  }
+
+  /** Page `page` of one join key; the number follows the tag, so that keys of any length fit. */
+  def page(tag: Char, page: Int, key: Array[Byte]): Array[Byte] = {
+    val cell = new Array[Byte](key.length + 5)
+    cell(0) = tag.toByte
+    writeInt(cell, 1, page)
+    System.arraycopy(key, 0, cell, 5, key.length)
+    cell
+  }
+
+  /** Chunk `chunk` of the keys that are due in time slot `slot`. */
+  def due(slot: Long, chunk: Int): Array[Byte] = {
+    val cell = new Array[Byte](13)
+    cell(0) = 'D'.toByte
+    writeInt(cell, 1, (slot >>> 32).toInt)
+    writeInt(cell, 5, slot.toInt)
+    writeInt(cell, 9, chunk)
+    cell
+  }
+
+  private def writeInt(bytes: Array[Byte], at: Int, value: Int): Unit = {
+    bytes(at) = (value >>> 24).toByte
+    bytes(at + 1) = (value >>> 16).toByte
+    bytes(at + 2) = (value >>> 8).toByte
+    bytes(at + 3) = value.toByte
+  }
+}

@@ -1,0 +1,82 @@
+package org.apache.spark.sql.rejoin
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode}
+import org.apache.spark.sql.types.{AbstractDataType, BinaryType, DataType, StructType}
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.hash.Murmur3_x86_32
+
+/** Which key group a packed key belongs to. Part of the state format: never change it. */
+object KeyGroup {
+  private val Seed = 42
+
+  /** Hash of a packed key; also spreads records without a key over sink partitions. */
+  def hash(key: Array[Byte]): Int =
+    Murmur3_x86_32.hashUnsafeBytes(key, Platform.BYTE_ARRAY_OFFSET.toLong, key.length, Seed)
+
+  def of(key: Array[Byte], groups: Int): Int = Math.floorMod(hash(key), groups)
+}
+
+/** The struct as UnsafeRow bytes, in an array of their own. */
+final case class PackRow(child: Expression) extends UnaryExpression {
+  override def dataType: DataType = BinaryType
+  override def nullIntolerant: Boolean = true
+  @transient private lazy val pack = new RowPacker(child.dataType.asInstanceOf[StructType])
+
+  override protected def nullSafeEval(row: Any): Any = pack(row.asInstanceOf[InternalRow])
+
+  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val schema = child.dataType.asInstanceOf[StructType]
+    val packer = ctx.addReferenceObj("packer", new RowPacker(schema))
+    nullSafeCodeGen(ctx, ev, row => s"${ev.value} = $packer.apply($row);")
+  }
+
+  override protected def withNewChildInternal(newChild: Expression): PackRow =
+    copy(child = newChild)
+}
+
+/** Packs rows of one schema; an UnsafeRow is taken as it is. */
+final class RowPacker(schema: StructType) extends Serializable {
+  @transient private lazy val project = UnsafeProjection.create(schema)
+
+  def apply(row: InternalRow): Array[Byte] = row match {
+    case unsafe: UnsafeRow => Packed(unsafe)
+    case other => Packed(project(other))
+  }
+}
+
+/** The struct whose UnsafeRow bytes the child holds, without a copy: it points into them. */
+final case class UnpackRow(child: Expression, schema: StructType)
+    extends UnaryExpression
+    with ExpectsInputTypes {
+  override def inputTypes: Seq[AbstractDataType] = Seq(BinaryType)
+  override def dataType: DataType = schema
+  override def nullIntolerant: Boolean = true
+
+  override protected def nullSafeEval(bytes: Any): Any = UnpackRow.point(bytes, schema.size)
+
+  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val unsafeRow = classOf[UnsafeRow].getName
+    val row =
+      ctx.addMutableState(unsafeRow, "unpacked", v => s"$v = new $unsafeRow(${schema.size});")
+    nullSafeCodeGen(
+      ctx,
+      ev,
+      bytes => s"""
+        $row.pointTo($bytes, $bytes.length);
+        ${ev.value} = $row;""")
+  }
+
+  override protected def withNewChildInternal(newChild: Expression): UnpackRow =
+    copy(child = newChild)
+}
+
+object UnpackRow {
+  private def point(bytes: Any, fields: Int): UnsafeRow = {
+    val packed = bytes.asInstanceOf[Array[Byte]]
+    val row = new UnsafeRow(fields)
+    row.pointTo(packed, packed.length)
+    row
+  }
+}

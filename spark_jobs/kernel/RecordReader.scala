@@ -1,0 +1,141 @@
+package org.apache.spark.sql.rejoin
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, ArrayData, MapData}
+import org.apache.spark.sql.types.LongType
+import org.apache.spark.unsafe.types.UTF8String
+
+/** Reads a table's columns out of a record: value, key, metadata; refuses NULLs where none may be. */
+private[rejoin] final class RecordReader(spec: IngestSpec) {
+  private val decoded = new Decoded(spec.columns.map(_.dataType))
+  private val values = Decoder.ofValue(spec)
+  private val keyTargets = spec.columnsFrom("key")
+  private val keys: Option[RowDecoder] =
+    spec.keyFormat.filter(_ => keyTargets.nonEmpty).map(Decoder.ofRow(_, keyTargets))
+  private val metadata = spec.columnsFrom("metadata").flatMap(RecordMetadata(_)).toArray
+  private val primaryKey = spec.primaryKey.map(spec.ordinal).filter(_ >= 0).toArray
+  private val notNull =
+    spec.columns.indices.filter(i => !spec.columns(i).nullable && !primaryKey.contains(i)).toArray
+
+  /** The row changes of a record; the result is reused. */
+  def read(record: SourceRecord): Decoded = {
+    decoded.clear()
+    values.decode(record.value, decoded)
+    if (decoded.beforeKind != Decoded.Absent) complete(record, decoded.before, decoded.beforeKind)
+    if (decoded.afterKind != Decoded.Absent) complete(record, decoded.after, decoded.afterKind)
+    decoded
+  }
+
+  /** Whether a format that ignores what it cannot parse has found the problem. */
+  def skips(problem: BadRecord): Boolean =
+    if (problem.inKey) spec.keyFormat.exists(Decoder.skipsErrors)
+    else Decoder.skipsErrors(spec.valueFormat) && RecordReader.OfFormats(problem.reason)
+
+  private def complete(record: SourceRecord, row: InternalRow, kind: Byte): Unit = {
+    keys.foreach(readKey(_, record, row))
+    var i = 0
+    while (i < metadata.length) {
+      metadata(i).read(record, row)
+      i += 1
+    }
+    if (spec.isUpsert) requirePrimaryKey(row)
+    if (!spec.isUpsert || RowKind.isAdd(kind)) requireNotNull(row)
+  }
+
+  private def readKey(keys: RowDecoder, record: SourceRecord, row: InternalRow): Unit =
+    if (record.key != null)
+      try keys.decode(record.key, row)
+      catch { case bad: BadRecord => throw bad.ofKey }
+    else if (spec.isUpsert)
+      throw new BadRecord(Reason.NullKey, "the record has no key", inKey = true)
+    else keyTargets.foreach(target => row.setNullAt(target.ordinal))
+
+  private def requirePrimaryKey(row: InternalRow): Unit = {
+    var i = 0
+    while (i < primaryKey.length) {
+      if (row.isNullAt(primaryKey(i))) throw isNull(Reason.NullPrimaryKey, primaryKey(i))
+      i += 1
+    }
+  }
+
+  private def requireNotNull(row: InternalRow): Unit = {
+    var i = 0
+    while (i < notNull.length) {
+      if (row.isNullAt(notNull(i))) throw isNull(Reason.NotNull, notNull(i))
+      i += 1
+    }
+    if (!spec.isUpsert) requirePrimaryKey(row)
+  }
+
+  private def isNull(reason: String, ordinal: Int): BadRecord =
+    new BadRecord(reason, s"column ${spec.columns(ordinal).name} is NULL")
+}
+
+private object RecordReader {
+
+  /** Problems that a format's own option may ignore; NULLs that a table forbids are not of them. */
+  private val OfFormats = Set(
+    Reason.JsonMalformed,
+    Reason.JsonField,
+    Reason.JsonMissingField,
+    Reason.Envelope,
+    Reason.Truncate,
+    Reason.Message,
+    Reason.UnknownOp,
+    Reason.MissingBefore,
+    Reason.MissingAfter)
+}
+
+/** A METADATA column that every record has, whatever its format. */
+private[rejoin] abstract class RecordMetadata(ordinal: Int) {
+  def read(record: SourceRecord, row: InternalRow): Unit
+
+  protected final def at: Int = ordinal
+}
+
+private[rejoin] object RecordMetadata {
+  private val TimestampTypes =
+    Array("NoTimestampType", "CreateTime", "LogAppendTime").map(UTF8String.fromString)
+
+  /** None for metadata of the value's format, which its decoder reads. */
+  def apply(target: FieldTarget): Option[RecordMetadata] = {
+    val i = target.ordinal
+    target.field match {
+      case "topic" => Some(column(i)((record, row) => row.update(i, record.topic.copy())))
+      case "partition" => Some(column(i)((record, row) => row.setInt(i, record.partition)))
+      case "offset" => Some(column(i)((record, row) => row.setLong(i, record.offset)))
+      case "timestamp" => Some(timestamp(target))
+      case "timestamp-type" =>
+        Some(column(i)((record, row) => row.update(i, TimestampTypes(record.timestampType + 1))))
+      case "headers" => Some(column(i)((record, row) => row.update(i, headerMap(record.headers))))
+      case format if format.startsWith("value.") => None
+      case other => throw new IllegalArgumentException(s"records have no metadata '$other'")
+    }
+  }
+
+  private def timestamp(target: FieldTarget): RecordMetadata = {
+    val i = target.ordinal
+    target.dataType match {
+      case LongType => column(i)((record, row) => row.setLong(i, record.timestampMs))
+      case _ => column(i)((record, row) => row.setLong(i, record.timestampMs * 1000))
+    }
+  }
+
+  private def column(ordinal: Int)(fill: (SourceRecord, InternalRow) => Unit): RecordMetadata =
+    new RecordMetadata(ordinal) {
+      def read(record: SourceRecord, row: InternalRow): Unit = fill(record, row)
+    }
+
+  /** Of several headers of one name the last counts, as in Flink. */
+  private def headerMap(headers: ArrayData): MapData = {
+    val entries = scala.collection.mutable.LinkedHashMap.empty[Any, Any]
+    if (headers != null)
+      headers.foreach(
+        SourceRecord.HeaderType,
+        (_, header) => {
+          val row = header.asInstanceOf[InternalRow]
+          entries(row.getUTF8String(0).copy()) = row.getBinary(1)
+        })
+    ArrayBasedMapData(entries.keys.toArray[Any], entries.values.toArray[Any])
+  }
+}

@@ -1,0 +1,48 @@
+package org.apache.spark.sql.rejoin
+
+import scala.collection.mutable.ArrayBuffer
+
+import org.apache.spark.sql.Encoders
+import org.apache.spark.sql.streaming.{MapState, OutputMode, StatefulProcessor, TTLConfig, TimeMode, TimerValues}
+
+/** Runs a state machine inside transformWithState: one call per key group and batch.
+  *
+  * All of an operator's state is one map variable, `cells`; there are no Spark timers and no TTL.
+  */
+final class StatefulAdapter(operator: Operator, name: String, counters: Counters)
+    extends StatefulProcessor[Int, Envelope, Changelog] {
+  @transient private lazy val machine = operator.machine()
+  @transient private var cells: MapState[Array[Byte], Array[Byte]] = _
+
+  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
+    cells = getHandle.getMapState("cells", Encoders.BINARY, Encoders.BINARY, TTLConfig.NONE)
+
+  override def handleInputRows(group: Int, rows: Iterator[Envelope], timers: TimerValues): Iterator[Changelog] = {
+    val batch = new GroupBatch
+    rows.foreach(batch.add)
+    val results = new ArrayBuffer[Changelog]
+    val after = Machine.run(
+      machine,
+      batch,
+      new MapKeyedState(cells),
+      (kind, hash, left, right) => results += Changelog(kind, hash, left, right))
+    report(group, after)
+    results.iterator
+  }
+
+  private def report(group: Int, state: GroupState): Unit = {
+    val epoch = getHandle.getQueryInfo().getBatchId
+    counters.level(s"$name/rows/left", group, epoch, state.rows(0))
+    counters.level(s"$name/rows/right", group, epoch, state.rows(1))
+    counters.level(s"$name/late", group, epoch, state.lateRows)
+    counters.level(s"$name/unknown-retractions", group, epoch, state.unknownRetractions)
+    counters.level(s"$name/watermark", group, epoch, state.watermarks.current)
+  }
+}
+
+/** The cells of the group that transformWithState is handling. */
+private final class MapKeyedState(cells: MapState[Array[Byte], Array[Byte]]) extends KeyedState {
+  def get(cell: Array[Byte]): Array[Byte] = cells.getValue(cell)
+  def put(cell: Array[Byte], value: Array[Byte]): Unit = cells.updateValue(cell, value)
+  def remove(cell: Array[Byte]): Unit = cells.removeKey(cell)
+}
