@@ -1,0 +1,1 @@
+"""Broker and registry for laptops, the demo and tests."""

@@ -1,0 +1,266 @@
+"""A real Kafka broker for laptops, the demo and tests: one KRaft node on the loopback interface.
+
+Its jars come from `make setup`; they stay out of Spark's classpath.
+"""
+
+import base64
+import contextlib
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from spark_jobs.embedded.process import (
+    LOOPBACK,
+    Child,
+    FolderLock,
+    free_ports,
+    java_command,
+    port_answers,
+    port_is_free,
+    stop_signals,
+)
+from spark_jobs.errors import ConfigError, KafkaError
+
+BROKER_JARS = Path(__file__).resolve().parents[2] / "build" / "jars" / "broker"
+START_TIMEOUT_S = 60.0
+STOP_GRACE_S = 10.0
+_START_ATTEMPTS = 3
+
+# One node, so nothing is replicated; records stay until their topic goes, because a topic filled
+# with the timestamps of 2020 would otherwise lose them to the retention of seven days.
+_SETTINGS = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{host}:{controller_port}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
+advertised.listeners=PLAINTEXT://{host}:{port}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs={log_dir}
+log.retention.ms=-1
+log.message.timestamp.after.max.ms=9223372036854775807
+log.cleaner.dedupe.buffer.size=16777216
+auto.create.topics.enable=false
+num.network.threads=2
+num.io.threads=4
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+group.initial.rebalance.delay.ms=0
+"""
+
+
+class Broker:
+    """A broker over `data_dir`; a later one on the same folder finds its topics and offsets again.
+
+    Without `port` a free one is chosen at the first start and kept for restarts of this object.
+    """
+
+    def __init__(self, data_dir: Path | str, port: int | None = None, heap: str = "512m") -> None:
+        self.data_dir = Path(data_dir).resolve()
+        self.heap = heap
+        self._asked_port = port
+        self._port = port
+        self._child: Child | None = None
+        self._lock = FolderLock(self.data_dir)
+
+    @property
+    def port(self) -> int:
+        if self._port is None:
+            raise KafkaError("BROKER_NOT_STARTED", "the embedded broker has not been started")
+        return self._port
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Of the running Java process."""
+        return self._child.pid if self._child is not None else None
+
+    @property
+    def log_path(self) -> Path:
+        return self.data_dir / "broker.log"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Return when the broker answers metadata requests; raise KafkaError if it never does."""
+        if self._child is not None:
+            return
+        _check_jars()
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        if not self._lock.acquire():
+            raise KafkaError(
+                "BROKER_DATA_IN_USE",
+                f"another broker works in {self.data_dir}",
+                hint="stop it, or choose another data folder",
+            )
+        try:
+            self._start_on_free_ports()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self, grace_s: float = STOP_GRACE_S) -> None:
+        """End the broker in order; after `grace_s` by force. Harmless when it is not running."""
+        if self._child is not None:
+            self._child.stop(grace_s)
+            self._child = None
+        self._lock.release()
+
+    def kill(self) -> None:
+        """End the broker as a crash would."""
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
+        self._lock.release()
+
+    def check_alive(self) -> None:
+        """Raise KafkaError, with the end of the broker's log, if it has died by itself."""
+        if self._child is not None and self._child.exit_code is not None:
+            raise self._died(self._child)
+
+    def _start_on_free_ports(self) -> None:
+        for attempt in range(1, _START_ATTEMPTS + 1):
+            self._choose_ports()
+            self._format_once()
+            child = self._spawn("kafka.Kafka", [str(self._settings_path)], self.log_path)
+            self._child = child
+            try:
+                self._wait_until_ready(child)
+                return
+            except KafkaError:
+                lost_port = "Address already in use" in child.log_tail(200)
+                # between the choice of a free port and the broker's bind somebody may have taken it
+                if self._asked_port is not None or not lost_port or attempt == _START_ATTEMPTS:
+                    raise
+                child.stop(0.0)
+                self._port = None
+
+    @property
+    def _settings_path(self) -> Path:
+        return self.data_dir / "server.properties"
+
+    def _choose_ports(self) -> None:
+        chosen, controller_port = free_ports(2)
+        if self._port is None:
+            self._port = chosen
+        elif not port_is_free(self._port):
+            raise KafkaError(
+                "BROKER_PORT_IN_USE",
+                f"port {self._port} on {LOOPBACK} is in use",
+                hint="stop what listens there, or choose another port",
+            )
+        settings = _SETTINGS.format(
+            host=LOOPBACK,
+            port=self._port,
+            controller_port=controller_port,
+            log_dir=self.data_dir / "log",
+        )
+        self._settings_path.write_text(settings, encoding="utf-8")
+
+    def _format_once(self) -> None:
+        formatted = self.data_dir / "formatted"
+        if formatted.exists():
+            return
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # as one argument, because the id may begin with a dash
+        arguments = ["format", "--ignore-formatted", f"--cluster-id={cluster}"]
+        arguments += ["--config", str(self._settings_path)]
+        tool = self._spawn("kafka.tools.StorageTool", arguments, self.data_dir / "format.log")
+        ended = tool.wait(START_TIMEOUT_S)
+        tool.stop(0.0)
+        if not ended or tool.exit_code != 0:
+            raise KafkaError(
+                "BROKER_FORMAT_FAILED",
+                f"Kafka's storage tool could not format {self.data_dir}:\n{tool.log_tail()}",
+            )
+        formatted.touch()
+
+    def _spawn(self, main_class: str, arguments: list[str], log_path: Path) -> Child:
+        log_path.unlink(missing_ok=True)
+        jvm = [f"-Xmx{self.heap}", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"]
+        logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        classpath = ["-cp", f"{BROKER_JARS}/*"]
+        command = [java_command(), *jvm, logging, *classpath, main_class, *arguments]
+        try:
+            return Child(command, log_path)
+        except FileNotFoundError as cause:
+            raise ConfigError(
+                "JAVA_MISSING", "cannot run java", hint="install Java 17 or newer"
+            ) from cause
+
+    def _wait_until_ready(self, child: Child) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not port_answers(self.port):  # the client would complain of each refused connection
+            self._fail_unless_starting(child, deadline)
+            child.wait(0.05)
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        while True:
+            with contextlib.suppress(KafkaException):
+                if any(b.port == self.port for b in admin.list_topics(timeout=1).brokers.values()):
+                    return
+            self._fail_unless_starting(child, deadline)
+
+    def _fail_unless_starting(self, child: Child, deadline: float) -> None:
+        if child.exit_code is not None:
+            raise self._died(child)
+        if time.monotonic() > deadline:
+            raise KafkaError(
+                "BROKER_START_TIMEOUT",
+                f"the embedded broker is not ready after {START_TIMEOUT_S:.0f} s; the end of "
+                f"{self.log_path}:\n{child.log_tail()}",
+            )
+
+    def _died(self, child: Child) -> KafkaError:
+        return KafkaError(
+            "BROKER_DIED",
+            f"the embedded broker ended with exit code {child.exit_code}; the end of "
+            f"{self.log_path}:\n{child.log_tail()}",
+        )
+
+
+def _check_jars() -> None:
+    if not any(BROKER_JARS.glob("kafka_*.jar")):
+        raise ConfigError(
+            "BROKER_JARS_MISSING",
+            f"no Kafka broker in {BROKER_JARS}",
+            hint="run `make setup`",
+        )
+
+
+def run_broker(
+    port: int | None, data_dir: Path, say: Callable[[str], object] = sys.stdout.write
+) -> None:
+    """`rejoin kafka`: a broker in the foreground until SIGTERM or Ctrl-C."""
+    with stop_signals() as stop, Broker(data_dir, port) as broker:
+        say(f"Kafka is ready at {broker.bootstrap_servers} (data in {broker.data_dir})\n")
+        sys.stdout.flush()
+        while not stop.wait(0.5):
+            broker.check_alive()
+        say("stopping Kafka\n")
