@@ -1,0 +1,254 @@
+"""Every Prometheus name, label and help text of the sidecar, and the values behind them.
+
+`python -m service.metrics` prints docs/metrics.md.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from service.driver import Driver, View, instant
+from spark_jobs.status import JobStatus, QueryStatus, SourceStatus
+
+Sample: TypeAlias = tuple[str, tuple[str, ...], float]
+_MAX_LABEL_CHARS = 200
+_MS = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One metric as Prometheus shows it; a counter's name ends in `_total`."""
+
+    name: str
+    kind: Literal["counter", "gauge"]
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+_QUERY = ("query",)
+_PARTITION = ("query", "table", "topic", "partition")
+_OPERATOR = ("query", "operator", "kind")
+
+METRICS: tuple[Described, ...] = (
+    Described(
+        "rejoin_build_info",
+        "gauge",
+        "1; what the driver runs.",
+        ("version", "name"),
+    ),
+    Described(
+        "rejoin_job_state_info",
+        "gauge",
+        "1 for the job's state: starting, running, draining, stopped or failed.",
+        ("state",),
+    ),
+    Described(
+        "rejoin_job_error_info",
+        "gauge",
+        "1 while the job has failed; code as in docs/errors.md.",
+        ("code",),
+    ),
+    Described(
+        "rejoin_job_start_timestamp_seconds",
+        "gauge",
+        "When the driver started, in Unix time.",
+    ),
+    Described(
+        "rejoin_status_age_seconds",
+        "gauge",
+        "Age of the last good status; grows when the driver has stopped writing it.",
+    ),
+    Described(
+        "rejoin_status_errors_total",
+        "counter",
+        "Looks at the status file that found something unreadable.",
+    ),
+    Described(
+        "rejoin_epochs_total",
+        "counter",
+        "Epochs committed since the driver started.",
+        _QUERY,
+    ),
+    Described(
+        "rejoin_input_rows_total",
+        "counter",
+        "Records read from Kafka since the driver started.",
+        _QUERY,
+    ),
+    Described(
+        "rejoin_output_rows_total",
+        "counter",
+        "Records written to the sink since the driver started.",
+        _QUERY,
+    ),
+    Described(
+        "rejoin_rejected_records_total",
+        "counter",
+        "Records that could not become rows, by reason: dead-lettered or skipped.",
+        ("query", "reason"),
+    ),
+    Described(
+        "rejoin_late_rows_total",
+        "counter",
+        "Rows older than the watermark that they met.",
+        _QUERY,
+    ),
+    Described(
+        "rejoin_operator_late_rows_total",
+        "counter",
+        "Rows older than the watermark that they met, by operator.",
+        _OPERATOR,
+    ),
+    Described(
+        "rejoin_epoch_duration_seconds",
+        "gauge",
+        "How long the last epoch took.",
+        _QUERY,
+    ),
+    Described(
+        "rejoin_epoch_phase_duration_seconds",
+        "gauge",
+        "How long each phase of the last epoch took, by Spark's name of the phase.",
+        ("query", "phase"),
+    ),
+    Described(
+        "rejoin_source_lag_records",
+        "gauge",
+        "Offsets between the next record to read and the end of the partition.",
+        _PARTITION,
+    ),
+    Described(
+        "rejoin_source_watermark_timestamp_seconds",
+        "gauge",
+        "Event time up to which a partition is complete.",
+        _PARTITION,
+    ),
+    Described(
+        "rejoin_watermark_timestamp_seconds",
+        "gauge",
+        "Event time up to which the query's result is complete.",
+        _QUERY,
+    ),
+    Described(
+        "rejoin_state_rows",
+        "gauge",
+        "Rows that an operator keeps of one of its inputs.",
+        (*_OPERATOR, "side"),
+    ),
+    Described(
+        "rejoin_state_bytes",
+        "gauge",
+        "Size of an operator's state.",
+        _OPERATOR,
+    ),
+)
+
+
+class DriverCollector(Collector):
+    """Turns the status into metrics at every scrape: nothing is kept, so nothing can go stale."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def describe(self) -> Iterable[Metric]:
+        """So that registering does not collect."""
+        return [_family(metric) for metric in METRICS]
+
+    def collect(self) -> Iterator[Metric]:
+        view = self._driver.look()
+        values: dict[str, dict[tuple[str, ...], float]] = {m.name: {} for m in METRICS}
+        for name, labels, value in _samples(view, self._driver.read_errors):
+            # by label set: a status that names a query twice must not spoil the whole scrape
+            values[name][tuple(label[:_MAX_LABEL_CHARS] for label in labels)] = value
+        for metric in METRICS:
+            family = _family(metric)
+            for labels, value in values[metric.name].items():
+                family.add_metric(labels, value)
+            yield family
+
+
+def _family(metric: Described) -> CounterMetricFamily | GaugeMetricFamily:
+    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    return kind(metric.name, metric.help, labels=metric.labels)
+
+
+def _samples(view: View, read_errors: int) -> Iterator[Sample]:
+    yield "rejoin_status_errors_total", (), read_errors
+    if view.age_s is not None:
+        yield "rejoin_status_age_seconds", (), view.age_s
+    if view.status is not None:
+        yield from _job_samples(view.status)
+        for query in view.status.queries:
+            yield from _query_samples(query)
+            for source in query.sources:
+                yield from _source_samples(query.name, source)
+
+
+def _job_samples(status: JobStatus) -> Iterator[Sample]:
+    yield "rejoin_build_info", (status.build.version, status.job), 1
+    yield "rejoin_job_state_info", (status.state,), 1
+    yield "rejoin_job_start_timestamp_seconds", (), instant(status.started_at)
+    if status.error is not None:
+        yield "rejoin_job_error_info", (status.error.code,), 1
+
+
+def _query_samples(query: QueryStatus) -> Iterator[Sample]:
+    one = (query.name,)
+    yield "rejoin_epochs_total", one, _count(query.epochs_total)
+    yield "rejoin_input_rows_total", one, _count(query.input_rows_total)
+    yield "rejoin_output_rows_total", one, _count(query.output_rows_total)
+    yield "rejoin_late_rows_total", one, _count(query.late_rows_total)
+    yield "rejoin_epoch_duration_seconds", one, query.trigger_ms / _MS
+    if query.watermark_ms is not None:
+        yield "rejoin_watermark_timestamp_seconds", one, query.watermark_ms / _MS
+    for reason, count in query.rejects.items():
+        yield "rejoin_rejected_records_total", (query.name, reason), _count(count)
+    for phase, duration_ms in query.durations_ms.items():
+        yield "rejoin_epoch_phase_duration_seconds", (query.name, phase), duration_ms / _MS
+    for operator in query.operators:
+        labels = (query.name, operator.id, operator.kind)
+        yield "rejoin_operator_late_rows_total", labels, _count(operator.late_rows)
+        yield "rejoin_state_bytes", labels, operator.state_bytes
+        for side in operator.sides:
+            yield "rejoin_state_rows", (*labels, side.side), side.rows
+
+
+def _source_samples(query: str, source: SourceStatus) -> Iterator[Sample]:
+    for part in source.partitions:
+        labels = (query, source.table, source.topic, str(part.partition))
+        lag = max(part.latest_offset - part.offset, 0)
+        yield "rejoin_source_lag_records", labels, lag
+        if part.watermark_ms is not None:
+            at = part.watermark_ms / _MS
+            yield "rejoin_source_watermark_timestamp_seconds", labels, at
+
+
+def _count(number: int) -> int:
+    """A counter never falls below zero, whatever the file says."""
+    return max(number, 0)
+
+
+def metrics_page() -> str:
+    """docs/metrics.md."""
+    lines = [
+        "# Metrics",
+        "",
+        "What the sidecar serves at `/metrics`. Printed by `python -m service.metrics`; a test",
+        "keeps this page in step with the code. Counters start at zero with the driver; rates are",
+        "for Prometheus to derive.",
+        "",
+        "| Name | Type | Labels | Meaning |",
+        "|---|---|---|---|",
+    ]
+    for metric in METRICS:
+        labels = ", ".join(f"`{label}`" for label in metric.labels) or "none"
+        lines.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(metrics_page())

@@ -1,0 +1,1 @@
+"""What bytes mean: option tables, schema mapping, registry client."""

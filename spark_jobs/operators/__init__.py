@@ -1,0 +1,1 @@
+"""Strategy to Spark: one file per physical node, one public function `build_x`."""

@@ -1,0 +1,74 @@
+"""The SELECT list, the encoding and the writer at the end of a query."""
+
+import json
+from typing import Literal
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from spark_jobs.formats.sink_schema import AVRO, with_schema_id
+from spark_jobs.operators.running import Running
+from spark_jobs.plan.physical import Json, KafkaScan, KafkaSink, Project, to_json
+from spark_jobs.sql.options import Format
+from spark_jobs.sql.types import RowField
+from spark_jobs.streaming.kafka import resolved
+
+
+def build_sink(sink: KafkaSink, changes: DataFrame, running: Running) -> DataStreamWriter:
+    """Changes to records, records to the topic; not started yet."""
+    described = json.dumps(_spec(sink, running))
+    records = running.frame(running.kernel.emit(changes._jdf, described))
+    if sink.exchange:
+        records = records.repartition(running.manifest.parallelism, "key")
+    writer = records.writeStream
+    # PySpark has no foreach for a writer that lives in the JVM
+    writer._jwrite = running.kernel.foreachWriter(records._jdf, described)
+    return writer
+
+
+def build_changes(project: Project, rows: DataFrame) -> DataFrame:
+    """A scan's rows as changes; those of operators are changes already.
+
+    Rows without a join key keep the order of their source partition.
+    """
+    if not isinstance(project.input, KafkaScan):
+        return rows
+    hashed = "`group`" if project.input.key else "source"
+    return rows.where("kind < 16 OR kind = 32").selectExpr(
+        "kind", f"{hashed} AS hash", "`row` AS `left`", "CAST(NULL AS BINARY) AS `right`"
+    )
+
+
+def _spec(sink: KafkaSink, running: Running) -> dict[str, Json]:
+    """The sink's JSON with what the encoder and the writer must know of this run."""
+    return {
+        **to_json(sink),  # with its inputs: their schemas are what the SELECT list is bound to
+        "properties": {name: resolved(value) for name, value in sink.properties.items()},
+        "keyFormat": _format(sink, sink.key_format, "key"),
+        "valueFormat": _format(sink, sink.value_format, "value"),
+        "transactionalIdPrefix": sink.transactional_id_prefix or running.job,
+        "checkpoint": running.manifest.checkpoint,
+        "repeated": running.repeated_epoch,
+        # state has the same partitions in every epoch, a bare scan only those with new records
+        "dense": sink.exchange or not isinstance(sink.input.input, KafkaScan),
+        "deletesFirst": sink.exchange,
+    }
+
+
+def _format(sink: KafkaSink, declared: Format | None, part: Literal["key", "value"]) -> Json:
+    if declared is None:
+        return None
+    options = {name: resolved(value) for name, value in declared.options.items()}
+    if declared.name == AVRO:
+        options = with_schema_id(options, sink.topic, part, _columns(sink, part))
+    return {"name": declared.name, "options": dict(options)}
+
+
+def _columns(sink: KafkaSink, part: Literal["key", "value"]) -> list[RowField]:
+    """Of the record's key or value, as the table declares them."""
+    by_name = {field.name: field for field in sink.schema.fields}
+    if part == "key":
+        prefix = len(sink.key_prefix)
+        return [RowField(name[prefix:], by_name[name].type) for name in sink.key_fields]
+    kept = set() if sink.value_includes_key else set(sink.key_fields)
+    return [field for name, field in by_name.items() if name not in kept]

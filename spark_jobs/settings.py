@@ -1,0 +1,168 @@
+"""The effective settings of a job: the command line, then SET statements, then defaults.
+
+The only place that reads the environment. Settings that shape the plan (watermark policy, idle
+timeout, time zone) are the planner's; here stands what shapes the run.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from spark_jobs.errors import ConfigError
+from spark_jobs.sql.options import REFERENCE, SETTINGS, parse_duration_ms
+
+DEFAULT_GROUPS = 128
+MAX_OFFSETS = 1_000_000  # per epoch and table; bounds an epoch's memory and its transaction
+
+
+class Environment(BaseSettings):
+    """What the machine decides, not the job: `REJOIN_...` variables."""
+
+    model_config = SettingsConfigDict(env_prefix="REJOIN_", frozen=True, extra="ignore")
+
+    memory_mb: int = Field(
+        default=0, ge=0, description="heap of the JVM; 0: an eighth of the machine"
+    )
+    state_memory_mb: int = Field(
+        default=0, ge=0, description="RocksDB's share beside it; 0: chosen"
+    )
+    master: str = Field(
+        default="", description="Spark master; empty: local, a thread per core of the job"
+    )
+    work_dir: Path = Field(default=Path(".rejoin"), description="where jobs keep theirs by default")
+    spark_log_level: Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG"] = "ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Options of the command line; None leaves the job's own setting."""
+
+    checkpoint: str | None = None
+    status_dir: Path | None = None
+    sidecar_port: int | None = None
+    sidecar: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """How a job runs. `parallelism` None: the checkpoint's, else one per core."""
+
+    name: str
+    checkpoint: str
+    status_dir: Path
+    sidecar_port: int | None
+    sidecar: bool
+    trigger_interval_ms: int
+    max_offsets_per_trigger: int
+    parallelism: int | None
+    key_groups: int
+    environment: Environment
+
+    def cores(self) -> int:
+        return self.parallelism or available_cores()
+
+    def table(self) -> list[tuple[str, str]]:
+        """Names and values for people; there are no secrets among them."""
+        return [
+            ("pipeline.name", self.name),
+            ("rejoin.checkpoint", self.checkpoint),
+            ("rejoin.trigger-interval", f"{self.trigger_interval_ms} ms"),
+            ("rejoin.max-offsets-per-trigger", str(self.max_offsets_per_trigger)),
+            ("rejoin.parallelism", str(self.parallelism or f"{self.cores()} (one per core)")),
+            ("rejoin.key-groups", str(self.key_groups)),
+        ]
+
+
+def read_environment() -> Environment:
+    try:
+        return Environment()
+    except ValidationError as error:
+        problems = [f"REJOIN_{e['loc'][0]}".upper() + f": {e['msg']}" for e in error.errors()]
+        raise ConfigError("SETTING_INVALID", "; ".join(problems)) from error
+
+
+def job_settings(
+    declared: Mapping[str, str], file_stem: str, overrides: Overrides, environment: Environment
+) -> JobSettings:
+    """Each declared value has passed the binder, which knows where it stands in the file."""
+
+    def value(name: str) -> str | None:
+        return declared.get(name, SETTINGS[name].default)
+
+    name = (
+        re.sub(r"[^A-Za-z0-9._-]+", "-", value("pipeline.name") or file_stem).strip("-.") or "job"
+    )
+    home = environment.work_dir / name
+    parallelism = value("rejoin.parallelism")
+    settings = JobSettings(
+        name=name,
+        checkpoint=overrides.checkpoint
+        or value("rejoin.checkpoint")
+        or str((home / "checkpoint").resolve()),
+        status_dir=overrides.status_dir or (home / "status").resolve(),
+        sidecar_port=overrides.sidecar_port,
+        sidecar=overrides.sidecar,
+        trigger_interval_ms=parse_duration_ms(value("rejoin.trigger-interval") or "") or 0,
+        max_offsets_per_trigger=int(value("rejoin.max-offsets-per-trigger") or MAX_OFFSETS),
+        parallelism=int(parallelism) if parallelism else None,
+        key_groups=int(value("rejoin.key-groups") or DEFAULT_GROUPS),
+        environment=environment,
+    )
+    if settings.cores() > settings.key_groups:
+        raise ConfigError(
+            "PARALLELISM_TOO_HIGH",
+            f"'rejoin.parallelism' is {settings.cores()} and 'rejoin.key-groups' only "
+            f"{settings.key_groups}: some tasks could never have a key",
+        )
+    return settings
+
+
+def read_sql(path: Path) -> str:
+    """The text of a job file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise ConfigError("FILE_UNREADABLE", f"cannot read {path}: {cause}") from cause
+
+
+def available_cores() -> int:
+    """Those this process may use, which in a container are fewer than the machine's."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def machine_memory_mb() -> int:
+    """Of the container where one limits it, else of the machine."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text().strip() if limit.is_file() else "max"
+    return min(total, int(text) // 2**20) if text.isdigit() else total
+
+
+def resolve_references(value: str) -> SecretStr:
+    """Replace `${env:NAME}` and `${file:PATH}`; the result must never be printed.
+
+    >>> resolve_references("plain").get_secret_value()
+    'plain'
+    """
+
+    def look_up(match: re.Match[str]) -> str:
+        kind, _, name = match[0][2:-1].partition(":")
+        if kind == "env":
+            found = os.path.expandvars(reference := f"${{{name}}}")
+            if found == reference:
+                raise ConfigError("REFERENCE_UNKNOWN", f"environment variable {name} is not set")
+            return found
+        try:
+            return Path(name).read_text(encoding="utf-8").strip()
+        except OSError as cause:
+            raise ConfigError("REFERENCE_UNKNOWN", f"cannot read {name}: {cause}") from cause
+
+    return SecretStr(REFERENCE.sub(look_up, value))

@@ -1,0 +1,1 @@
+"""Connector edges, query life cycle, progress to status."""

@@ -1,0 +1,122 @@
+"""The life of a query: start, watch, drain where its inputs end, stop in order and in time."""
+
+import contextlib
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_jobs.errors import KafkaError, RejoinError, StateError
+from spark_jobs.streaming.session import kernel
+
+EPOCH_WAIT_S = 20.0  # how long an orderly stop waits for the running epoch
+_STOP_WAIT_S = 5.0
+_POLL_S = 0.05
+_RETRY_DRAIN_S = 1.0
+
+Phase = Literal["running", "ending", "finished"]
+
+
+@dataclass
+class QueryLife:
+    """One query between its start and its end.
+
+    `start(ending)` starts it anew on its checkpoint. `remaining` counts the records before the
+    declared ends that no committed epoch has read; None for a query whose inputs do not end.
+    `flushes`: after the last record it needs one more epoch, in which the end mark releases what
+    waits for time to pass.
+    """
+
+    name: str
+    start: Callable[[bool], StreamingQuery]
+    remaining: Callable[[], int] | None
+    flushes: bool
+    phase: Phase = "running"
+    query: StreamingQuery | None = None
+    _retry_at: float = field(default=0.0, init=False)
+
+    def poll(self) -> None:
+        """Take the next step of its life, if it is time for one; raise what ended it."""
+        if self.phase == "finished" or self.is_active or time.monotonic() < self._retry_at:
+            return
+        if self.query is not None:
+            self.phase = self._after_run(self.query)
+            self.query = None
+        if self.phase != "finished" and time.monotonic() >= self._retry_at:
+            self.query = self.start(self.phase == "ending")
+
+    def _after_run(self, query: StreamingQuery) -> Phase:
+        if (failure := query.exception()) is not None:
+            raise query_failure(self.name, failure)
+        if self.remaining is None:
+            raise RejoinError("QUERY_ENDED", f"query {self.name} ended although its inputs go on")
+        if self.phase == "ending":
+            return "finished"
+        if self.remaining() > 0:  # the declared end lies beyond what there is yet
+            self._retry_at = time.monotonic() + _RETRY_DRAIN_S
+            return "running"
+        return "ending" if self.flushes else "finished"
+
+    @property
+    def is_between_epochs(self) -> bool:
+        return self.query is None or not self.query.status["isTriggerActive"]
+
+    @property
+    def is_active(self) -> bool:
+        return self.query is not None and self.query.isActive
+
+
+def open_gate(spark: SparkSession) -> None:
+    """Let sources start epochs."""
+    kernel(spark).Gate.open()
+
+
+def stop_queries(spark: SparkSession, lives: list[QueryLife], wait_s: float = EPOCH_WAIT_S) -> None:
+    """Let running epochs finish and no other begin; then stop the queries.
+
+    An epoch that takes longer is cut off: its transaction is aborted, a restart repeats it.
+    """
+    kernel(spark).Gate.close()
+    deadline = time.monotonic() + wait_s
+    for life in lives:
+        while life.is_active and not life.is_between_epochs and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+    for life in lives:
+        if life.query is not None:
+            with contextlib.suppress(Exception):  # the session's end, which is bounded, ends it too
+                life.query.stop()
+
+
+def query_failure(name: str, failure: Exception) -> RejoinError:
+    """The error a person needs, out of a chain of Java exceptions."""
+    messages = list(_causes(failure))
+    for kind, message in reversed(messages):
+        match = re.match(r"\[([A-Z][A-Z0-9_]+)\] (.*)", message, re.DOTALL)
+        if match is not None and kind.startswith("org.apache.spark.sql.rejoin"):
+            return StateError(match[1], f"query {name}: {match[2]}")
+    for kind, message in reversed(messages):
+        short = kind.rpartition(".")[2]
+        if short in ("ProducerFencedException", "InvalidProducerEpochException"):
+            return StateError(
+                "SINK_FENCED",
+                f"query {name}: another writer has taken over its transactional ids",
+                hint="run one driver per job, or give each a 'sink.transactional-id-prefix'",
+            )
+        if kind.startswith("org.apache.kafka."):
+            return KafkaError("KAFKA_FAILED", f"query {name}: {short}: {message}")
+    kind, message = messages[-1] if messages else ("", str(failure))
+    return RejoinError("QUERY_FAILED", f"query {name}: {kind.rpartition('.')[2]}: {message}")
+
+
+def _causes(failure: Exception) -> list[tuple[str, str]]:
+    """Class and message of each exception in the chain, outermost first."""
+    origin: Any = getattr(failure, "_origin", None)
+    found: list[tuple[str, str]] = []
+    while origin is not None and len(found) < 20:
+        found.append((str(origin.getClass().getName()), str(origin.getMessage())))
+        origin = origin.getCause()
+    return found or [(type(failure).__name__, str(failure))]

@@ -1,0 +1,127 @@
+"""The Spark session of a job: every setting that correctness or speed depends on."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from spark_jobs.errors import ConfigError
+from spark_jobs.settings import JobSettings, machine_memory_mb
+
+LOOPBACK = "127.0.0.1"
+JVM_LOG = "driver.log"
+_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb."
+_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
+    """Start the JVM, whose own output goes to `JVM_LOG`. It dies with this process."""
+    conf = SparkConf(loadDefaults=False)
+    conf.setAll(list(session_options(settings, [str(jar) for jar in jars]).items()))
+    log = settings.status_dir / JVM_LOG
+    log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with log.open("ab") as output:
+            # a session of its own: a signal to our process group is ours to answer
+            kwargs = {"stdout": output, "stderr": output, "start_new_session": True}
+            launch: Any = launch_gateway
+            gateway = launch(conf, kwargs)
+        spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except PySparkRuntimeError as cause:
+        raise ConfigError(
+            "SPARK_NOT_STARTED",
+            f"Spark did not start: {cause}; see {log}",
+            hint="Java 17 or newer has to be on the PATH or in JAVA_HOME",
+        ) from cause
+    kernel(spark).Lifeline.follow(os.getpid())
+    return spark
+
+
+def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
+    """Spark's settings for a job."""
+    environment = settings.environment
+    heap_mb = environment.memory_mb or min(max(machine_memory_mb() // 8, 1024), 8192)
+    state_mb = environment.state_memory_mb or max(heap_mb // 2, 512)
+    cores = settings.cores()
+    return {
+        "spark.app.name": settings.name,
+        "spark.master": environment.master or f"local[{cores}]",
+        # ships the kernel and the connector to executors; the driver's own class loader needs
+        # them before the session exists
+        "spark.jars": ",".join(jars),
+        "spark.driver.extraClassPath": ":".join(jars),
+        "spark.driver.memory": f"{heap_mb}m",
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": environment.spark_log_level,
+        "spark.speculation": "false",
+        "spark.dynamicAllocation.enabled": "false",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.streaming.minBatchesToRetain": "20",
+        "spark.sql.streaming.stopTimeout": "20s",
+        **_state_options(state_mb),
+    }
+
+
+def _state_options(memory_mb: int) -> dict[str, str]:
+    """Checkpoint format v2 from batch 0: one made with v1 could never move to real-time mode."""
+    return {
+        "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
+        "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        "spark.sql.streaming.stateStore.numStateStoreMaintenanceThreads": "2",
+        f"{_ROCKSDB}changelogCheckpointing.enabled": "true",
+        # twice the throughput: the kernel counts its rows itself
+        f"{_ROCKSDB}trackTotalNumberOfRows": "false",
+        f"{_ROCKSDB}boundedMemoryUsage": "true",
+        f"{_ROCKSDB}maxMemoryUsageMB": str(memory_mb),
+    }
+
+
+def kernel(spark: SparkSession) -> Any:
+    """The kernel's Scala package, as py4j shows it."""
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.rejoin
+
+
+def counters(spark: SparkSession) -> str:
+    """What the kernel has counted so far, as JSON."""
+    return str(kernel(spark).Kernel.counters(_session(spark)))
+
+
+def restore_counters(spark: SparkSession, text: str) -> None:
+    """Count on from where an earlier driver left off."""
+    kernel(spark).Counters.of(_session(spark).sparkContext()).restore(text)
+
+
+def _session(spark: SparkSession) -> Any:
+    return spark._jsparkSession
+
+
+def stop_session(spark: SparkSession, within_s: int) -> None:
+    """Stop Spark and its JVM; after `within_s` the JVM ends itself, whatever it is doing."""
+    gateway: Any = spark.sparkContext._gateway
+    process = gateway.proc
+    kernel(spark).Lifeline.haltAfter(within_s)
+    with contextlib.suppress(Exception):
+        spark.stop()
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    process.stdin.close()  # what the JVM waits for
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

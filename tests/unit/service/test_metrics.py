@@ -1,0 +1,75 @@
+"""The exposition: names by the rules, one help per name, valid whatever the status holds."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.metrics import METRICS, metrics_page
+from spark_jobs.status import JobStatus, QueryStatus
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
+UNITS = ("seconds", "bytes", "rows", "records", "epochs", "errors", "info")
+Write = Callable[[JobStatus | bytes], None]
+Job = Callable[..., JobStatus]
+
+
+def exposed(client: TestClient) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    families = text_string_to_metric_families(client.get("/metrics").text)
+    found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    for family in families:
+        for sample in family.samples:
+            labels = tuple(sorted(sample.labels.items()))
+            series = found.setdefault(sample.name, {})
+            assert labels not in series, "a series twice makes the scrape invalid"
+            series[labels] = sample.value
+    return found
+
+
+def test_the_page_is_in_step() -> None:
+    assert PAGE.read_text(encoding="utf-8") == metrics_page()
+
+
+def test_names_follow_the_rules() -> None:
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    for metric in METRICS:
+        assert re.fullmatch(r"rejoin_[a-z]+(_[a-z]+)*", metric.name)
+        assert metric.name.endswith("_total") == (metric.kind == "counter")
+        assert metric.name.removesuffix("_total").endswith(UNITS)
+        assert metric.help.endswith(".")
+        assert "job" not in metric.labels, "Prometheus names its targets so"
+
+
+def test_every_metric_has_a_value(client: TestClient, write: Write, job: Job) -> None:
+    failed = job(
+        queries=(job().queries[0].model_copy(update={"watermark_ms": 1_000}),),
+        state="failed",
+        error={"code": "X", "message": "y"},
+    )
+    write(failed)
+    found = exposed(client)
+    assert set(found) == {metric.name for metric in METRICS}
+    lag = found["rejoin_source_lag_records"]
+    assert {dict(labels)["partition"]: value for labels, value in lag.items()} == {"0": 4, "1": 0}
+    rows = found["rejoin_state_rows"]
+    assert {dict(labels)["side"]: value for labels, value in rows.items()} == {
+        "left": 7,
+        "right": 2,
+    }
+    assert list(found["rejoin_source_watermark_timestamp_seconds"].values()) == [1_704_067_200]
+    assert list(found["rejoin_epoch_duration_seconds"].values()) == [0.25]
+
+
+def test_a_hostile_status_stays_one_valid_scrape(
+    client: TestClient, write: Write, job: Job
+) -> None:
+    name = 'a"}\n# HELP x\\' + "y" * 1_000
+    query = QueryStatus(name=name, sink="s", input_rows_total=-5, rejects={name: 1})
+    write(job(queries=(query, query)))
+    found = exposed(client)
+    assert list(found["rejoin_input_rows_total"].values()) == [0]
+    assert all(
+        len(value) <= 200 for labels in found["rejoin_input_rows_total"] for _, value in labels
+    )
