@@ -1,0 +1,101 @@
+"""`rejoin bench regular|temporal`: options in, a table and JSON out."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bench.engines import Flink, Rejoin
+from bench.jobs import JOBS, JobName
+from bench.run import EngineReport, Plan, Report, run_bench
+from spark_jobs.errors import RejoinError
+
+Job = Annotated[JobName, typer.Argument(help="Which join.")]
+Rows = Annotated[int, typer.Option(help="Records over both topics.", min=1_000)]
+Keys = Annotated[int | None, typer.Option(help="Distinct keys; default by job.", min=1)]
+WithFlink = Annotated[bool, typer.Option("--flink", help="Also run Flink SQL, and compare.")]
+OnlyFlink = Annotated[bool, typer.Option("--only-flink", help="Run Flink SQL alone.")]
+Setting = Annotated[list[str] | None, typer.Option("--set", help="name=value for rejoin's job.")]
+FlinkSetting = Annotated[list[str] | None, typer.Option(help="name=value for Flink's job.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the JSON here.")]
+Timeout = Annotated[float, typer.Option(help="Seconds an engine may take.", min=10)]
+Keep = Annotated[bool, typer.Option("--keep", help="Keep data, logs and state in build/bench.")]
+
+
+def bench(
+    job: Job,
+    rows: Rows = 4_000_000,
+    keys: Keys = None,
+    flink: WithFlink = False,
+    only_flink: OnlyFlink = False,
+    settings: Setting = None,
+    flink_set: FlinkSetting = None,
+    json_file: JsonFile = None,
+    timeout: Timeout = 900,
+    keep: Keep = False,
+) -> None:
+    """Measure a join, Kafka to Kafka, exactly once, and verify every row of its result."""
+    plan = Plan(
+        job=job,
+        rows=rows,
+        keys=keys or min(JOBS[job].default_keys, rows),
+        engines=_engines(flink, only_flink),
+        settings={Rejoin.name: _pairs(settings), Flink.name: _pairs(flink_set)},
+        timeout_s=timeout,
+        keep=keep,
+    )
+    try:
+        report = run_bench(plan, typer.echo)
+    except RejoinError as error:
+        typer.echo(error.render(), err=True)
+        raise typer.Exit(error.exit_code) from error
+    Console().print(_table(report))
+    text = json.dumps(asdict(report))
+    typer.echo(text)
+    if json_file is not None:
+        json_file.write_text(text + "\n", encoding="utf-8")
+
+
+def _engines(flink: bool, only_flink: bool) -> tuple[str, ...]:
+    if only_flink:
+        return (Flink.name,)
+    return (Rejoin.name, Flink.name) if flink else (Rejoin.name,)
+
+
+def _pairs(settings: list[str] | None) -> dict[str, str]:
+    pairs = [setting.partition("=") for setting in settings or ()]
+    if wrong := [name for name, sign, _ in pairs if not sign]:
+        raise typer.BadParameter(f"{wrong[0]} is not name=value")
+    return {name: value for name, _, value in pairs}
+
+
+def _table(report: Report) -> Table:
+    title = f"{report.title}: {report.rows:,} records, {report.parallelism} cores"
+    caption = None if report.speedup is None else f"rejoin is {report.speedup:.2f} x as fast"
+    table = Table(title=title, caption=caption)
+    table.add_column("")
+    for engine in report.engines:
+        table.add_column(engine.engine, justify="right")
+    for label, cell in _LINES:
+        table.add_row(label, *(cell(engine) for engine in report.engines))
+    return table
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.0f} MiB" if size else "unknown"
+
+
+_LINES: tuple[tuple[str, Callable[[EngineReport], str]], ...] = (
+    ("whole run", lambda e: f"{e.seconds:.1f} s"),
+    ("rows/s, whole run", lambda e: f"{e.rows_per_second:,}"),
+    ("rows/s, warm", lambda e: f"{e.warm_rows_per_second:,}"),
+    ("peak memory", lambda e: _mib(e.peak_rss_bytes)),
+    ("peak size of checkpoints", lambda e: _mib(e.peak_state_bytes)),
+    ("records written", lambda e: f"{e.output_records:,}"),
+    ("rows in the result", lambda e: f"{e.output_rows:,}"),
+)

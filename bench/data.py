@@ -1,0 +1,201 @@
+"""The benchmark's input: the same records at every run, and what their join must give.
+
+A generator of our own, because Python's is neither needed nor the same across its versions.
+"""
+
+import struct
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from bench.avro import (
+    TIMESTAMP_MS,
+    Field,
+    encode_instant,
+    encode_long,
+    encode_string,
+    frame,
+    record_schema,
+)
+
+PARTITIONS = 2
+START_MS = 1_704_067_200_000  # 2024-01-01T00:00:00Z
+SPAN_MS = 3_600_000  # the event time that a topic covers
+DISORDER_MS = 4_000  # less than the 5 s that the tables' watermarks wait, so that no row is late
+
+Record: TypeAlias = tuple[int, bytes | None, bytes | None]  # partition, key, value
+Row: TypeAlias = tuple[object, ...]
+Expected: TypeAlias = dict[int, Row]  # the sink's row (times in epoch milliseconds) by its key
+
+_DOUBLE = struct.Struct("<d")
+_NOTES = tuple(f"note {n:04d}, please leave at the door" for n in range(997))
+_CARRIERS = ("swift", "northern", "parcel & sons", "by hand", "harbour line")
+_ENCODED_NOTES = tuple(encode_string(text) for text in _NOTES)
+_ENCODED_CARRIERS = tuple(encode_string(text) for text in _CARRIERS)
+_DELETE_BELOW = (1 << 31) // 100
+_INTERLEAVE = 0x9E3779B97F4A7C15
+
+
+def _random(seed: int) -> Iterator[int]:
+    """31 random bits at a time: the upper half of Knuth's 64-bit linear congruence."""
+    state = (seed + 1) * _INTERLEAVE & 0xFFFFFFFFFFFFFFFF
+    while True:
+        state = state * 6364136223846793005 + 1442695040888963407 & 0xFFFFFFFFFFFFFFFF
+        yield state >> 33
+
+
+@dataclass(frozen=True, slots=True)
+class InputTopic:
+    """A topic and the Avro schemas of its records; `key` is None where records have no key."""
+
+    name: str
+    key: tuple[Field, ...] | None
+    value: tuple[Field, ...]
+
+    def schemas(self) -> dict[str, str]:
+        """By registry subject."""
+        found = {f"{self.name}-value": record_schema(f"{self.name}_value", self.value)}
+        if self.key is not None:
+            found[f"{self.name}-key"] = record_schema(f"{self.name}_key", self.key)
+        return found
+
+
+ORDERS_A = InputTopic(
+    "orders_a",
+    (("id", "long"),),
+    (("id", "long"), ("amount", "double"), ("note", "string"), ("placed_at", TIMESTAMP_MS)),
+)
+ORDERS_B = InputTopic(
+    "orders_b",
+    (("id", "long"),),
+    (("id", "long"), ("carrier", "string"), ("weight", "int")),
+)
+ORDERS = InputTopic(
+    "orders",
+    None,
+    (
+        ("order_id", "long"),
+        ("product_id", "long"),
+        ("quantity", "int"),
+        ("order_time", TIMESTAMP_MS),
+    ),
+)
+PRICES = InputTopic(
+    "prices",
+    (("product_id", "long"),),
+    (("product_id", "long"), ("price", "double"), ("changed_at", TIMESTAMP_MS)),
+)
+
+
+class RegularData:
+    """Two upsert topics with the same key space, half of `rows` each; one left row in 100 a delete.
+
+    No deletes on the right: Flink 2.3.0 forgets the left row when a right row that was updated
+    goes (FLINK-40681), or when the tombstone of one that never was arrives.
+    """
+
+    topics = (ORDERS_A, ORDERS_B)
+
+    def __init__(self, rows: int, keys: int) -> None:
+        self.rows = rows
+        self.keys = keys
+        self._left: list[Row | None] = [None] * keys
+        self._right: list[Row] = [(None, None)] * keys
+
+    def records(self, topic: InputTopic, key_id: int, value_id: int) -> Iterator[Record]:
+        """Of one topic, in order; the expected result is complete after all have been drawn."""
+        if topic is ORDERS_A:
+            return self._orders_a(self.rows - self.rows // 2, frame(key_id), frame(value_id))
+        return self._orders_b(self.rows // 2, frame(key_id), frame(value_id))
+
+    def expected(self) -> Expected:
+        """id -> (id, amount, note, placed_at, carrier, weight)."""
+        pairs = enumerate(zip(self._left, self._right, strict=True))
+        return {key: (key, *left, *right) for key, (left, right) in pairs if left is not None}
+
+    def _orders_a(self, rows: int, key_frame: bytes, value_frame: bytes) -> Iterator[Record]:
+        encoded = [encode_long(key) for key in range(self.keys)]
+        draw = _random(1)
+        for key, choice, number in zip(draw, draw, range(rows), strict=False):
+            key = key * self.keys >> 31
+            if choice < _DELETE_BELOW and self._left[key] is not None:
+                self._left[key] = None
+                yield key % PARTITIONS, key_frame + encoded[key], None
+                continue
+            amount, note, at = choice % 100_000 / 100, choice % len(_NOTES), START_MS + number
+            self._left[key] = (amount, _NOTES[note], at)
+            value = encoded[key] + _DOUBLE.pack(amount) + _ENCODED_NOTES[note] + encode_instant(at)
+            yield key % PARTITIONS, key_frame + encoded[key], value_frame + value
+
+    def _orders_b(self, rows: int, key_frame: bytes, value_frame: bytes) -> Iterator[Record]:
+        encoded = [encode_long(key) for key in range(self.keys)]
+        weights = [encode_long(weight) for weight in range(5_000)]
+        draw = _random(2)
+        for key, choice, _ in zip(draw, draw, range(rows), strict=False):
+            key = key * self.keys >> 31
+            carrier, weight = choice % len(_CARRIERS), choice % len(weights)
+            self._right[key] = (_CARRIERS[carrier], weight)
+            value = encoded[key] + _ENCODED_CARRIERS[carrier] + weights[weight]
+            yield key % PARTITIONS, key_frame + encoded[key], value_frame + value
+
+
+class TemporalData:
+    """An append topic of three quarters of `rows`, and versions of prices; both out of order.
+
+    No product has two versions of the same time: which of them holds would be nobody's to say.
+    """
+
+    topics = (ORDERS, PRICES)
+
+    def __init__(self, rows: int, keys: int) -> None:
+        self.rows = rows
+        self.keys = keys
+        self._orders = (array("q"), array("q"), array("q"))  # product, quantity, time by order id
+        self._versions: list[list[tuple[int, float]]] = [[] for _ in range(keys)]
+
+    def records(self, topic: InputTopic, key_id: int, value_id: int) -> Iterator[Record]:
+        """Of one topic, in order; the expected result is complete after all have been drawn."""
+        if topic is ORDERS:
+            return self._append_orders(self.rows - self.rows // 4, frame(value_id))
+        return self._price_versions(self.rows // 4, frame(key_id), frame(value_id))
+
+    def expected(self) -> Expected:
+        """order_id -> (order_id, product_id, quantity, order_time, price at that time or None)."""
+        histories = [sorted(versions) for versions in self._versions]
+        times = [[time for time, _ in history] for history in histories]
+        rows: Expected = {}
+        for order, (product, quantity, at) in enumerate(zip(*self._orders, strict=True)):
+            version = bisect_right(times[product], at)
+            price = histories[product][version - 1][1] if version else None
+            rows[order] = (order, product, quantity, at, price)
+        return rows
+
+    def _append_orders(self, rows: int, value_frame: bytes) -> Iterator[Record]:
+        encoded = [encode_long(key) for key in range(self.keys)]
+        products, quantities, times = self._orders
+        draw = _random(3)
+        for number, product, choice in zip(range(rows), draw, draw, strict=False):
+            product = product * self.keys >> 31
+            quantity = 1 + choice % 9
+            at = START_MS + number * SPAN_MS // rows + (choice >> 4) % DISORDER_MS
+            products.append(product)
+            quantities.append(quantity)
+            times.append(at)
+            value = encode_long(number) + encoded[product] + bytes((quantity * 2,))
+            yield number % PARTITIONS, None, value_frame + value + encode_instant(at)
+
+    def _price_versions(self, rows: int, key_frame: bytes, value_frame: bytes) -> Iterator[Record]:
+        encoded = [encode_long(key) for key in range(self.keys)]
+        draw = _random(4)
+        for number, product, choice in zip(range(rows), draw, draw, strict=False):
+            product = product * self.keys >> 31
+            price = choice % 100_000 / 100
+            at = START_MS + number * SPAN_MS // rows + (choice >> 4) % DISORDER_MS
+            history = self._versions[product]
+            while any(at == time for time, _ in history[-8:]):
+                at += 1
+            history.append((at, price))
+            value = encoded[product] + _DOUBLE.pack(price) + encode_instant(at)
+            yield product % PARTITIONS, key_frame + encoded[product], value_frame + value

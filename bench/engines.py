@@ -1,0 +1,101 @@
+"""The two engines as processes: how each is started, and with which settings."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from bench.flink.install import JARS, PYTHON, install
+
+PARALLELISM = 2
+_FLINK_RUNNER = Path(__file__).with_name("flink") / "run_sql.py"
+_FLINK_HEAP = "-Xmx3g"
+_REJOIN = "from spark_jobs.cli import main; main()"
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where one run of one engine leaves its files."""
+
+    root: Path
+
+    @property
+    def job(self) -> Path:
+        return self.root / "job.sql"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "engine.log"
+
+    @property
+    def state(self) -> Path:
+        """The engine's checkpoints."""
+        return self.root / "checkpoint"
+
+
+class Engine(Protocol):
+    """One of the two."""
+
+    name: str
+
+    def prepare(self) -> None:
+        """What must not be part of the measured time: installation."""
+
+    def settings(self, folders: Folders) -> Mapping[str, str]:
+        """The job's SET statements."""
+
+    def command(self, folders: Folders) -> list[str]:
+        """The process that runs the job and ends with it."""
+
+
+class Rejoin:
+    """`rejoin run`, as a user starts it, without the sidecar."""
+
+    name = "rejoin"
+
+    def __init__(self, overrides: Mapping[str, str]) -> None:
+        self._overrides = overrides
+
+    def prepare(self) -> None:
+        """Nothing: it runs in this environment."""
+
+    def settings(self, folders: Folders) -> Mapping[str, str]:
+        return {"rejoin.parallelism": str(PARALLELISM), **self._overrides}
+
+    def command(self, folders: Folders) -> list[str]:
+        run = [sys.executable, "-c", _REJOIN, "run", str(folders.job)]
+        status = str(folders.root / "status")
+        return [*run, "--checkpoint", str(folders.state), "--status-dir", status, "--no-sidecar"]
+
+
+class Flink:
+    """Flink SQL in one JVM: RocksDB with memory to work in, incremental checkpoints every 10 s."""
+
+    name = "flink"
+
+    def __init__(self, overrides: Mapping[str, str]) -> None:
+        self._overrides = overrides
+
+    def prepare(self) -> None:
+        install()
+
+    def settings(self, folders: Folders) -> Mapping[str, str]:
+        return {
+            "parallelism.default": str(PARALLELISM),
+            "taskmanager.numberOfTaskSlots": str(PARALLELISM),
+            "taskmanager.memory.managed.size": "1 gb",
+            "io.tmp.dirs": str(folders.root / "tmp"),
+            "table.local-time-zone": "UTC",
+            "state.backend.type": "rocksdb",
+            "execution.checkpointing.mode": "EXACTLY_ONCE",
+            "execution.checkpointing.interval": "10 s",
+            "execution.checkpointing.incremental": "true",
+            "execution.checkpointing.dir": folders.state.resolve().as_uri(),
+            **self._overrides,
+        }
+
+    def command(self, folders: Folders) -> list[str]:
+        environment = ["env", f"JVM_ARGS={_FLINK_HEAP}", f"FLINK_LOG_DIR={folders.root}"]
+        jars = [str(jar) for jar in sorted(JARS.glob("*.jar"))]
+        return [*environment, str(PYTHON), "-I", str(_FLINK_RUNNER), str(folders.job), *jars]

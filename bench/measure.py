@@ -1,0 +1,168 @@
+"""Runs one process tree and measures it from outside: seconds, memory, disk, output over time."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from bench.data import PARTITIONS
+from spark_jobs.embedded.process import Child
+from spark_jobs.errors import RejoinError
+
+_SAMPLE_S = 0.25
+_STOP_GRACE_S = 10.0
+_QUERY_TIMEOUT_S = 5.0
+_PROC = Path("/proc")
+_WARM_FROM, _WARM_TO = 0.25, 0.9
+
+
+class BenchError(RejoinError):
+    """An engine failed, or the two disagree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Of one engine's run; sizes are 0 where the system cannot tell them.
+
+    `warm_share_per_s`: the share of all output that appeared per second in the middle of the run.
+    """
+
+    seconds: float
+    warm_share_per_s: float
+    peak_rss_bytes: int
+    peak_state_bytes: int
+
+
+def run_measured(
+    command: Sequence[str],
+    log_path: Path,
+    state_dir: Path,
+    output: Callable[[], int],
+    timeout_s: float,
+) -> Measurement:
+    """From the start of the process to its exit; raise BenchError unless that is exit 0.
+
+    `output` counts the records in the sink so far; `state_dir` is what grows with the state.
+    """
+    started = time.monotonic()
+    child = Child(command, log_path)
+    samples: list[tuple[float, int]] = []
+    peak_rss = peak_state = 0
+    try:
+        while not child.wait(_SAMPLE_S):
+            now = time.monotonic() - started
+            if now > timeout_s:
+                raise BenchError(
+                    "BENCH_TIMEOUT", f"no end after {timeout_s:.0f} s:\n{child.log_tail()}"
+                )
+            peak_rss = max(peak_rss, tree_rss_bytes(child.pid))
+            peak_state = max(peak_state, folder_bytes(state_dir))
+            samples.append((now, output()))
+        seconds = time.monotonic() - started
+    finally:
+        stop_tree(child)
+    if child.exit_code != 0:
+        raise BenchError(
+            "BENCH_ENGINE_FAILED", f"exit code {child.exit_code}; {log_path}:\n{child.log_tail(40)}"
+        )
+    peak_state = max(peak_state, folder_bytes(state_dir))
+    return Measurement(seconds, warm_share_per_s(samples), peak_rss, peak_state)
+
+
+def warm_share_per_s(samples: Sequence[tuple[float, int]]) -> float:
+    """The slope of the output between a quarter and nine tenths of it; 0 if it came at once.
+
+    >>> warm_share_per_s([(0.0, 0), (5.0, 0), (6.0, 25), (7.0, 50), (8.0, 75), (9.0, 100)])
+    0.25
+    """
+    total = samples[-1][1] if samples else 0
+    if total == 0:
+        return 0.0
+    start = next(s for s in samples if s[1] >= _WARM_FROM * total)
+    end = next(s for s in samples if s[1] >= _WARM_TO * total)
+    return (end[1] - start[1]) / total / (end[0] - start[0]) if end[0] > start[0] else 0.0
+
+
+class SinkProgress:
+    """How many records a topic holds, committed or not."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._partitions = [TopicPartition(topic, p) for p in range(PARTITIONS)]
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": "rejoin-bench-progress",
+                "isolation.level": "read_uncommitted",  # else an open transaction hides its records
+                "log_level": 3,
+            }
+        )
+        self._last = 0
+
+    def __call__(self) -> int:
+        """The latest count; the one before it if the broker is too busy to answer."""
+        try:
+            ends = [
+                self._consumer.get_watermark_offsets(p, timeout=_QUERY_TIMEOUT_S, cached=False)
+                for p in self._partitions
+            ]
+        except KafkaException:
+            return self._last
+        self._last = sum(high for low, high in ends)
+        return self._last
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def process_tree(root: int) -> list[int]:
+    """The process and everything below it; only itself where there is no /proc."""
+    children: dict[int, list[int]] = {}
+    for stat in _PROC.glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found = [root]
+    for pid in found:
+        found.extend(children.get(pid, ()))
+    return found
+
+
+def tree_rss_bytes(root: int) -> int:
+    """Resident memory of a process and everything below it."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    total = 0
+    for pid in process_tree(root):
+        try:
+            total += int((_PROC / str(pid) / "statm").read_text().split()[1]) * page
+        except OSError:  # it has ended, or there is no /proc
+            continue
+    return total
+
+
+def folder_bytes(folder: Path) -> int:
+    """Of all files below a folder that others are writing to."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(parent, name)).st_size
+            except OSError:  # renamed or removed meanwhile
+                continue
+    return total
+
+
+def stop_tree(child: Child) -> None:
+    """The process and its descendants, by their ids; harmless when they have ended."""
+    pids = process_tree(child.pid) if child.exit_code is None else []
+    child.stop(_STOP_GRACE_S)
+    for pid in pids[1:]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue

@@ -1,0 +1,130 @@
+"""The generator against fastavro, and its expected result against a plain fold of its records."""
+
+import io
+import json
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.avro import encode_instant, encode_long, encode_string, frame
+from bench.data import DISORDER_MS, Expected, InputTopic, RegularData, TemporalData
+
+Changes = list[tuple[dict[str, Any] | None, dict[str, Any] | None]]  # key, value
+
+
+def written(schema: str, value: object) -> bytes:
+    data = io.BytesIO()
+    fastavro.schemaless_writer(data, fastavro.parse_schema(json.loads(schema)), value)
+    return data.getvalue()
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_long(number: int) -> None:
+    assert encode_long(number) == written('"long"', number)
+
+
+@given(st.text())
+def test_string(text: str) -> None:
+    assert encode_string(text) == written('"string"', text)
+
+
+@given(st.integers(1_500_000_000_000, 2_000_000_000_000))
+def test_instant(ms: int) -> None:
+    assert encode_instant(ms) == written('"long"', ms)
+
+
+def decode(schema: str, data: bytes | None, schema_id: int) -> dict[str, Any] | None:
+    if data is None:
+        return None
+    assert data.startswith(frame(schema_id))
+    rest = io.BytesIO(data[5:])
+    plain = json.loads(schema.replace('"logicalType"', '"ignored"'))
+    record = fastavro.schemaless_reader(rest, fastavro.parse_schema(plain), None)
+    assert not rest.read()
+    assert isinstance(record, dict)
+    return record
+
+
+def changes(data: RegularData | TemporalData, topic: InputTopic) -> Changes:
+    schemas = topic.schemas()
+    value_schema = schemas[f"{topic.name}-value"]
+    key_schema = schemas.get(f"{topic.name}-key", "")
+    found: Changes = []
+    homes: dict[str, int] = {}
+    for partition, key, value in data.records(topic, 11, 12):
+        decoded = decode(key_schema, key, 11)
+        found.append((decoded, decode(value_schema, value, 12)))
+        home = homes.setdefault(str(decoded), partition)
+        assert decoded is None or home == partition, "a key has one partition"
+    return found
+
+
+def test_regular() -> None:
+    data = RegularData(20_000, 3_000)
+    sides = [{}, {}]  # type: list[dict[int, dict[str, Any]]]
+    deletes = [0, 0]
+    for number, topic in enumerate(data.topics):
+        for key, value in changes(data, topic):
+            assert key is not None
+            if value is None:
+                deletes[number] += 1
+                del sides[number][key["id"]]  # only what exists is deleted
+            else:
+                assert value["id"] == key["id"]
+                sides[number][key["id"]] = value
+    assert deletes[0] > 50
+    assert deletes[1] == 0
+    left, right = sides
+    joined: Expected = {
+        key: (*a.values(), right.get(key, {}).get("carrier"), right.get(key, {}).get("weight"))
+        for key, a in left.items()
+    }
+    assert data.expected() == joined
+    assert any(row[-1] is None for row in joined.values())
+
+
+def test_temporal() -> None:
+    data = TemporalData(8_000, 300)
+    orders = [value for _, value in changes(data, data.topics[0])]
+    versions = [value for _, value in changes(data, data.topics[1])]
+    assert len(orders) == 6_000
+    assert len(versions) == 2_000
+    joined: Expected = {}
+    for order in orders:
+        assert order is not None
+        known = [
+            v
+            for v in versions
+            if v is not None
+            and v["product_id"] == order["product_id"]
+            and v["changed_at"] <= order["order_time"]
+        ]
+        current = max(known, key=lambda v: v["changed_at"], default=None)
+        price = current["price"] if current is not None else None
+        joined[order["order_id"]] = (*order.values(), price)
+    assert data.expected() == joined
+    assert any(row[-1] is None for row in joined.values())
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_no_row_is_late(side: int) -> None:
+    data = TemporalData(20_000, 300)
+    column = ("order_time", "changed_at")[side]
+    highest = 0
+    steps_back = 0
+    for _, value in changes(data, data.topics[side]):
+        assert value is not None
+        time = value[column]
+        assert time >= highest - DISORDER_MS
+        steps_back += time < highest
+        highest = max(highest, time)
+    assert steps_back > 1_000
+
+
+def test_the_same_at_every_run() -> None:
+    one, other = RegularData(1_000, 100), RegularData(1_000, 100)
+    for topic in one.topics:
+        assert list(one.records(topic, 1, 2)) == list(other.records(topic, 1, 2))
