@@ -1,0 +1,60 @@
+"""The shop alone, for a broker and a job that run already: plays it, reads and judges the rows.
+
+python -m spark_jobs.demo --servers localhost:9092
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from spark_jobs.demo.perform import Performance, Staging
+from spark_jobs.demo.play import create_topics
+from spark_jobs.demo.run import INTERRUPTED, RATE
+from spark_jobs.demo.show import Screen
+from spark_jobs.embedded.process import stop_signals
+from spark_jobs.errors import RejoinError
+
+
+def main() -> int:
+    """Exit code 0 if every row was right."""
+    options = _options()
+    screen = Screen(sys.stdout)
+    staging = Staging(
+        servers=options.servers,
+        rate=options.rate,
+        corrupt=options.corrupt,
+        status_dir=options.status_dir,
+        started=time.monotonic(),
+        check=lambda: None,
+    )
+    try:
+        with stop_signals() as stop:
+            create_topics(options.servers)
+            screen.say("the shop's topics are there; the shop opens")
+            with Performance(staging, screen) as performance:
+                performance.play(stop, options.seconds)
+                complete = not stop.is_set() and performance.finish(stop)
+                if complete:
+                    performance.read_rest()
+                good = performance.conclude(complete)
+    except RejoinError as error:
+        screen.say(error.render(), "red")
+        return error.exit_code
+    if not good:
+        return 1
+    return 0 if complete or options.seconds is None else INTERRUPTED
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m spark_jobs.demo", description=__doc__)
+    parser.add_argument("--servers", default="localhost:9092", help="address of the broker")
+    parser.add_argument("--seconds", type=float, help="from the first joined row; else to Ctrl-C")
+    parser.add_argument("--rate", type=float, default=RATE, help="orders per second")
+    parser.add_argument("--corrupt", action="store_true", help="send broken records too")
+    parser.add_argument("--status-dir", type=Path, help="the job's, to show its rates and state")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,272 @@
+"""The shop of the demo: orders, and the history of its products as Debezium tells it.
+
+The same events at every run with the same seed and opening time. Event times are strictly
+increasing within each table, as `WATERMARK FOR order_time AS order_time` demands: a row at or
+below a watermark that has passed is late.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Literal, TypeAlias
+
+ORDERS, PRODUCTS = "orders", "products"
+ORDER_PARTITIONS = 2
+CLOSING_MS = 1_000  # the closing records are this much later than everything before them
+
+Op: TypeAlias = Literal["r", "c", "u", "d"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PRICES = {
+    "scooter": "11.11",
+    "basketball": "23.11",
+    "wallet": "39.90",
+    "lantern": "17.25",
+    "kettle": "32.00",
+    "hammock": "58.50",
+    "notebook": "4.75",
+    "umbrella": "19.99",
+    "teapot": "27.4",
+    "compass": "14.0625",
+    "rain jacket": "89.00",
+    "chess set": "45.10",
+}
+_FEWEST_ON_SALE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A row of the shop's table `products`."""
+
+    product_id: str
+    name: str
+    price: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order counts from 1; without a product it is a voucher."""
+
+    number: int
+    product_id: str | None
+    time_ms: int
+
+    @property
+    def order_id(self) -> str:
+        return f"o_{self.number:06d}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the database did to one product, at its own time: `r` is the snapshot at the start."""
+
+    number: int
+    op: Op
+    before: Product | None
+    after: Product | None
+    time_ms: int
+
+    @property
+    def product_id(self) -> str:
+        row = self.after or self.before
+        return row.product_id if row is not None else ""
+
+
+Event: TypeAlias = Order | Change
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Bytes for one partition of a topic."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Shop:
+    """Its life as a sequence of events. Where it sells more than one order per millisecond, event
+    time runs faster than the clock, so that no two orders share a time."""
+
+    def __init__(
+        self, opened_ms: int, orders_per_s: float, changes_per_s: float, seed: int = 4
+    ) -> None:
+        self._opened_ms = opened_ms
+        self._orders_per_s = orders_per_s
+        self._changes_per_s = changes_per_s
+        self._ms_per_s = 1_000 * max(1.0, orders_per_s / 1_000, changes_per_s / 1_000)
+        self._dice = _Dice(seed)
+        self._on_sale: dict[str, Product] = {}
+        self._gone: list[Product] = []
+        self._orders = 0
+        self._changes = 0
+        self._order_ms = self._change_ms = opened_ms - 1
+
+    def opening(self) -> list[Change]:
+        """The products that are there when the shop opens, as a snapshot reads them."""
+        products = [
+            Product(f"p_{n:03d}", name, Decimal(price))
+            for n, (name, price) in enumerate(_PRICES.items(), start=1)
+        ]
+        return [self._change("r", None, product, self._opened_ms) for product in products]
+
+    def until(self, seconds: float) -> Iterator[Event]:
+        """The events since the last call up to that time after the opening, in order of time."""
+        while True:
+            order_due = (self._orders + 1) / self._orders_per_s
+            # the snapshot is no part of the steady rate
+            change_due = (self._changes - len(_PRICES) + 0.5) / self._changes_per_s
+            if min(order_due, change_due) > seconds:
+                return
+            if change_due <= order_due:
+                yield self._next_change(change_due)
+            else:
+                yield self._next_order(order_due)
+
+    def closing(self) -> list[Event]:
+        """A change, and an order in every partition, all at one time after everything before them:
+        no watermark stays behind that time, so every order is joined, these included."""
+        time_ms = max(self._order_ms, self._change_ms) + CLOSING_MS
+        before = self._pick()
+        events: list[Event] = [self._change("u", before, self._repriced(before), time_ms)]
+        for _ in range(ORDER_PARTITIONS):
+            self._orders += 1
+            events.append(Order(self._orders, self._pick().product_id, time_ms))
+        self._order_ms = time_ms
+        return events
+
+    def _next_order(self, due_s: float) -> Order:
+        self._orders += 1
+        self._order_ms = max(self._order_ms + 1, self._at(due_s))
+        return Order(self._orders, self._wanted(), self._order_ms)
+
+    def _wanted(self) -> str | None:
+        chance = self._dice.below(200)
+        if chance == 0:
+            return None
+        if chance == 1:
+            return "p_999"  # there is no such product
+        if chance < 20 and self._gone:
+            return self._gone[self._dice.below(len(self._gone))].product_id
+        return self._pick().product_id
+
+    def _next_change(self, due_s: float) -> Change:
+        time_ms = self._at(due_s)
+        chance = self._dice.below(10)
+        if self._gone and (chance == 0 or len(self._on_sale) <= _FEWEST_ON_SALE):
+            again = self._gone.pop(self._dice.below(len(self._gone)))
+            return self._change("c", None, self._repriced(again), time_ms)
+        before = self._pick()
+        if chance <= 2:
+            return self._change("d", before, None, time_ms)
+        return self._change("u", before, self._repriced(before), time_ms)
+
+    def _change(
+        self, op: Op, before: Product | None, after: Product | None, time_ms: int
+    ) -> Change:
+        self._changes += 1
+        self._change_ms = max(self._change_ms + 1, time_ms)
+        if after is not None:
+            self._on_sale[after.product_id] = after
+        elif before is not None:
+            self._gone.append(self._on_sale.pop(before.product_id))
+        return Change(self._changes, op, before, after, self._change_ms)
+
+    def _pick(self) -> Product:
+        return list(self._on_sale.values())[self._dice.below(len(self._on_sale))]
+
+    def _repriced(self, product: Product) -> Product:
+        percent = 90 + self._dice.below(22)
+        price = (product.price * percent / 100).quantize(Decimal("0.0001"))
+        return replace(product, price=min(max(price, Decimal("1.5")), Decimal(900)))
+
+    def _at(self, seconds: float) -> int:
+        return self._opened_ms + int(seconds * self._ms_per_s)
+
+
+class _Dice:
+    """Knuth's 64-bit linear congruence: the same numbers in every version of Python."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = (seed + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+
+    def below(self, count: int) -> int:
+        self._state = self._state * 6364136223846793005 + 1442695040888963407 & 0xFFFFFFFFFFFFFFFF
+        return (self._state >> 33) % count
+
+
+def encode(event: Event) -> list[Record]:
+    """The Kafka records of an event: a delete is Debezium's envelope and then a tombstone."""
+    if isinstance(event, Order):
+        return [encode_order(event)]
+    key = _json({"product_id": event.product_id})
+    records = [Record(PRODUCTS, 0, key, _json(envelope(event)))]
+    if event.op == "d":
+        records.append(Record(PRODUCTS, 0, key, None))
+    return records
+
+
+def encode_order(order: Order) -> Record:
+    value = {
+        "order_id": order.order_id,
+        "product_id": order.product_id,
+        "order_time": sql_time(order.time_ms),
+    }
+    partition = order.number % ORDER_PARTITIONS
+    return Record(ORDERS, partition, order.order_id.encode(), _json(value))
+
+
+def envelope(change: Change) -> dict[str, object]:
+    """As Debezium 3.6 writes it for PostgreSQL under REPLICA IDENTITY FULL, decimals as text."""
+    lsn = 31_721_016 + 152 * change.number
+    source = {
+        "version": "3.6.3.Final",
+        "connector": "postgresql",
+        "name": "shop",
+        "ts_ms": change.time_ms,
+        "snapshot": "true" if change.op == "r" else "false",
+        "db": "shop",
+        "sequence": json.dumps([str(lsn - 152), str(lsn)]),
+        "ts_us": change.time_ms * 1_000,
+        "ts_ns": change.time_ms * 1_000_000,
+        "schema": "public",
+        "table": "products",
+        "txId": 850 + change.number,
+        "lsn": lsn,
+        "xmin": None,
+    }
+    return {
+        "before": _table_row(change.before),
+        "after": _table_row(change.after),
+        "source": source,
+        "transaction": None,
+        "op": change.op,
+        "ts_ms": change.time_ms + 3,  # when the connector saw it
+    }
+
+
+def sql_time(time_ms: int) -> str:
+    """TIMESTAMP(3) as Flink's JSON format writes it by default.
+
+    >>> sql_time(1_597_449_660_001)
+    '2020-08-15 00:01:00.001'
+    """
+    moment = _EPOCH + timedelta(milliseconds=time_ms)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03d}"
+
+
+def _table_row(product: Product | None) -> dict[str, str] | None:
+    if product is None:
+        return None
+    return {
+        "product_id": product.product_id,
+        "product_name": product.name,
+        "product_price": f"{product.price:.4f}",
+    }
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -1,0 +1,161 @@
+"""What a person sees of the demo. Colours only on a terminal that has them."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from spark_jobs.demo.shop import sql_time
+from spark_jobs.demo.verify import (
+    DeadLetter,
+    Finding,
+    JoinedRow,
+    LetterAudit,
+    Verdict,
+    place_text,
+)
+from spark_jobs.status import JobStatus, QueryStatus
+
+ROWS_PER_S = 4.0
+_SHOWN_BYTES = 160
+_HEADER_EVERY = 12
+_SIDES = {"left": "orders waiting", "right": "product versions"}
+
+
+class Screen:
+    """Lines for a terminal or a file; joined rows only as many as a person can read."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._console = Console(file=out, highlight=False, soft_wrap=True, markup=False)
+        self._allowance = ROWS_PER_S
+        self._allowed_at = time.monotonic()
+        self._status_lines = 0
+        self._previous: JobStatus | None = None
+        self._rate_out = 0.0
+        self._rate_in = 0.0
+
+    def say(self, text: str, style: str = "") -> None:
+        self._console.print(Text(text, style=style))
+
+    def rows(self, judged: Sequence[tuple[Finding, JoinedRow | None]]) -> None:
+        """A sample of what just arrived, evenly spread."""
+        now = time.monotonic()
+        gained = (now - self._allowed_at) * ROWS_PER_S
+        self._allowance, self._allowed_at = min(ROWS_PER_S, self._allowance + gained), now
+        count = min(int(self._allowance), len(judged))
+        self._allowance -= count
+        for n in range(count):
+            finding, row = judged[n * len(judged) // count]
+            if row is not None:
+                self._console.print(_row_text(finding, row))
+
+    def header(self) -> None:
+        names = f"{'order':<10}{'placed at':<14}{'product':<13}{'price':>9}  {'valid since':<14}"
+        self.say(f"\n  {names}", "bold")
+
+    def waiting(self, status: JobStatus | None, seconds: float, orders: int) -> None:
+        """A sign of life before the first joined row."""
+        if status is None or status.state == "starting":
+            doing = "Spark is starting"
+        elif not any(query.epochs_total for query in status.queries):
+            doing = "Spark is generating code and running the first micro-batch"
+        else:
+            doing = "the first micro-batch has been committed"
+        self.say(f"  {seconds:4.0f} s   {doing}; {orders} orders wait", "dim")
+
+    def status(self, status: JobStatus | None, right: int, dead_letters: int) -> None:
+        """Two lines about the job, from its status record."""
+        if status is None or not status.queries:
+            return
+        self._measure(status)
+        query = status.queries[0]
+        sides = [side for operator in query.operators for side in operator.sides]
+        state = ", ".join(f"{s.rows} {_SIDES.get(s.side, s.side)}" for s in sides)
+        rates = f"in {self._rate_in:.0f}/s  out {self._rate_out:.0f}/s  lag {query.lag_records}"
+        tail = f"dead letters {dead_letters}  verified {right}"
+        self.say(f"  -- {rates}  state {state or 'none'}  {tail}", "cyan")
+        self.say(f"     watermarks  {_watermarks(query)}", "cyan")
+        self._status_lines += 1
+        if self._status_lines % _HEADER_EVERY == 0:
+            self.header()
+
+    def letters(self, audit: LetterAudit, limit: int) -> None:
+        """Dead letters as they lie in the topic: why, from where, and the record's own bytes."""
+        self.say(f"\ndead letters: {len(audit.received)} of {len(audit.sent)} broken records")
+        for letter in audit.received[:limit]:
+            self.say(f"  {place_text(letter.place):<16}{letter.reason}", "yellow")
+            self.say(f"  {'':<16}{_bytes_text(letter)}", "dim")
+        if len(audit.received) > limit:
+            self.say(f"  and {len(audit.received) - limit} more", "dim")
+
+    def verdict(self, verdict: Verdict, letter_problems: Sequence[str], complete: bool) -> None:
+        """The last lines."""
+        good = verdict.passed and not letter_problems
+        for problem in (*verdict.problems, *letter_problems):
+            self.say(f"  {problem}", "red")
+        read = verdict.right + verdict.wrong + verdict.doubled
+        self.say(
+            f"\n{verdict.orders} orders, {read} joined rows read under read_committed, each "
+            "compared with an independent look-up:"
+        )
+        missing = f"   {verdict.missing} missing" if complete else ""
+        self.say(
+            f"  {verdict.right} right ({verdict.without_product} without a product)   "
+            f"{verdict.wrong} wrong{missing}   {verdict.doubled} doubled"
+        )
+        if not good:
+            self.say("FAILED", "bold red")
+        elif complete:
+            self.say("VERIFIED", "bold green")
+        else:
+            self.say("stopped; the rows still on their way are not judged", "bold")
+
+    def _measure(self, status: JobStatus) -> None:
+        """Rates over the time between two records, kept while the same record is read again."""
+        previous, self._previous = self._previous, status
+        if previous is None or not previous.queries:
+            return
+        seconds = (status.updated_at - previous.updated_at).total_seconds()
+        if seconds <= 0:
+            self._previous = previous
+            return
+        new, old = status.queries[0], previous.queries[0]
+        self._rate_in = max(0, new.input_rows_total - old.input_rows_total) / seconds
+        self._rate_out = max(0, new.output_rows_total - old.output_rows_total) / seconds
+
+
+def _row_text(finding: Finding, row: JoinedRow) -> Text:
+    placed = f"  {row.order_id:<10}{_clock(row.order_ms):<14}"
+    if row.product_name is None or row.product_ms is None:
+        line = Text(placed).append(f"{'NULL':<13}{'NULL':>9}  {'NULL':<14}", "dim")
+    else:
+        line = Text(placed).append(f"{row.product_name:<13}", "green")
+        line.append(f"{row.price:>9.4f}").append(f"  {_clock(row.product_ms):<14}", "dim")
+    return line if finding == "right" else line.append(finding.upper(), "bold red")
+
+
+def _watermarks(query: QueryStatus) -> str:
+    told = []
+    for source in query.sources:
+        known = [p.watermark_ms for p in source.partitions if p.watermark_ms is not None]
+        if known and len(known) == len(source.partitions):
+            told.append(f"{source.table} {_clock(min(known))}")
+    if query.watermark_ms is not None:
+        behind = datetime.now(UTC).timestamp() - query.watermark_ms / 1_000
+        told.append(f"join {_clock(query.watermark_ms)} ({max(behind, 0):.1f} s ago)")
+    return "  ".join(told) or "none yet"
+
+
+def _clock(time_ms: int) -> str:
+    return sql_time(time_ms).partition(" ")[2]
+
+
+def _bytes_text(letter: DeadLetter) -> str:
+    if letter.value is None:
+        return "no value"
+    text = repr(letter.value[:_SHOWN_BYTES])
+    rest = len(letter.value) - _SHOWN_BYTES
+    return f"{text} and {rest} bytes more" if rest > 0 else text
