@@ -1,0 +1,1 @@
+"""Runs the conformance cases: rows in, rows out, as Flink's own tests have them."""

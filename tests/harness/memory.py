@@ -1,0 +1,98 @@
+"""The kernel in a JVM without Spark session: one micro-batch per step, in milliseconds."""
+
+import base64
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from spark_jobs.plan.physical import KafkaScan, Physical, inputs_of, to_json
+from tests.harness.gateway import kernel
+from tests.harness.records import Record, to_base64
+from tests.harness.runner import Bound, Outcome
+from tests.harness.scenario import Step
+
+
+class MemoryBackend:
+    """Each INSERT in a run of its own, all fed with the same records."""
+
+    exact = True
+
+    def __init__(self, bound: Bound) -> None:
+        self._runs = [_LocalRun(plan.root) for plan in bound.plans]
+        self._topics = {bound.tables[name].topics[0]: name for name in bound.sinks}
+        self._offsets: Counter[tuple[str, int]] = Counter()
+        self._clock_ms = 0
+
+    def feed(self, table: str, records: Sequence[Record]) -> None:
+        rows = []
+        for record in records:
+            place = (table, record.partition)
+            rows.append(_as_json(record, self._offsets[place]))
+            self._offsets[place] += 1
+        for run in self._runs:
+            run.feed(table, rows)
+
+    def run_step(self, step: Step, is_settled: Callable[[Outcome], bool]) -> Outcome:
+        match step.command:
+            case "restart":
+                self.restart()
+            case "advance":
+                self._clock_ms += step.advance_ms
+                for run in self._runs:
+                    run.jvm.advance(self._clock_ms)
+            case "end":
+                return self._outcome([run.jvm.end() for run in self._runs])
+        return self._outcome([run.jvm.step() for run in self._runs])
+
+    def restart(self) -> None:
+        for run in self._runs:
+            run.jvm.restart()
+
+    def finish(self) -> Outcome:
+        """A step without input must not emit anything."""
+        return self._outcome([run.jvm.step() for run in self._runs])
+
+    def _outcome(self, texts: Sequence[str]) -> Outcome:
+        records: dict[str, list[Record]] = defaultdict(list)
+        rejects: list[tuple[str, str]] = []
+        for text in texts:
+            told = json.loads(text)
+            for record in told["records"]:
+                key, value = _bytes(record["key"]), _bytes(record["value"])
+                records[self._topics[record["topic"]]].append(Record(key, value))
+            rejects += [(r["topic"], r["reason"]) for r in told["rejects"]]
+        return Outcome(records, rejects)
+
+
+class _LocalRun:
+    """The kernel's LocalRun and the tables that its plan reads."""
+
+    def __init__(self, root: Physical) -> None:
+        self.jvm = kernel().local(json.dumps(to_json(root)))
+        self._tables = set(_tables_below(root))
+
+    def feed(self, table: str, rows: list[dict[str, Any]]) -> None:
+        if table in self._tables and rows:
+            self.jvm.feed(table, json.dumps(rows))
+
+
+def _tables_below(node: Physical) -> list[str]:
+    own = [node.table] if isinstance(node, KafkaScan) else []
+    return own + [table for below in inputs_of(node) for table in _tables_below(below)]
+
+
+def _as_json(record: Record, offset: int) -> dict[str, Any]:
+    headers = [{"key": k, "value": to_base64(v)} for k, v in record.headers]
+    return {
+        "partition": record.partition,
+        "offset": offset,
+        "timestamp": record.timestamp_ms,
+        "key": to_base64(record.key),
+        "value": to_base64(record.value),
+        "headers": headers,
+    }
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

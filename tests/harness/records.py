@@ -1,0 +1,213 @@
+"""Rows to Kafka records and back, written independently of the kernel's own readers and writers."""
+
+import base64
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from spark_jobs.sql.catalog import Column, Table
+from tests.harness.scenario import Input, Kind
+from tests.harness.values import Row, canonical, epoch_ms, json_text, to_json
+
+DEFAULT_TIMESTAMP_MS = 1_700_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A Kafka record to write, or one that was read."""
+
+    key: bytes | None
+    value: bytes | None
+    partition: int = 0
+    timestamp_ms: int = DEFAULT_TIMESTAMP_MS
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row kind and the row; a tombstone has only its key columns, the others are NULL."""
+
+    kind: Kind
+    row: Row
+
+
+@dataclass(slots=True)
+class Encoder:
+    """Writes the input rows of one table as its format demands."""
+
+    table: Table
+    _before: dict[Row, Row] = field(default_factory=dict)
+
+    def encode(self, inputs: Iterable[Input]) -> list[Record]:
+        return [record for row in inputs for record in self._encode(row)]
+
+    def _encode(self, given: Input) -> list[Record]:
+        if given.kind == "raw":
+            return [_raw_record(given)]
+        columns = input_columns(self.table)
+        if len(given.values) != len(columns):
+            names = ", ".join(c.name for c in columns)
+            raise ValueError(f"line {given.line}: {self.table.name} has the columns ({names})")
+        row = {c.name: canonical(v, c.type) for c, v in zip(columns, given.values, strict=True)}
+        value = self._value(given.kind, row)
+        if value is _NOTHING:
+            return []
+        key = self._key(row)
+        text = None if value is None else json_text(value).encode()
+        timestamp = _record_timestamp(columns, row)
+        return [Record(key, text, given.partition, timestamp)]
+
+    def _key(self, row: dict[str, Any]) -> bytes | None:
+        table = self.table
+        fields = table.key_fields if table.key_format else table.primary_key
+        if not fields:
+            return None
+        prefix = table.key_prefix
+        parts = {f.removeprefix(prefix): self._json(table.column(f), row[f]) for f in fields}
+        if table.key_format and table.key_format.name == "raw":
+            return str(next(iter(parts.values()))).encode()
+        return json_text(parts).encode()
+
+    def _value(self, kind: str, row: dict[str, Any]) -> Any:
+        table = self.table
+        name = table.value_format.name if table.value_format else ""
+        data = {c.name: self._json(c, row[c.name]) for c in self._value_columns()}
+        if table.connector == "upsert-kafka":
+            if kind == "-U":
+                raise ValueError(f"{table.name} is an upsert table: it has no -U rows")
+            return None if kind == "-D" else data
+        match name:
+            case "json":
+                if kind != "+I":
+                    raise ValueError(f"{table.name} is append-only: it has no {kind} rows")
+                return data
+            case "changelog-json":
+                return {"op": kind, "data": data}
+            case "debezium-json":
+                return self._debezium(kind, row, data)
+        raise ValueError(f"{table.name}: tests write no rows in format {name!r}")
+
+    def _debezium(self, kind: str, row: dict[str, Any], data: dict[str, Any]) -> Any:
+        """A `-U` is kept until its `+U` comes: Debezium has both in one record."""
+        identity = tuple(row[k] for k in self.table.primary_key)
+        if kind == "-U":
+            self._before[identity] = tuple(data.items())
+            return _NOTHING
+        old = dict(self._before.pop(identity, ())) or None
+        op, before, after = {
+            "+I": ("c", None, data),
+            "+U": ("u", old, data),
+            "-D": ("d", data, None),
+        }[kind]
+        source = self._debezium_source(row)
+        payload = {"before": before, "after": after, "source": source, "op": op, "ts_ms": 0}
+        options = self.table.value_format.options if self.table.value_format else {}
+        wrapped = options.get("schema-include") == "true"
+        return {"schema": None, "payload": payload} if wrapped else payload
+
+    def _debezium_source(self, row: dict[str, Any]) -> dict[str, Any]:
+        source: dict[str, Any] = {"db": "shop", "table": self.table.name, "ts_ms": 0}
+        for column in self.table.columns:
+            match column.metadata_key:
+                case "value.source.timestamp":
+                    source["ts_ms"] = epoch_ms(row[column.name])
+                case "value.source.database":
+                    source["db"] = row[column.name]
+                case "value.source.table":
+                    source["table"] = row[column.name]
+        return source
+
+    def _value_columns(self) -> list[Column]:
+        table = self.table
+        keys = set(table.key_fields) if table.key_format and not table.value_includes_key else set()
+        return [c for c in table.columns if c.kind == "physical" and c.name not in keys]
+
+    def _json(self, column: Column, value: Any) -> Any:
+        return to_json(value, column.type, _iso_timestamps(self.table))
+
+
+def input_columns(table: Table) -> list[Column]:
+    """What an input row gives: everything but computed columns, in declaration order."""
+    return [c for c in table.columns if c.kind != "computed"]
+
+
+def sink_columns(table: Table) -> list[Column]:
+    return [c for c in table.columns if c.writable]
+
+
+def decode(table: Table, record: Record) -> list[Change]:
+    """The row changes in a record that a sink wrote."""
+    if record.value is None:
+        return [Change("-D", _row(table, _loads(record.key)))]
+    name = table.value_format.name if table.value_format else ""
+    value = _loads(record.value)
+    if table.connector == "upsert-kafka":
+        keys = {} if table.value_includes_key else _loads(record.key)
+        return [Change("+U", _row(table, value | keys))]
+    match name:
+        case "json":
+            return [Change("+I", _row(table, value))]
+        case "changelog-json":
+            return [Change(value["op"], _row(table, value["data"]))]
+        case "debezium-json":
+            if value["op"] == "d":
+                return [Change("-D", _row(table, value["before"]))]
+            return [Change("+I", _row(table, value["after"]))]
+    raise ValueError(f"{table.name}: tests read no rows in format {name!r}")
+
+
+def keeps_kinds(table: Table) -> bool:
+    """Whether all four row kinds survive in the sink's records."""
+    return table.value_format is not None and table.value_format.name == "changelog-json"
+
+
+def _row(table: Table, data: dict[str, Any]) -> Row:
+    columns = [c for c in sink_columns(table) if c.kind == "physical"]
+    unknown = set(data) - {c.name for c in columns}
+    if unknown:
+        raise ValueError(f"{table.name} has no columns {sorted(unknown)}")
+    return tuple(canonical(data.get(c.name), c.type) for c in columns)
+
+
+def _loads(text: bytes | None) -> dict[str, Any]:
+    if text is None:
+        raise ValueError("a record without key or value")
+    loaded = json.loads(text, parse_float=Decimal)
+    if not isinstance(loaded, dict):
+        raise ValueError(f"not a JSON object: {text!r}")
+    return loaded
+
+
+def _iso_timestamps(table: Table) -> bool:
+    options = table.value_format.options if table.value_format else {}
+    return options.get("timestamp-format.standard") == "ISO-8601"
+
+
+def _record_timestamp(columns: Sequence[Column], row: dict[str, Any]) -> int:
+    for column in columns:
+        if column.metadata_key == "timestamp":
+            return epoch_ms(row[column.name])
+    return DEFAULT_TIMESTAMP_MS
+
+
+def _raw_record(given: Input) -> Record:
+    """`raw (key, value)`: the bytes as they stand."""
+    if len(given.values) != 2:
+        raise ValueError(f"line {given.line}: raw takes (key, value)")
+    key, value = (v.encode() if isinstance(v, str) else v for v in given.values)
+    if not all(part is None or isinstance(part, bytes) for part in (key, value)):
+        raise ValueError(f"line {given.line}: a raw key or value is text, bytes or NULL")
+    return Record(_bytes(key), _bytes(value), given.partition)
+
+
+def _bytes(part: Any) -> bytes | None:
+    return part if isinstance(part, bytes) else None
+
+
+def to_base64(part: bytes | None) -> str | None:
+    return None if part is None else base64.b64encode(part).decode()
+
+
+_NOTHING = object()

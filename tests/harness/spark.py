@@ -1,0 +1,179 @@
+"""A real Structured Streaming query with RocksDB over files of Kafka-shaped rows."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Row as SparkRow
+
+from spark_jobs.operators.clock import tell_partitions
+from spark_jobs.operators.kafka_sink import build_changes
+from spark_jobs.operators.running import Running, scans, spec
+from spark_jobs.operators.stateful import build_join, build_normalize, build_rekey
+from spark_jobs.plan.physical import (
+    KafkaScan,
+    KafkaSink,
+    Normalize,
+    Physical,
+    RegularJoin,
+    Rekey,
+    TemporalJoin,
+)
+from spark_jobs.streaming.manifest import Manifest
+from tests.harness.records import Record, to_base64
+from tests.harness.runner import Bound, Outcome
+from tests.harness.scenario import Step
+
+_KAFKA_SCHEMA = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP,"
+    " timestampType INT, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+)
+_STEP_TIMEOUT_S = 120
+
+
+class SparkBackend:
+    """Each step is one start of every query with `availableNow`, hence a restart as well."""
+
+    exact = True
+
+    def __init__(self, bound: Bound, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._bound = bound
+        self._pending: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._offsets: Counter[tuple[str, int]] = Counter()
+        self._partitions: Counter[str] = Counter()
+        self._files = 0
+        for table in bound.tables:
+            (folder / "input" / table).mkdir(parents=True)
+
+    def feed(self, table: str, records: Sequence[Record]) -> None:
+        topic = self._bound.tables[table].topics[0]
+        for record in records:
+            place = (table, record.partition)
+            row = _kafka_row(topic, record, self._offsets[place])
+            self._pending[table].append(row)
+            self._offsets[place] += 1
+            self._partitions[topic] = max(self._partitions[topic], record.partition + 1)
+
+    def run_step(self, step: Step, is_settled: Callable[[Outcome], bool]) -> Outcome:
+        if step.command == "advance":
+            raise ValueError("processing time is Spark's own: run this scenario in memory")
+        self._write_files()
+        return self._run(ending=step.command == "end")
+
+    def finish(self) -> Outcome:
+        return self._run(ending=False)
+
+    def _write_files(self) -> None:
+        """One file per table and step; it appears under its name when it is complete."""
+        for table, rows in self._pending.items():
+            self._files += 1
+            target = self._folder / "input" / table / f"{self._files:06}.json"
+            written = self._folder / target.name
+            written.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+            written.rename(target)
+        self._pending.clear()
+
+    def _run(self, ending: bool) -> Outcome:
+        records: dict[str, list[Record]] = defaultdict(list)
+        rejects: list[tuple[str, str]] = []
+        for plan in self._bound.plans:
+            if not isinstance(plan.root, KafkaSink):
+                raise ValueError("a scenario's query writes into a table")
+            for row in self._run_query(plan.root, ending):
+                if row.topic == plan.root.topic:
+                    records[plan.root.table].append(Record(_bytes(row.key), _bytes(row.value)))
+                else:
+                    rejects.append((row.topic, _reason(row)))
+        return Outcome(records, rejects)
+
+    def _run_query(self, sink: KafkaSink, ending: bool) -> list[Any]:
+        running = self._running(sink, ending)
+        counts = {t.name: max(self._partitions[t.name], 1) for s in scans(sink) for t in s.topics}
+        tell_partitions(self._spark, sink.name, sink, counts)
+        changes = build_changes(sink.input, self._build(sink.input.input, running))
+        described = json.dumps({**spec(sink), "input": spec(sink.input)})
+        records = running.frame(running.kernel.emit(changes._jdf, described))
+        rows: list[Any] = []
+
+        def collect(batch: DataFrame, _: int) -> None:
+            found = batch.collect()
+            # between key groups only the exchange before the sink makes an order: deletes first
+            rows.extend(
+                sorted(found, key=lambda r: r.value is not None) if sink.exchange else found
+            )
+
+        writer = records.writeStream.foreachBatch(collect).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", running.manifest.checkpoint).start()
+        try:
+            if not query.awaitTermination(_STEP_TIMEOUT_S):
+                raise AssertionError(f"the query still runs after {_STEP_TIMEOUT_S} s")
+        finally:
+            query.stop()
+        return rows
+
+    def _build(self, node: Physical, running: Running) -> DataFrame:
+        match node:
+            case KafkaScan():
+                return self._scan(node, running)
+            case Normalize():
+                return build_normalize(node, self._build(node.input, running), running)
+            case Rekey():
+                return build_rekey(node, self._build(node.input, running), running)
+            case RegularJoin() | TemporalJoin():
+                inputs = [self._build(i, running) for i in node.inputs]
+                return build_join(node, inputs, running)
+            case _:
+                raise TypeError(f"{type(node).__name__} has no rows")
+
+    def _scan(self, scan: KafkaScan, running: Running) -> DataFrame:
+        folder = str(self._folder / "input" / scan.table)
+        records = self._spark.readStream.schema(_KAFKA_SCHEMA).json(folder)
+        return running.frame(running.kernel.ingest(records._jdf, json.dumps(spec(scan))))
+
+    def _running(self, sink: KafkaSink, ending: bool) -> Running:
+        manifest = Manifest(
+            checkpoint=str(self._folder / "checkpoint" / sink.name),
+            query=sink.name,
+            topics=(),
+            groups=next(scans(sink)).groups,
+            parallelism=2,
+            state="",
+            scans={},
+        )
+        return Running(
+            spark=self._spark,
+            query=sink.name,
+            job=self._bound.scenario.name,
+            manifest=manifest,
+            max_offsets=1_000_000,
+            repeated_epoch=None,
+            ending=ending,
+        )
+
+
+def _kafka_row(topic: str, record: Record, offset: int) -> dict[str, Any]:
+    headers = [{"key": k, "value": to_base64(v)} for k, v in record.headers]
+    return {
+        "key": to_base64(record.key),
+        "value": to_base64(record.value),
+        "topic": topic,
+        "partition": record.partition,
+        "offset": offset,
+        "timestamp": f"{record.timestamp_ms / 1000:.3f}",
+        "timestampType": 0,
+        "headers": headers,
+    }
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+def _reason(row: SparkRow) -> str:
+    headers = {h.key: bytes(h.value).decode() for h in row.headers or ()}
+    return headers.get("rejoin.reason", "")

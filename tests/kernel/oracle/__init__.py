@@ -1,0 +1,1 @@
+"""Random changelogs against plain recomputation, after every step."""

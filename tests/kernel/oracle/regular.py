@@ -1,0 +1,330 @@
+"""Regular joins: random changelogs on both sides, and a nested loop over what they leave behind."""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tests.kernel.oracle.check import (
+    Batch,
+    Case,
+    Emitted,
+    Event,
+    cut_into_batches,
+    random_restarts,
+    struct,
+)
+
+Row: TypeAlias = tuple[Any, ...]
+Test: TypeAlias = Callable[[Row, Row], bool]
+
+COLUMNS = (("id", "integer"), ("k", "integer"), ("j", "string"), ("v", "integer"), ("p", "string"))
+ID, K, J, V, P = range(5)
+_WIDTH = len(COLUMNS)
+_PADDING: Row = (None,) * _WIDTH
+
+# residual predicates and WHERE clauses: Spark text, and the same in Python with SQL's NULLs
+PREDICATES: dict[str, Test] = {
+    "`l_v` < `r_v`": lambda a, b: a[V] is not None and b[V] is not None and a[V] < b[V],
+    "`l_v` <> `r_v` OR `r_v` IS NULL": lambda a, b: (
+        b[V] is None or (a[V] is not None and a[V] != b[V])
+    ),
+    "`l_id` = `r_id`": lambda a, b: a[ID] is not None and a[ID] == b[ID],
+    "`r_id` IS NULL": lambda a, b: b[ID] is None,
+    "`l_v` > 1": lambda a, b: a[V] is not None and a[V] > 1,
+}
+RESIDUALS = list(PREDICATES)[:3]
+WHERES = list(PREDICATES)[3:]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What the planner would say of one input."""
+
+    layout: str
+    unique_key: tuple[int, ...]
+    upsert: bool
+
+    def spec(self, prefix: str) -> dict[str, Any]:
+        return {
+            "schema": struct((f"{prefix}_{name}", kind) for name, kind in COLUMNS),
+            "layout": self.layout,
+            "uniqueKey": list(self.unique_key),
+            "upsert": self.upsert,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A regular join as the model understands it."""
+
+    left: Side
+    right: Side
+    is_left: bool
+    key: tuple[int, ...]
+    filter_nulls: tuple[bool, ...]
+    residual: str | None
+    where: str | None
+    paired: bool
+
+    def node(self) -> dict[str, Any]:
+        pair_by = None
+        if self.paired:
+            left = dict.fromkeys((*self.key, *self.left.unique_key))
+            names = [f"l_{COLUMNS[i][0]}" for i in left]
+            names += [f"r_{COLUMNS[i][0]}" for i in self.right.unique_key]
+            pair_by = [f"`{name}`" for name in names]
+        return {
+            "kind": "regular-join",
+            "joinType": "left" if self.is_left else "inner",
+            "left": self.left.spec("l"),
+            "right": self.right.spec("r"),
+            "key": struct(COLUMNS[i] for i in self.key),
+            "leftKey": list(self.key),
+            "rightKey": list(self.key),
+            "filterNulls": list(self.filter_nulls),
+            "residual": self.residual,
+            "where": self.where,
+            "updateBefore": not self.paired,
+            "pairBy": pair_by,
+        }
+
+    def pair_key(self, joined: Row) -> Row:
+        left = dict.fromkeys((*self.key, *self.left.unique_key))
+        return tuple(joined[i] for i in left) + tuple(
+            joined[_WIDTH + i] for i in self.right.unique_key
+        )
+
+
+@dataclass(slots=True)
+class SideModel:
+    """The rows that the changes of one input leave behind."""
+
+    side: Side
+    key: tuple[int, ...]
+    rows: Counter[Row] = field(default_factory=Counter)
+
+    def apply(self, kind: str, row: Row) -> None:
+        if self.side.layout == "no-unique-key":
+            if kind in ("+I", "+U"):
+                self.rows[row] += 1
+            elif self.rows[row] > 0:
+                self.rows[row] -= 1
+                self.rows += Counter()  # forgets zeros
+            return
+        same = (*self.key, *self.side.unique_key)
+        old = [r for r in self.rows if all(r[i] == row[i] for i in same)]
+        for stored in old:
+            del self.rows[stored]
+        if kind in ("+I", "+U"):
+            self.rows[row] = 1
+
+
+class JoinModel:
+    """Joins both inputs anew after every batch and compares with the folded output."""
+
+    def __init__(self, join: Join) -> None:
+        self._join = join
+        self._sides = {
+            "left": SideModel(join.left, join.key),
+            "right": SideModel(join.right, join.key),
+        }
+        self._view: Counter[Row] = Counter()
+        self._by_pair: dict[Row, Row] = {}
+
+    def step(self, batch: Batch, emitted: Emitted) -> list[str]:
+        for side, kind, values in batch:
+            self._sides[side].apply(kind, tuple(values))
+        changes = [(change[0], tuple(change[1:])) for change in emitted]
+        problems = self._wrong_kinds(changes)
+        problems += self._fold_pairs(changes) if self._join.paired else self._fold(changes)
+        expected = self._expected()
+        found = Counter(self._by_pair.values()) if self._join.paired else self._view
+        problems += [f"missing: {row}" for row in (expected - found).elements()]
+        problems += [f"too much: {row}" for row in (found - expected).elements()]
+        return problems
+
+    def state_rows(self) -> list[int] | None:
+        return [sum(side.rows.values()) for side in self._sides.values()]
+
+    def _expected(self) -> Counter[Row]:
+        result: Counter[Row] = Counter()
+        for left, copies in self._sides["left"].rows.items():
+            matches = 0
+            for right, others in self._sides["right"].rows.items():
+                if self._matches(left, right):
+                    matches += others
+                    self._add(result, left, right, copies * others)
+            if matches == 0 and self._join.is_left:
+                self._add(result, left, _PADDING, copies)
+        return result
+
+    def _matches(self, left: Row, right: Row) -> bool:
+        for i, nulls_never_match in zip(self._join.key, self._join.filter_nulls, strict=True):
+            if left[i] != right[i] or (left[i] is None and nulls_never_match):
+                return False
+        residual = self._join.residual
+        return residual is None or PREDICATES[residual](left, right)
+
+    def _add(self, result: Counter[Row], left: Row, right: Row, copies: int) -> None:
+        where = self._join.where
+        if where is None or PREDICATES[where](left, right):
+            result[left + right] += copies
+
+    def _fold(self, changes: list[tuple[str, Row]]) -> list[str]:
+        problems = []
+        added = {row for kind, row in changes if kind in ("+I", "+U")}
+        for kind, row in changes:
+            if kind in ("+I", "+U"):
+                self._view[row] += 1
+                continue
+            self._view[row] -= 1
+            if self._view[row] < 0:
+                problems.append(f"retracts what is not there: {row}")
+            if self._view[row] == 0:
+                del self._view[row]
+            if row in added:
+                problems.append(f"retracts and adds in one batch: {row}")
+        return problems
+
+    def _fold_pairs(self, changes: list[tuple[str, Row]]) -> list[str]:
+        problems = []
+        seen: set[Row] = set()
+        for kind, row in changes:
+            pair = self._join.pair_key(row)
+            if pair in seen:
+                problems.append(f"written twice in one batch: {pair}")
+            seen.add(pair)
+            if kind in ("+I", "+U"):
+                self._by_pair[pair] = row
+            elif self._by_pair.pop(pair, None) is None:
+                problems.append(f"deletes what is not there: {pair}")
+        return problems
+
+    def _wrong_kinds(self, changes: list[tuple[str, Row]]) -> list[str]:
+        never = {"+U"} if self._join.is_left else set()
+        never |= {"-U"} if self._join.paired else set()
+        return [f"emits a {kind}: {row}" for kind, row in changes if kind in never]
+
+
+class ChangelogWriter:
+    """Random changes of one input: complete changelogs, or upserts without old rows."""
+
+    def __init__(self, name: str, side: Side, rng: random.Random, spread: int) -> None:
+        self._name = name
+        self._side = side
+        self._rng = rng
+        self._spread = spread
+        self._rows: list[Row] = []
+        self._wanted = rng.choice([2, 5, 10]) if spread > 1 else rng.choice([2, 30])
+        self._long = rng.random() < 0.2
+
+    def write(self) -> list[Event]:
+        rng = self._rng
+        if rng.random() < 0.03:
+            return self._nonsense()
+        grows = rng.random() < (0.8 if len(self._rows) < self._wanted else 0.3)
+        if grows or not self._rows:
+            return self._insert(self._random_row())
+        position = rng.randrange(len(self._rows))
+        if rng.random() < 0.5:
+            return self._delete(position)
+        return self._update(position)
+
+    def _random_row(self) -> Row:
+        rng = self._rng
+
+        def pick(n: int) -> int | None:
+            return None if rng.random() < 0.12 else rng.randrange(n)
+
+        text = rng.choice([None, "", "x", "yy" * (300 if self._long else 1)])
+        ident = pick(6 if self._spread > 1 else 60)
+        return (ident, pick(self._spread), rng.choice(["a", "b", None]), pick(4), text)
+
+    def _identity(self, row: Row) -> Row:
+        return tuple(row[i] for i in self._side.unique_key)
+
+    def _insert(self, row: Row) -> list[Event]:
+        if self._side.layout != "no-unique-key":
+            for position, old in enumerate(self._rows):
+                if self._identity(old) == self._identity(row):
+                    return self._replace(position, row)
+        elif self._rows and self._rng.random() < 0.3:
+            row = self._rng.choice(self._rows)
+        self._rows.append(row)
+        return [[self._name, "+U" if self._side.upsert else "+I", list(row)]]
+
+    def _update(self, position: int) -> list[Event]:
+        old = self._rows[position]
+        fresh = self._random_row()
+        change = self._rng.choice([(V,), (P,), (K,), (J,), (K, V), ()])
+        row = tuple(fresh[i] if i in change else old[i] for i in range(_WIDTH))
+        if self._side.layout == "no-unique-key":
+            return self._replace(position, row)
+        if self._identity(row) == self._identity(old):
+            return self._replace(position, row)
+        return self._delete(position) + self._insert(row)
+
+    def _replace(self, position: int, row: Row) -> list[Event]:
+        old = self._rows[position]
+        self._rows[position] = row
+        if self._side.upsert:
+            return [[self._name, "+U", list(row)]]
+        return [[self._name, "-U", list(old)], [self._name, "+U", list(row)]]
+
+    def _delete(self, position: int) -> list[Event]:
+        row = self._rows.pop(position)
+        if self._side.upsert and self._rng.random() < 0.7:
+            row = tuple(v if i in self._side.unique_key else None for i, v in enumerate(row))
+        kind = "-D" if self._side.upsert else self._rng.choice(["-D", "-D", "-U"])
+        return [[self._name, kind, list(row)]]
+
+    def _nonsense(self) -> list[Event]:
+        """A retraction that nobody knows; ignored by all layouts."""
+        row = self._random_row()
+        keyed = self._side.layout != "no-unique-key"
+        known = any(
+            self._identity(r) == self._identity(row) if keyed else r == row for r in self._rows
+        )
+        return [] if known else [[self._name, "-D", list(row)]]
+
+
+def random_case(name: str, rng: random.Random, size: int) -> Case:
+    key = rng.choice([(K,), (K,), (K, J)])
+    left, right = _random_side(key, rng), _random_side(key, rng)
+    keyed = "no-unique-key" not in (left.layout, right.layout)
+    join = Join(
+        left,
+        right,
+        is_left=rng.random() < 0.5,
+        key=key,
+        filter_nulls=tuple(rng.random() < 0.7 for _ in key),
+        residual=rng.choice([None, None, *RESIDUALS]),
+        where=rng.choice([None, None, None, *WHERES]),
+        paired=keyed and rng.random() < 0.5,
+    )
+    spread = rng.choice([1, 3, 6])
+    writers = [
+        ChangelogWriter("left", left, rng, spread),
+        ChangelogWriter("right", right, rng, spread),
+    ]
+    bias = rng.choice([0.1, 0.5, 0.9])
+    events: list[Event] = []
+    while len(events) < size:
+        events += writers[rng.random() < bias].write()
+    batches = cut_into_batches(events, rng)
+    return Case(name, join.node(), batches, random_restarts(batches, rng), lambda: JoinModel(join))
+
+
+def _random_side(key: tuple[int, ...], rng: random.Random) -> Side:
+    layout = rng.choice(["join-key-contains-unique-key", "has-unique-key", "no-unique-key"])
+    match layout:
+        case "join-key-contains-unique-key":
+            unique_key = rng.choice([key, key[:1]])
+        case "has-unique-key":
+            unique_key = rng.choice([(ID,), (*key, ID)])
+        case _:
+            unique_key = ()
+    fits = bool(unique_key) and set(key) <= set(unique_key)
+    return Side(layout, unique_key, upsert=fits and rng.random() < 0.5)

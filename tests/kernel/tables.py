@@ -1,0 +1,170 @@
+"""Plans of one table for tests of formats: records in, rows out; rows in, records out."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "debezium"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A Kafka record."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one micro-batch gave."""
+
+    rows: list[list[Any]]
+    records: list[tuple[bytes | None, bytes | None]]
+    rejects: list[str]
+
+
+def struct(columns: Mapping[str, Any], not_null: Sequence[str] = ()) -> dict[str, Any]:
+    """A Spark schema; a type written `TIME` or `TIMESTAMP(n)` is Flink's."""
+    return {"type": "struct", "fields": [_field(n, t, n in not_null) for n, t in columns.items()]}
+
+
+def _field(name: str, type_: Any, not_null: bool) -> dict[str, Any]:
+    spark, sql_type = _types(type_)
+    metadata = {"sqlType": sql_type} if sql_type else {}
+    return {"name": name, "type": spark, "nullable": not not_null, "metadata": metadata}
+
+
+def _types(type_: Any) -> tuple[Any, str | None]:
+    if isinstance(type_, str) and type_.startswith("TIMESTAMP"):
+        return "timestamp_ntz", type_
+    if type_ == "TIME":
+        return "integer", type_
+    return type_, None
+
+
+@dataclass
+class TableScan:
+    """How one table is read; `columns` are names to types, of values unless `key` or `metadata`."""
+
+    columns: Mapping[str, Any]
+    format: str = "json"
+    options: Mapping[str, str] = field(default_factory=dict)
+    changelog: str = "append"
+    key: Sequence[str] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    not_null: Sequence[str] = ()
+    primary_key: Sequence[str] = ()
+    on_error: str = "dead-letter"
+    filter: str | None = None
+    key_format: str | None = None
+    end_offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def node(self) -> dict[str, Any]:
+        names = list(self.columns)
+        return {
+            "kind": "kafka-scan", "table": "t", "side": 0, "groups": 4,
+            "topics": [{"name": "topic", "index": 0}],
+            "changelog": self.changelog,
+            "keyFormat": {"name": self.key_format, "options": {}} if self.key_format else None,
+            "valueFormat": {"name": self.format, "options": dict(self.options)},
+            "columns": [self._column(name) for name in names],
+            "primaryKey": list(self.primary_key),
+            "filter": self.filter, "rowtime": None, "watermark": None,
+            "key": [f"`{names[0]}`"], "dropNullKeys": [],
+            "row": [{"name": n, "expr": f"`{n}`"} for n in names],
+            "schema": struct(self.columns), "marks": False,
+            "onError": self.on_error, "deadLetterTopic": "dead",
+            "startup": {}, "bounded": {}, "properties": {}, "timeZone": "UTC",
+            "endOffsets": self.end_offsets,
+        }  # fmt: skip
+
+    def _column(self, name: str) -> dict[str, Any]:
+        spark, sql_type = _types(self.columns[name])
+        column = {"name": name, "type": spark, "nullable": name not in self.not_null}
+        if name in self.metadata:
+            place = {"from": "metadata", "field": self.metadata[name]}
+        else:
+            place = {"from": "key" if name in self.key else "value", "field": name}
+        return column | place | ({"sqlType": sql_type} if sql_type else {})
+
+    def read(self, jvm: Any, *records: Record) -> Outcome:
+        """The rows of some records, at offsets from 0."""
+        names = list(self.columns)
+        select = [{"name": n, "expr": f"`{n}`"} for n in names]
+        project = {
+            "kind": "project",
+            "select": select,
+            "schema": struct(self.columns),
+            "input": self.node(),
+        }
+        return run(jvm, project, records)
+
+
+def run(jvm: Any, plan: Mapping[str, Any], records: Sequence[Record]) -> Outcome:
+    local = jvm.local(json.dumps(plan))
+    local.feed("t", json.dumps([_record(i, r) for i, r in enumerate(records)]))
+    told = json.loads(local.step())
+    return Outcome(
+        told["rows"],
+        [(_bytes(r["key"]), _bytes(r["value"])) for r in told["records"]],
+        [r["reason"] for r in told["rejects"]],
+    )
+
+
+def write(jvm: Any, sink: Mapping[str, Any], columns: Mapping[str, Any], *rows: object) -> Outcome:
+    """The records of rows that come as changelog-json: `["+I", {column: value}]`."""
+    scan = TableScan(columns, "changelog-json", changelog="retract")
+    not_null = sink.get("keyFields", ())
+    schema = struct(columns, not_null)
+    plan = {
+        "kind": "kafka-sink", "name": "q", "table": "s", "topic": "out", "mode": "append",
+        "keyFormat": None, "keyFields": [], "keyPrefix": "", "valueIncludesKey": True,
+        "schema": schema, "guarantee": "none", "transactionalIdPrefix": None, "properties": {},
+        "exchange": False,
+        **sink,
+        "input": {
+            "kind": "project",
+            "select": [{"name": n, "expr": f"`{n}`"} for n in columns],
+            "schema": schema,
+            "input": scan.node(),
+        },
+    }  # fmt: skip
+    changes = [json.dumps({"op": op, "data": data}).encode() for op, data in rows]  # type: ignore[misc]
+    return run(jvm, plan, [Record(change) for change in changes])
+
+
+def recorded(path: str) -> list[Record]:
+    """Records of a real Debezium run, in offset order."""
+    lines = [json.loads(line) for line in (FIXTURES / path).read_text().splitlines()]
+    return [
+        Record(
+            _bytes(line["value_b64"]),
+            _bytes(line["key_b64"]),
+            tuple((name, base64.b64decode(value)) for name, value in line["headers"]),
+        )
+        for line in lines
+    ]
+
+
+def _record(offset: int, record: Record) -> dict[str, Any]:
+    return {
+        "partition": 0,
+        "offset": offset,
+        "timestamp": 1_600_000_000_000 + offset,
+        "key": _text(record.key),
+        "value": _text(record.value),
+        "headers": [{"key": k, "value": _text(v)} for k, v in record.headers],
+    }
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

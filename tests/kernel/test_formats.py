@@ -1,0 +1,282 @@
+"""JSON formats, raw, upsert tables and the policies for bad records, through the kernel's own ingest."""
+
+import json
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from tests.kernel.tables import Record, TableScan, recorded
+
+ORDER = {"order_id": "string", "price": "string", "order_time": "timestamp", "note": "string"}
+ISO = {"timestamp-format.standard": "ISO-8601"}
+
+
+def as_json(value: object) -> Record:
+    return Record(json.dumps(value).encode())
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "expected"),
+    [
+        ("boolean", "true", True),
+        ("boolean", '"TRUE"', True),
+        ("byte", "-128", -128),
+        ("short", '"7"', 7),
+        ("integer", "2147483647", 2147483647),
+        ("integer", '" 12 "', 12),
+        ("integer", "3.9", 3),
+        ("long", "9223372036854775807", 9223372036854775807),
+        ("double", "1e3", 1000.0),
+        ("double", '"0.5"', 0.5),
+        ("decimal(10,2)", "1.005", "1.01"),
+        ("decimal(10,2)", '"-2.5"', "-2.50"),
+        ("decimal(4,2)", "123.4", None),
+        ("string", '"a\\u00e4\\n☃"', "aä\n☃"),
+        ("string", "1.50", "1.50"),
+        ("string", '{"a": [1, 2.50]}', '{"a":[1,2.5]}'),
+        ("binary", '"AP8Q"', "AP8Q"),
+        ("date", '"2020-02-29"', "2020-02-29"),
+        ("TIME", '"10:00:00.5"', 36_000_500),
+        ("TIMESTAMP(3)", '"2020-08-15 10:00:00"', "2020-08-15T10:00:00.000"),
+        ("TIMESTAMP(6)", '"1969-12-31 23:59:59.123456789"', "1969-12-31T23:59:59.123456"),
+        ("timestamp", '"2020-08-15 10:00:00.25Z"', "2020-08-15T10:00:00.250"),
+        ({"type": "array", "elementType": "integer", "containsNull": True}, "[1,null]", [1, None]),
+        (
+            {
+                "type": "map",
+                "keyType": "string",
+                "valueType": "long",
+                "valueContainsNull": True,
+            },
+            '{"a": 1, "b": null}',
+            {"a": 1, "b": None},
+        ),
+        (
+            {
+                "type": "struct",
+                "fields": [
+                    {"name": "x", "type": "integer", "nullable": True, "metadata": {}},
+                    {"name": "y", "type": "string", "nullable": True, "metadata": {}},
+                ],
+            },
+            '{"z": {"deep": []}, "y": "q", "x": 1}',
+            [1, "q"],
+        ),
+        ("integer", "null", None),
+    ],
+)
+def test_json_value(jvm: Any, type_: Any, text: str, expected: object) -> None:
+    got = TableScan({"id": "integer", "c": type_}).read(jvm, Record(b'{"c":%s}' % text.encode()))
+    assert got.rows == [["+I", None, expected]]
+
+
+@pytest.mark.parametrize(
+    ("type_", "text"),
+    [
+        ("integer", '"x"'),
+        ("integer", "2147483648"),
+        ("byte", "128"),
+        ("integer", "[1]"),
+        ("date", '"2020-02-30"'),
+        ("TIMESTAMP(3)", '"2020-08-15T10:00:00"'),
+        ("TIMESTAMP(3)", '"2020-08-15 24:00:00"'),
+        ("timestamp", '"2020-08-15 10:00:00"'),
+        ("decimal(10,2)", '"abc"'),
+        ("binary", '"*"'),
+        ({"type": "array", "elementType": "integer", "containsNull": True}, '{"a": 1}'),
+    ],
+)
+def test_json_value_that_does_not_fit(jvm: Any, type_: Any, text: str) -> None:
+    record = Record(b'{"c":%s,"id":1}' % text.encode())
+    columns = {"id": "integer", "c": type_}
+    assert TableScan(columns).read(jvm, record).rejects == ["json-field-malformed"]
+    lenient = TableScan(columns, options={"ignore-parse-errors": "true"})
+    assert lenient.read(jvm, record).rows == [["+I", 1, None]]
+
+
+@pytest.mark.parametrize("text", [b"", b"nonsense", b'{"id":1', b"[1]", b'{"id":1,}', b'"x"'])
+def test_broken_json(jvm: Any, text: bytes) -> None:
+    scan = TableScan({"id": "integer"})
+    got = scan.read(jvm, Record(text), as_json({"id": 2}))
+    assert (got.rejects, got.rows) == (["json-malformed"], [["+I", 2]])
+    lenient = TableScan({"id": "integer"}, options={"ignore-parse-errors": "true"})
+    assert lenient.read(jvm, Record(text)) == lenient.read(jvm)
+
+
+def test_missing_field(jvm: Any) -> None:
+    columns = {"id": "integer", "c": "string"}
+    assert TableScan(columns).read(jvm, as_json({"id": 1})).rows == [["+I", 1, None]]
+    strict = TableScan(columns, options={"fail-on-missing-field": "true"})
+    assert strict.read(jvm, as_json({"id": 1})).rejects == ["json-missing-field"]
+
+
+def test_fields_are_found_in_any_order(jvm: Any) -> None:
+    scan = TableScan({"a": "integer", "b": "integer"})
+    first, second = as_json({"a": 1, "x": {"a": 9}, "b": 2}), as_json({"b": 4, "a": 3, "a2": 5})
+    assert scan.read(jvm, first, second, first).rows == [["+I", 1, 2], ["+I", 3, 4], ["+I", 1, 2]]
+
+
+def test_null_value_is_no_row(jvm: Any) -> None:
+    assert TableScan({"a": "integer"}).read(jvm, Record(None)).rows == []
+
+
+def test_debezium_upserts(jvm: Any) -> None:
+    """Replica identity DEFAULT: deletions hold the key only, tombstones say nothing."""
+    columns = {"order_id": "string", "note": "string", "changed": "timestamp"}
+    metadata = {"changed": "value.source.timestamp"}
+    scan = TableScan(
+        columns, "debezium-json", changelog="upsert", primary_key=["order_id"], metadata=metadata
+    )
+    got = scan.read(jvm, *recorded("json/shopjson.public.orders.jsonl"))
+    assert got.rejects == []
+    rows = [[kind, key, note] for kind, key, note, _ in got.rows]
+    assert rows[:8] == [
+        ["+U", "o-1", "first"],
+        ["+U", "o-2", None],
+        ["+U", "o-3", 'snowman ☃, quote " and back\\slash'],
+        ["+U", "o-4", "inserted"],
+        ["+U", "o-1", "first"],
+        ["+U", "o-1", None],
+        ["+U", "o-1", None],
+        ["-D", "o-2", None],
+    ]
+    assert rows[8:13] == [
+        ["-D", "o-3", None],
+        ["+U", "o-3b", "renamed"],
+        ["+U", "o-5", "tx"],
+        ["+U", "o-short", "a"],
+        ["+U", "o-short", "b"],
+    ]
+    assert got.rows[0][3] == "2026-11-21T09:03:37.073"
+
+
+def test_debezium_with_schema_gives_the_same_rows(jvm: Any) -> None:
+    scan = TableScan(ORDER, "debezium-json", ISO, "upsert", primary_key=["order_id"])
+    wrapped = recorded("json_schema/shopschema.public.orders.jsonl")
+    bare = recorded("json/shopjson.public.orders.jsonl")[: len(wrapped)]
+    assert scan.read(jvm, *wrapped) == scan.read(jvm, *bare)
+
+
+def test_debezium_retractions(jvm: Any) -> None:
+    """Replica identity FULL: an update is two rows, a truncation is refused."""
+    scan = TableScan(ORDER, "debezium-json", ISO, "retract")
+    got = scan.read(jvm, *recorded("json/shopjson.public.orders_full.jsonl"))
+    assert got.rejects == ["debezium-truncate"]
+    assert got.rows[4:6] == [
+        ["-U", "o-1", "BBo=", "2026-01-01T01:00:00.000", "first"],
+        ["+U", "o-1", "BJc=", "2026-01-01T01:00:00.000", "first"],
+    ]
+    assert [r[0] for r in got.rows].count("-D") == 2
+
+
+def test_retractions_need_the_row_before(jvm: Any) -> None:
+    scan = TableScan(ORDER, "debezium-json", ISO, "retract")
+    got = scan.read(jvm, *recorded("json/shopjson.public.orders.jsonl")[:5])
+    assert got.rejects == ["missing-before"]
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ({"op": "x", "after": {}}, "unknown-op"),
+        ({"op": "c", "after": None}, "missing-after"),
+        ({"op": "d", "before": {"note": "x"}}, "null-primary-key"),
+        ({"status": "BEGIN"}, "debezium-no-envelope"),
+        (
+            {"op": "u", "after": {"order_id": "1", "note": "__debezium_unavailable_value"}},
+            "debezium-unavailable-value",
+        ),
+    ],
+)
+def test_debezium_events_that_are_no_rows(jvm: Any, event: Any, reason: str) -> None:
+    columns = {"order_id": "string", "note": "string"}
+    scan = TableScan(columns, "debezium-json", changelog="upsert", primary_key=["order_id"])
+    assert scan.read(jvm, as_json(event)).rejects == [reason]
+
+
+def test_debezium_message(jvm: Any) -> None:
+    scan = TableScan({"id": "string"}, "debezium-json", changelog="upsert", primary_key=["id"])
+    got = scan.read(jvm, *recorded("json/shopjson.message.jsonl"))
+    assert got.rejects == ["debezium-message"]
+
+
+def test_changelog_json(jvm: Any) -> None:
+    scan = TableScan({"a": "integer"}, "changelog-json", changelog="retract")
+    kinds = ["+I", "-U", "+U", "-D"]
+    got = scan.read(jvm, *(as_json({"data": {"a": i}, "op": k}) for i, k in enumerate(kinds)))
+    assert got.rows == [[k, i] for i, k in enumerate(kinds)]
+    assert scan.read(jvm, as_json({"op": "+X", "data": {}})).rejects == ["unknown-op"]
+
+
+def test_upsert_table(jvm: Any) -> None:
+    scan = TableScan(
+        {"id": "long", "v": "string"},
+        changelog="upsert",
+        key=["id"],
+        key_format="json",
+        primary_key=["id"],
+        not_null=["id"],
+        filter="`v` <> 'hidden'",
+    )
+    got = scan.read(
+        jvm,
+        Record(b'{"v":"a"}', b'{"id":1}'),
+        Record(None, b'{"id":1}'),
+        Record(b'{"v":"hidden"}', b'{"id":2}'),
+        Record(b'{"v":"a"}', None),
+        Record(b'{"v":"a"}', b"{}"),
+        Record(b'{"v":"a"}', b"?"),
+    )
+    assert [r[:2] for r in got.rows] == [["+U", 1], ["-D", 1], ["-D", 2]]
+    assert got.rejects == ["null-record-key", "null-primary-key", "json-malformed"]
+
+
+def test_not_null_column(jvm: Any) -> None:
+    scan = TableScan({"id": "long", "v": "string"}, not_null=["v"])
+    assert scan.read(jvm, as_json({"id": 1})).rejects == ["not-null-violation"]
+
+
+def test_metadata_of_records(jvm: Any) -> None:
+    names = {"topic": "string", "partition": "integer", "offset": "long", "timestamp": "timestamp"}
+    scan = TableScan({"a": "integer", **names}, metadata={n: n for n in names})
+    got = scan.read(jvm, as_json({"a": 1}), as_json({"a": 2}))
+    assert got.rows[1] == ["+I", 2, "topic", 0, 1, "2020-09-13T12:26:40.001"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "options", "value", "expected"),
+    [
+        ("string", {}, "ä".encode(), "ä"),
+        ("binary", {}, b"\x00\xff", "AP8="),
+        ("integer", {}, b"\x00\x00\x01\x00", 256),
+        ("long", {"endianness": "little-endian"}, b"\x01" + b"\x00" * 7, 1),
+        ("string", {}, None, None),
+    ],
+)
+def test_raw(jvm: Any, type_: str, options: Any, value: bytes | None, expected: object) -> None:
+    got = TableScan({"v": type_}, "raw", options).read(jvm, Record(value))
+    assert got.rows == [["+I", expected]]
+
+
+def test_raw_of_wrong_length(jvm: Any) -> None:
+    assert TableScan({"v": "integer"}, "raw").read(jvm, Record(b"\x00")).rejects == [
+        "raw-bad-length"
+    ]
+
+
+def test_fail_names_the_record(jvm: Any) -> None:
+    scan = TableScan({"id": "integer"}, on_error="fail")
+    with pytest.raises(Py4JJavaError) as failure:
+        scan.read(jvm, as_json({"id": 1}), Record(b"?"))
+    assert "table t: topic[0]@1: json-malformed: not JSON" in str(failure.value.java_exception)
+
+
+def test_skip_goes_on(jvm: Any) -> None:
+    got = TableScan({"id": "integer"}, on_error="skip").read(jvm, Record(b"?"), as_json({"id": 1}))
+    assert (got.rows, got.rejects) == ([["+I", 1]], [])
+
+
+def test_records_behind_the_end_are_not_read(jvm: Any) -> None:
+    scan = TableScan({"id": "integer"}, end_offsets={"topic": {"0": 1}})
+    assert scan.read(jvm, as_json({"id": 1}), Record(b"?")).rows == [["+I", 1]]

@@ -1,0 +1,1 @@
+"""One scenario per file; the file name says the rule that it shows."""

@@ -1,0 +1,21 @@
+"""Every scenario file, in memory: parser, binder, planner, readers, machines and writers."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.harness.memory import MemoryBackend
+from tests.harness.runner import Run, bind_scenario, check_refusal
+from tests.harness.scenario import read_scenario
+
+FILES = sorted(Path(__file__).parent.glob("*.scenario"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_scenario(path: Path) -> None:
+    scenario = read_scenario(path)
+    if scenario.fails is not None:
+        check_refusal(scenario)
+        return
+    bound = bind_scenario(scenario)
+    Run(bound, MemoryBackend(bound)).all()

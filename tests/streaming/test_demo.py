@@ -1,0 +1,115 @@
+"""`rejoin demo` as a person starts it: it verifies itself, and leaves nothing behind."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.demo.broken import KINDS
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_S = 240
+
+
+def start_demo(temporary: Path, arguments: Sequence[str]) -> subprocess.Popen[str]:
+    """With a folder for temporary files of its own, to see what it leaves there."""
+    return subprocess.Popen(
+        [
+            "/usr/bin/env",
+            f"TMPDIR={temporary}",
+            sys.executable,
+            "-m",
+            "spark_jobs.cli",
+            "demo",
+            *arguments,
+        ],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finish(demo: subprocess.Popen[str]) -> str:
+    try:
+        text, _ = demo.communicate(timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        demo.terminate()
+        text, _ = demo.communicate(timeout=60)
+        pytest.fail(f"the demo did not end by itself:\n{text}")
+    return text
+
+
+def processes_naming(folder: Path) -> list[str]:
+    """Command lines of the processes that work in a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # it has just ended
+            continue
+        if str(folder) in command:
+            found.append(command)
+    return found
+
+
+def check_nothing_left(folder: Path) -> None:
+    deadline = time.monotonic() + 20
+    while (left := processes_naming(folder)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert left == []
+    assert [p.name for p in folder.iterdir() if p.name.startswith("rejoin-demo")] == []
+
+
+def test_it_verifies_every_row_and_ends_by_itself(tmp_path: Path) -> None:
+    demo = start_demo(tmp_path, ["--seconds", "8"])
+    text = finish(demo)
+    assert demo.returncode == 0, text
+    assert "first joined row" in text
+    assert "VERIFIED" in text
+    counts = re.search(r"^(\d+) orders, (\d+) joined rows", text, re.MULTILINE)
+    assert counts is not None, text
+    assert int(counts[1]) == int(counts[2]) > 1_000
+    assert re.search(rf"  {counts[1]} right .* 0 wrong   0 missing   0 doubled", text)
+    assert re.search(r"in \d+/s  out \d+/s  lag \d+  state \d+ orders waiting", text)
+    assert "watermarks  orders " in text
+    assert "\x1b" not in text
+    check_nothing_left(tmp_path)
+
+
+def test_broken_records_become_dead_letters_with_reason_origin_and_bytes(tmp_path: Path) -> None:
+    demo = start_demo(tmp_path, ["--seconds", "4", "--corrupt"])
+    text = finish(demo)
+    assert demo.returncode == 0, text
+    assert "VERIFIED" in text
+    counts = re.search(r"dead letters: (\d+) of (\d+) broken records", text)
+    assert counts is not None, text
+    assert int(counts[1]) == int(counts[2]) >= KINDS
+    assert re.search(r"orders\[0\]@\d+ +json-malformed", text)
+    assert re.search(r"products\[0\]@\d+ +debezium-no-envelope", text)
+    assert r"b'\x00\x00\x01\xff\xfe\xc3('" in text
+    check_nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_everything_within_seconds(tmp_path: Path, number: signal.Signals) -> None:
+    demo = start_demo(tmp_path, [])
+    assert demo.stdout is not None
+    seen = ""
+    for line in demo.stdout:
+        seen += line
+        if "verified" in line:
+            break
+    begun = time.monotonic()
+    demo.send_signal(number)
+    seen += finish(demo)
+    assert demo.returncode == 0, seen
+    assert time.monotonic() - begun < 25, seen
+    assert " 0 wrong   0 doubled" in seen
+    check_nothing_left(tmp_path)

@@ -1,0 +1,315 @@
+"""`rejoin run` as a process of its own through a real broker: results, stops, crashes."""
+
+import json
+import secrets
+import signal
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from spark_jobs.embedded.broker import Broker
+from spark_jobs.embedded.process import Child
+from spark_jobs.status import JobStatus, read_status
+
+PARTITIONS = 2
+START_S = 90.0
+STOP_S = 20.0
+
+NAMED = """\
+INSERT INTO named_sink
+SELECT o.id, c.name FROM orders AS o LEFT JOIN customers AS c ON o.customer_id = c.id;
+"""
+PAID = """\
+INSERT INTO paid_sink
+SELECT o.id, o.customer, p.amount FROM orders AS o JOIN payments AS p ON o.id = p.order_id;
+"""
+
+Row = dict[str, object]
+
+
+@dataclass
+class Shop:
+    """Topics of one test, the job over them, and what has come out."""
+
+    broker: Broker
+    folder: Path
+    prefix: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:8]}")
+    running: list[Child] = field(default_factory=list)
+
+    def topic(self, name: str) -> str:
+        return f"{self.prefix}_{name}"
+
+    def create(self, *names: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
+        wanted = [NewTopic(self.topic(name), PARTITIONS, 1) for name in names]
+        for made in admin.create_topics(wanted).values():
+            made.result(30)
+
+    def send(self, name: str, rows: Sequence[Row | bytes], key: str | None = None) -> None:
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
+        for row in rows:
+            value = row if isinstance(row, bytes) else json.dumps(row).encode()
+            own_key = None if key is None or isinstance(row, bytes) else json.dumps({key: row[key]})
+            producer.produce(self.topic(name), value, own_key)
+            producer.poll(0)
+        assert producer.flush(30) == 0
+
+    def table(self, name: str, columns: str, connector: str = "kafka", **options: str) -> str:
+        formats = {"value.format": "json"}
+        if connector == "upsert-kafka":
+            formats["key.format"] = "json"
+        elif "sink" not in name:
+            formats["scan.startup.mode"] = "earliest-offset"
+        given = {
+            "connector": connector,
+            "topic": self.topic(name),
+            "properties.bootstrap.servers": self.broker.bootstrap_servers,
+            **formats,
+            **{k.replace("__", ".").replace("_", "-"): v for k, v in options.items()},
+        }
+        listed = ", ".join(f"'{k}' = '{v}'" for k, v in given.items())
+        return f"CREATE TABLE {name} ({columns}) WITH ({listed});\n"
+
+    def start(self, sql: str, *options: str) -> Child:
+        job = self.folder / "job.sql"
+        job.write_text(f"SET 'rejoin.parallelism' = '2';\n{sql}", encoding="utf-8")
+        command = [sys.executable, "-m", "spark_jobs.cli", "run", str(job), "--no-sidecar"]
+        command += ["--checkpoint", str(self.folder / "checkpoint")]
+        command += ["--status-dir", str(self.folder / "status"), *options]
+        child = Child(command, self.folder / f"run{len(self.running)}.log")
+        self.running.append(child)
+        return child
+
+    def run(self, sql: str) -> Child:
+        """A job that ends by itself, with success."""
+        child = self.start(sql)
+        assert child.wait(START_S), child.log_tail(40)
+        assert child.exit_code == 0, child.log_tail(40)
+        return child
+
+    def status(self) -> JobStatus:
+        found = read_status(self.folder / "status")
+        assert found is not None
+        return found
+
+    def messages(self, name: str, enough: Callable[[list[Message]], bool]) -> list[Message]:
+        """What a read_committed consumer sees, until it is enough and nothing more comes."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.broker.bootstrap_servers,
+                "group.id": uuid.uuid4().hex,
+                "isolation.level": "read_committed",
+            }
+        )
+        consumer.assign([TopicPartition(self.topic(name), p, 0) for p in range(PARTITIONS)])
+        found: list[Message] = []
+        deadline = quiet_since = time.monotonic()
+        deadline += START_S
+        while time.monotonic() < deadline:
+            message = consumer.poll(0.2)
+            if message is not None:
+                assert message.error() is None
+                found.append(message)
+                quiet_since = time.monotonic()
+            elif enough(found) and time.monotonic() - quiet_since > 2:
+                break
+        consumer.close()
+        return found
+
+    def rows(self, name: str, count: int) -> Counter[str]:
+        """Rows of an append topic by their text."""
+        found = self.messages(name, lambda messages: len(messages) >= count)
+        return Counter(text(json.loads(m.value())) for m in found)
+
+
+def text(row: Row) -> str:
+    return json.dumps(row, sort_keys=True)
+
+
+@pytest.fixture
+def shop(broker: Broker, tmp_path: Path) -> Iterator[Shop]:
+    made = Shop(broker, tmp_path)
+    yield made
+    for child in made.running:
+        child.stop(0.0)
+
+
+def payments_job(shop: Shop, bounded: bool, **sink: str) -> str:
+    """An inner join of two append-only tables: each row of the result comes exactly once."""
+    ends = {"scan__bounded__mode": "latest-offset"} if bounded else {}
+    return (
+        shop.table("orders", "id BIGINT, customer STRING", **ends)
+        + shop.table("payments", "order_id BIGINT, amount INT", **ends)
+        + shop.table("paid_sink", "id BIGINT, customer STRING, amount INT", **sink)
+        + PAID
+    )
+
+
+def orders(start: int, end: int) -> list[Row]:
+    return [{"id": i, "customer": f"c{i % 7}"} for i in range(start, end)]
+
+
+def payments(start: int, end: int) -> list[Row]:
+    """Some orders are never paid, some twice."""
+    return [{"order_id": i, "amount": 10 * i + n} for i in range(start, end) for n in range(i % 3)]
+
+
+def paid(start: int, end: int) -> Counter[str]:
+    """The join, without rejoin."""
+    by_id = {o["id"]: o for o in orders(start, end)}
+    return Counter(
+        text({**by_id[p["order_id"]], "amount": p["amount"]}) for p in payments(start, end)
+    )
+
+
+def wait_until(condition: Callable[[], bool], child: Child, seconds: float = START_S) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"timed out:\n{child.log_tail(40)}"
+        assert child.exit_code is None, child.log_tail(40)
+        time.sleep(0.1)
+
+
+def written(shop: Shop) -> int:
+    found = read_status(shop.folder / "status")
+    return 0 if found is None or not found.queries else found.queries[0].output_rows_total
+
+
+def test_bounded_upsert_join_ends_with_its_result(shop: Shop) -> None:
+    shop.create("customers", "orders", "named_sink")
+    shop.send("customers", [{"id": i, "name": f"n{i}"} for i in range(5)], key="id")
+    shop.send("customers", [{"id": 2, "name": "two"}], key="id")
+    shop.send("orders", [{"id": i, "customer_id": i % 7} for i in range(20)], key="id")
+    bounded = {"scan__bounded__mode": "latest-offset"}
+    shop.run(
+        shop.table(
+            "customers",
+            "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED",
+            "upsert-kafka",
+            **bounded,
+        )
+        + shop.table(
+            "orders",
+            "id BIGINT, customer_id BIGINT, PRIMARY KEY (id) NOT ENFORCED",
+            "upsert-kafka",
+            **bounded,
+        )
+        + shop.table(
+            "named_sink", "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED", "upsert-kafka"
+        )
+        + NAMED
+    )
+    names = {i: f"n{i}" for i in range(5)} | {2: "two"}
+    latest: dict[bytes, bytes | None] = {}
+    for message in shop.messages("named_sink", lambda found: len(found) >= 20):
+        latest[message.key()] = message.value()
+    found = sorted(
+        (row["id"], row["name"])
+        for row in (json.loads(v) for v in latest.values() if v is not None)
+    )
+    assert found == [(i, names.get(i % 7)) for i in range(20)]
+    status = shop.status()
+    assert status.state == "stopped"
+    (query,) = status.queries
+    assert query.lag_records == 0
+    assert query.input_rows_total == 26
+
+
+def test_sigterm_ends_in_order_and_a_restart_goes_on(shop: Shop) -> None:
+    shop.create("orders", "payments", "paid_sink")
+    sql = payments_job(shop, bounded=False)
+    shop.send("orders", orders(0, 300))
+    shop.send("payments", payments(0, 300))
+    child = shop.start(sql)
+    wait_until(lambda: written(shop) >= paid(0, 300).total(), child)
+    started = time.monotonic()
+    child.stop(STOP_S)
+    assert time.monotonic() - started < STOP_S
+    assert child.exit_code == 0, child.log_tail(40)
+    assert shop.status().state == "stopped"
+
+    shop.send("orders", orders(300, 400))
+    shop.send("payments", payments(300, 400))
+    child = shop.start(sql)
+    everything = paid(0, 400)
+    wait_until(lambda: written(shop) >= everything.total(), child)
+    # somebody else on the same checkpoint
+    second = shop.start(sql)
+    assert second.wait(START_S)
+    assert second.exit_code == 2
+    assert "CHECKPOINT_IN_USE" in second.log_tail()
+    # Ctrl-C, in the middle of work
+    shop.send("orders", orders(400, 3000))
+    shop.send("payments", payments(400, 3000))
+    child._send(signal.SIGINT)
+    assert child.wait(STOP_S), child.log_tail(40)
+    assert child.exit_code == 0, child.log_tail(40)
+    child = shop.start(sql)
+    everything = paid(0, 3000)
+    wait_until(lambda: written(shop) >= everything.total(), child)
+    assert shop.rows("paid_sink", everything.total()) == everything
+
+
+def test_kill_at_random_moments_loses_and_repeats_nothing(shop: Shop) -> None:
+    shop.create("orders", "payments", "paid_sink")
+    rows = 6000
+    shop.send("orders", orders(0, rows))
+    shop.send("payments", payments(0, rows))
+    sql = (
+        "SET 'rejoin.max-offsets-per-trigger' = '500';\n"
+        "SET 'rejoin.trigger-interval' = '0 ms';\n" + payments_job(shop, bounded=True)
+    )
+    pauses = [secrets.SystemRandom().uniform(0, 1.5) for _ in range(4)]
+    for pause_s in pauses:
+        child = shop.start(sql)
+        before = written(shop)
+        wait_until(lambda before=before: written(shop) > before, child)
+        time.sleep(pause_s)
+        child.kill()
+    child = shop.start(sql)
+    assert child.wait(START_S), child.log_tail(40)
+    assert child.exit_code == 0, child.log_tail(40)
+    assert shop.rows("paid_sink", paid(0, rows).total()) == paid(0, rows), f"pauses {pauses}"
+
+
+def test_at_least_once_delivers_everything(shop: Shop) -> None:
+    shop.create("orders", "payments", "paid_sink")
+    shop.send("orders", orders(0, 100))
+    shop.send("payments", payments(0, 100))
+    shop.run(payments_job(shop, bounded=True, sink__delivery_guarantee="at-least-once"))
+    assert shop.rows("paid_sink", paid(0, 100).total()) == paid(0, 100)
+
+
+def test_broken_record_fails_the_job_by_default(shop: Shop) -> None:
+    shop.create("orders", "payments", "paid_sink")
+    shop.send("orders", [b"{not json"])
+    child = shop.start(payments_job(shop, bounded=True))
+    assert child.wait(START_S)
+    assert child.exit_code not in (0, None)
+    assert shop.topic("orders") in child.log_tail()
+    status = shop.status()
+    assert status.state == "failed"
+    assert status.error is not None
+
+
+def test_changed_key_groups_are_refused(shop: Shop) -> None:
+    shop.create("orders", "payments", "paid_sink")
+    shop.send("orders", orders(0, 10))
+    shop.send("payments", payments(0, 10))
+    sql = payments_job(shop, bounded=True)
+    shop.run(sql)
+    child = shop.start("SET 'rejoin.key-groups' = '64';\n" + sql)
+    assert child.wait(START_S)
+    assert child.exit_code == 2
+    assert "CHECKPOINT_MISMATCH" in child.log_tail()
+    # the same job again has nothing left to do
+    shop.run(sql)
+    assert shop.rows("paid_sink", paid(0, 10).total()) == paid(0, 10)

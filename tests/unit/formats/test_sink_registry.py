@@ -1,0 +1,83 @@
+"""Registering sink schemas at the embedded registry, and at ones that refuse or are not there."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+
+from spark_jobs.embedded.registry import RegistryServer
+from spark_jobs.errors import FormatError, KafkaError
+from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.formats.sink_schema import with_schema_id
+from spark_jobs.sql.types import DataType, RowField
+
+ID = RowField("id", DataType("BIGINT", nullable=False))
+NAME = RowField("name", DataType("STRING"))
+
+
+def test_schema_is_registered_once(registry: RegistryServer) -> None:
+    options = {"url": registry.url}
+    first = with_schema_id(options, "once", "value", [ID, NAME])
+    assert with_schema_id(options, "once", "value", [ID, NAME]) == first
+    assert json.loads(first["schema"])["fields"][0] == {"name": "id", "type": "long"}
+    assert int(first["schema-id"]) > 0
+    given = with_schema_id({**options, "schema": '"long"', "subject": "s"}, "once", "key", [ID])
+    assert given["schema"] == '"long"'
+    assert given["schema-id"] != first["schema-id"]
+
+
+def test_incompatible_columns_are_named(registry: RegistryServer) -> None:
+    options = {"url": registry.url}
+    with_schema_id(options, "changing", "value", [ID])
+    needs_more = [ID, RowField("x", DataType("INT", nullable=False))]
+    with pytest.raises(FormatError, match=r"SCHEMA_INCOMPATIBLE.*changing-value"):
+        with_schema_id(options, "changing", "value", needs_more)
+
+
+def test_registry_that_is_not_there() -> None:
+    client = RegistryClient({"url": "http://127.0.0.1:1"}, patience_s=0.3)
+    with pytest.raises(KafkaError, match="REGISTRY_UNREACHABLE"):
+        client.register("s", '"long"')
+
+
+class Moody(BaseHTTPRequestHandler):
+    """Down at first, then up for whoever has the right password."""
+
+    asked: list[str | None]
+
+    def do_POST(self) -> None:
+        self.asked.append(self.headers["Authorization"])
+        self.rfile.read(int(self.headers["Content-Length"]))
+        status = 503 if len(self.asked) == 1 else 401 if self.asked[-1] is None else 200
+        body = b'{"id": 7}' if status == 200 else b"{}"
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def moody() -> Iterator[str]:
+    Moody.asked = []
+    server = HTTPServer(("127.0.0.1", 0), Moody)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_retries_with_credentials(moody: str) -> None:
+    options = {"url": moody, "basic-auth.user-info": "ann:secret"}
+    assert RegistryClient(options).register("s/1", '"long"') == 7
+    assert Moody.asked == ["Basic YW5uOnNlY3JldA=="] * 2
+
+
+def test_refused_access_is_not_retried(moody: str) -> None:
+    with pytest.raises(KafkaError, match="REGISTRY_REFUSED"):
+        RegistryClient({"url": moody}).register("s", '"long"')
+    assert len(Moody.asked) == 2

@@ -1,0 +1,1 @@
+"""The SQL front end: parser, binder, types, options, and what expressions mean in Spark."""

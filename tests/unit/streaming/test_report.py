@@ -1,0 +1,117 @@
+"""Spark's progress and the kernel's counters as a status record, and as a line for people."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.errors import KafkaError
+from spark_jobs.status import read_status
+from spark_jobs.streaming.console import Console, progress_line
+from spark_jobs.streaming.report import (
+    Counters,
+    JobReport,
+    OperatorShape,
+    QueryShape,
+    query_status,
+)
+
+SHAPE = QueryShape(
+    name="joined",
+    sink="out",
+    tables={"0-orders": "orders", "1-prices": "prices"},
+    operators=[OperatorShape("joined/temporal-join", "temporal-join", joins=True)],
+)
+COUNTERS = Counters(
+    json.dumps(
+        {
+            "sums": {
+                "rows/orders": 10,
+                "rows/prices": 5,
+                "rows/elsewhere": 99,
+                "rejects/orders/malformed": 2,
+                "rejects/prices/malformed": 1,
+                "written/joined": 7,
+            },
+            "levels": {
+                "joined/temporal-join/rows/left": {"0": [3, 4], "1": [2, 1]},
+                "joined/temporal-join/rows/right": {"0": [3, 2]},
+                "joined/temporal-join/late": {"0": [3, 1]},
+                "joined/temporal-join/watermark": {"0": [3, 2000], "1": [3, 1000]},
+            },
+        }
+    )
+)
+PROGRESS = {
+    "batchId": 4,
+    "inputRowsPerSecond": 12.5,
+    "processedRowsPerSecond": "NaN",
+    "durationMs": {"triggerExecution": 321},
+    "stateOperators": [{"customMetrics": {"rocksdbSstFileSize": 100}, "memoryUsedBytes": 11}],
+    "sources": [
+        {
+            "description": "0-orders",
+            "endOffset": {"o": {"0": 5, "10": 2, "2": 1}},
+            "latestOffset": {"o": {"0": 8, "2": 1, "10": 3}},
+        },
+        {"description": "rejoin clock", "endOffset": {"time": 1}, "latestOffset": None},
+    ],
+}
+
+
+def test_query_status_adds_up() -> None:
+    found = query_status(SHAPE, PROGRESS, COUNTERS)
+    assert (found.epoch, found.epochs_total, found.trigger_ms) == (4, 5, 321)
+    assert (found.input_rows_total, found.output_rows_total) == (18, 7)
+    assert found.rejects == {"malformed": 3}
+    assert (found.input_rows_per_second, found.processed_rows_per_second) == (12.5, 0.0)
+    assert found.late_rows_total == 1
+    assert found.watermark_ms == 1000
+    (operator,) = found.operators
+    assert [(s.side, s.rows) for s in operator.sides] == [("left", 5), ("right", 2)]
+    assert operator.state_bytes == 111
+    (source,) = found.sources
+    assert (source.table, source.topic, source.lag_records) == ("orders", "o", 4)
+    assert [p.partition for p in source.partitions] == [0, 2, 10]
+
+
+def test_query_status_before_the_first_epoch() -> None:
+    found = query_status(SHAPE, None, Counters(""))
+    assert (found.epoch, found.epochs_total, found.watermark_ms) == (None, 0, None)
+    assert "epoch -" in progress_line(found)
+
+
+def test_progress_line() -> None:
+    line = progress_line(query_status(SHAPE, PROGRESS, COUNTERS))
+    for part in ("epoch 4", "in 18", "out 7", "lag 4", "1970-01-01 00:00:01", "state 5 + 2 rows"):
+        assert part in line
+
+
+def test_report_keeps_what_it_knew_when_the_job_fails(tmp_path: Path) -> None:
+    report = JobReport("orders", tmp_path, [SHAPE])
+    report.write("running", COUNTERS, {"joined": PROGRESS})
+    report.write("failed", error=KafkaError("KAFKA_UNREACHABLE", "gone", hint="start it"))
+    found = read_status(tmp_path)
+    assert found is not None
+    assert (found.state, found.queries[0].epoch) == ("failed", 4)
+    assert found.error is not None
+    assert (found.error.code, found.error.hint) == ("KAFKA_UNREACHABLE", "start it")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("out", [io.StringIO(), Terminal()])
+def test_console_renews_its_line_only_on_a_terminal(out: io.StringIO, tmp_path: Path) -> None:
+    status = JobReport("orders", tmp_path, [SHAPE]).write("running", COUNTERS, {})
+    console = Console(out)
+    console.show(status)
+    console.show(status)
+    console.say("done")
+    text = out.getvalue()
+    assert text.endswith("done\n")
+    assert ("\x1b" in text) == out.isatty()
+    assert text.count("joined") == (2 if out.isatty() else 1)
