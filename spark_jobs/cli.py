@@ -1,6 +1,7 @@
 """The command `rejoin`: options in, one call, exit code out."""
 
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated
 
@@ -109,10 +110,12 @@ app.command(epilog="Example: rejoin bench regular --rows 1000000 --flink")(bench
 
 
 def main() -> None:
-    """Errors leave as text for people; a traceback is a fault of ours."""
+    """Errors leave as text for people; only a fault of ours shows where it came from."""
     try:
         code = app(standalone_mode=False)
     except RejoinError as error:
+        if error.domain == "internal" and error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
         sys.stderr.write(error.render() + "\n")
         code = error.exit_code
     except click.ClickException as error:

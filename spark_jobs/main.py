@@ -3,9 +3,10 @@
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -22,6 +23,7 @@ from spark_jobs.streaming.console import Console
 from spark_jobs.streaming.query import open_gate, stop_queries
 from spark_jobs.streaming.report import Counters, JobReport, read_progress
 from spark_jobs.streaming.session import (
+    JVM_LOG,
     counters,
     restore_counters,
     start_session,
@@ -32,7 +34,7 @@ POLL_S = 0.1
 REPORT_EVERY_S = 1.0
 SAVE_EVERY_S = 10.0
 PARTITIONS_EVERY_S = 60.0
-STOP_WITHIN_S = 15
+STOP_WITHIN_S = 10
 DEFAULT_SIDECAR_PORT = 9640
 
 
@@ -46,19 +48,21 @@ def run_job(sql_file: Path, overrides: Overrides, console: Console) -> None:
     for name, value in settings.table():
         console.say(f"{name} = {value}")
     report.write("starting")
-    with sidecar(settings, console):
+    with sidecar(settings, console), stop_signals() as early:
         try:
             spark = start_session(settings, jars)
             try:
-                _run_queries(spark, sinks, settings, report, console)
+                if not early.is_set():
+                    _run_queries(spark, sinks, settings, report, console)
             finally:
                 stop_session(spark, STOP_WITHIN_S)
         except RejoinError as error:
             report.write("failed", error=error)
             raise
-        except BaseException as error:
-            report.write("failed", error=RejoinError("DRIVER_FAILED", repr(error)))
-            raise
+        except Exception as error:
+            failed = RejoinError("DRIVER_FAILED", f"{error!r}; see {settings.status_dir / JVM_LOG}")
+            report.write("failed", error=failed)
+            raise failed from error
         report.write("stopped")
 
 
@@ -80,7 +84,7 @@ def _run_queries(
 ) -> None:
     """Until every query has finished or a signal came, which lets running epochs finish."""
     open_gate(spark)
-    with stop_signals() as stop:
+    with stop_signals() as stop:  # once more: Spark's context has taken Ctrl-C for itself
         launches = [Launch(spark, sink, name, settings) for name, sink in sinks.items()]
         watch = Watch(spark, launches, report, console)
         try:
@@ -88,8 +92,6 @@ def _run_queries(
         except RejoinError:
             stop_queries(spark, watch.lives, wait_s=0)
             raise
-        finally:
-            watch.save()
         if stop.is_set():
             console.say("stopping after the running epoch ...")
             watch.tell("draining")
@@ -109,6 +111,7 @@ class Watch:
         self._launches = launches
         self._report = report
         self._console = console
+        self._progress: dict[str, Mapping[str, Any]] = {}  # of a query that is being restarted too
         self._restore()
 
     def until(self, stop: threading.Event) -> None:
@@ -134,8 +137,9 @@ class Watch:
 
     def tell(self, state: State) -> None:
         """Write the status and show it."""
-        progress = read_progress(self.lives)
-        self._console.show(self._report.write(state, Counters(counters(self._spark)), progress))
+        self._progress |= read_progress(self.lives)
+        counted = Counters(counters(self._spark))
+        self._console.show(self._report.write(state, counted, self._progress))
 
     def save(self) -> None:
         """Keep the counters: only groups with new rows report again after a restart."""

@@ -102,9 +102,9 @@ def job_settings(
     parallelism = value("rejoin.parallelism")
     settings = JobSettings(
         name=name,
-        checkpoint=overrides.checkpoint
-        or value("rejoin.checkpoint")
-        or str((home / "checkpoint").resolve()),
+        checkpoint=_absolute(
+            overrides.checkpoint or value("rejoin.checkpoint") or str(home / "checkpoint")
+        ),
         status_dir=overrides.status_dir or (home / "status").resolve(),
         sidecar_port=overrides.sidecar_port,
         sidecar=overrides.sidecar,
@@ -121,6 +121,12 @@ def job_settings(
             f"{settings.key_groups}: some tasks could never have a key",
         )
     return settings
+
+
+def _absolute(location: str) -> str:
+    """A path as the JVM needs it; an address such as `s3a://...` stays as it is."""
+    is_address = re.match(r"[a-z][a-z0-9+.-]*:", location) is not None
+    return location if is_address else str(Path(location).resolve())
 
 
 def read_sql(path: Path) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SCALA_WIDTH = 100
+SCALA_WIDTH = 120
 KERNEL_BUILD = "spark_jobs.kernel.build"
 
 

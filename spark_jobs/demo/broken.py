@@ -18,7 +18,11 @@ def _envelope(**fields: object) -> bytes:
 # what is wrong, the topic, the value
 _KINDS: tuple[tuple[str, str, bytes], ...] = (
     ("JSON that breaks off", ORDERS, b'{"order_id":"o_broken","product_id":'),
-    ("an envelope without payload", PRODUCTS, b'{"schema":{"type":"struct"},"payload":null}'),
+    (
+        "an envelope without payload",
+        PRODUCTS,
+        b'{"schema":{"type":"struct","name":"shop.public.products.Envelope"}}',
+    ),
     (
         "a time that is none",
         ORDERS,

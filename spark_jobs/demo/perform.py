@@ -148,7 +148,7 @@ class Performance:
             self._next_status_at = now + 1.0
             return
         self._screen.waiting(status, now - self._staging.started, self.rows.due)
-        self._next_status_at = now + 3.0
+        self._next_status_at = now + 5.0
 
     def _read_status(self) -> JobStatus | None:
         if self._staging.status_dir is None:

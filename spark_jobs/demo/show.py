@@ -1,8 +1,9 @@
 """What a person sees of the demo. Colours only on a terminal that has them."""
 
 import time
+from collections import deque
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TextIO
 
 from rich.console import Console
@@ -20,8 +21,9 @@ from spark_jobs.demo.verify import (
 from spark_jobs.status import JobStatus, QueryStatus
 
 ROWS_PER_S = 4.0
-_SHOWN_BYTES = 160
+_SHOWN_BYTES = 240
 _HEADER_EVERY = 12
+_RATE_WINDOW = timedelta(seconds=8)
 _SIDES = {"left": "orders waiting", "right": "product versions"}
 
 
@@ -33,9 +35,8 @@ class Screen:
         self._allowance = ROWS_PER_S
         self._allowed_at = time.monotonic()
         self._status_lines = 0
-        self._previous: JobStatus | None = None
-        self._rate_out = 0.0
-        self._rate_in = 0.0
+        self._rate_in = _Rate()
+        self._rate_out = _Rate()
 
     def say(self, text: str, style: str = "") -> None:
         self._console.print(Text(text, style=style))
@@ -70,11 +71,12 @@ class Screen:
         """Two lines about the job, from its status record."""
         if status is None or not status.queries:
             return
-        self._measure(status)
         query = status.queries[0]
+        rate_in = self._rate_in.update(query.input_rows_total, status.updated_at)
+        rate_out = self._rate_out.update(query.output_rows_total, status.updated_at)
         sides = [side for operator in query.operators for side in operator.sides]
         state = ", ".join(f"{s.rows} {_SIDES.get(s.side, s.side)}" for s in sides)
-        rates = f"in {self._rate_in:.0f}/s  out {self._rate_out:.0f}/s  lag {query.lag_records}"
+        rates = f"in {rate_in:.0f}/s  out {rate_out:.0f}/s  lag {query.lag_records}"
         tail = f"dead letters {dead_letters}  verified {right}"
         self.say(f"  -- {rates}  state {state or 'none'}  {tail}", "cyan")
         self.say(f"     watermarks  {_watermarks(query)}", "cyan")
@@ -83,13 +85,18 @@ class Screen:
             self.header()
 
     def letters(self, audit: LetterAudit, limit: int) -> None:
-        """Dead letters as they lie in the topic: why, from where, and the record's own bytes."""
+        """Dead letters as they lie in the topic: why, from where, and the record's own bytes; of
+        those with equal bytes the first."""
         self.say(f"\ndead letters: {len(audit.received)} of {len(audit.sent)} broken records")
-        for letter in audit.received[:limit]:
+        different: dict[bytes | None, DeadLetter] = {}
+        for letter in sorted(audit.received, key=lambda letter: letter.place):
+            different.setdefault(letter.value, letter)
+        shown = list(different.values())[:limit]
+        for letter in shown:
             self.say(f"  {place_text(letter.place):<16}{letter.reason}", "yellow")
             self.say(f"  {'':<16}{_bytes_text(letter)}", "dim")
-        if len(audit.received) > limit:
-            self.say(f"  and {len(audit.received) - limit} more", "dim")
+        if len(audit.received) > len(shown):
+            self.say(f"  and {len(audit.received) - len(shown)} more like these", "dim")
 
     def verdict(self, verdict: Verdict, letter_problems: Sequence[str], complete: bool) -> None:
         """The last lines."""
@@ -113,18 +120,21 @@ class Screen:
         else:
             self.say("stopped; the rows still on their way are not judged", "bold")
 
-    def _measure(self, status: JobStatus) -> None:
-        """Rates over the time between two records, kept while the same record is read again."""
-        previous, self._previous = self._previous, status
-        if previous is None or not previous.queries:
-            return
-        seconds = (status.updated_at - previous.updated_at).total_seconds()
-        if seconds <= 0:
-            self._previous = previous
-            return
-        new, old = status.queries[0], previous.queries[0]
-        self._rate_in = max(0, new.input_rows_total - old.input_rows_total) / seconds
-        self._rate_out = max(0, new.output_rows_total - old.output_rows_total) / seconds
+
+class _Rate:
+    """Of a total that grows once per epoch: over a window that spans several epochs."""
+
+    def __init__(self) -> None:
+        self._points: deque[tuple[datetime, int]] = deque()
+
+    def update(self, total: int, at: datetime) -> float:
+        if not self._points or at > self._points[-1][0]:
+            self._points.append((at, total))
+        while len(self._points) > 2 and at - self._points[1][0] >= _RATE_WINDOW:
+            self._points.popleft()
+        since, before = self._points[0]
+        seconds = (at - since).total_seconds()
+        return max(0, total - before) / seconds if seconds > 0 else 0.0
 
 
 def _row_text(finding: Finding, row: JoinedRow) -> Text:

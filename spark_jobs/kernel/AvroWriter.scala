@@ -2,99 +2,25 @@ package org.apache.spark.sql.rejoin
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.avro.{LogicalTypes, Schema}
+import org.apache.avro.Schema
 import org.apache.avro.Schema.Type._
-import org.json4s.{JNull, JString, JValue}
-import org.json4s.JsonDSL._
-import org.json4s.jackson.JsonMethods.{compact, parse, render}
 
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.types._
 
-/** Avro schemas of sink rows, as Flink derives them from a table. */
-object AvroWriter {
-  /** The name that Flink gives to every record it writes. */
-  final val RecordName = "org.apache.flink.avro.generated.record"
-
-  /** The schema of a row as the registry gets it. */
-  def schemaJson(structJson: String, recordName: String): String =
-    schema(DataType.fromJson(structJson).asInstanceOf[StructType], recordName).toString
-
-  /** `{"key": schema, "value": schema}` of a kafka-sink; null where the format is not Avro. */
-  def schemas(sinkJson: String): String = {
-    val sink = EmitSpec.record(parse(sinkJson))
-    def text(format: Option[FormatSpec], struct: StructType) =
-      format.filter(_.name == "avro-confluent").fold(JNull: JValue) { f =>
-        JString(schemaOf(f, struct).toString)
-      }
-    compact(render(
-      ("key" -> text(sink.keyFormat, sink.keySchema)) ~
-        ("value" -> text(Some(sink.valueFormat), sink.valueSchema))))
-  }
-
-  /** The table's `schema` option, else what its columns say. */
-  def schemaOf(format: FormatSpec, struct: StructType): Schema =
-    format.options.get("schema").fold(schema(struct, RecordName))(new Schema.Parser().parse(_))
-
-  def schema(struct: StructType, recordName: String): Schema = {
-    val fields = struct.fields.toSeq.map { f =>
-      val ofField = typeOf(f.dataType, SqlTypes.of(f), s"${recordName}_${f.name}")
-      if (f.nullable)
-        new Schema.Field(f.name, nullable(ofField), null, Schema.Field.NULL_DEFAULT_VALUE)
-      else new Schema.Field(f.name, ofField)
-    }
-    val at = recordName.lastIndexOf('.')
-    Schema.createRecord(
-      recordName.substring(at + 1),
-      null,
-      if (at < 0) null else recordName.substring(0, at),
-      false,
-      fields.asJava)
-  }
-
-  private def nullable(schema: Schema): Schema = Schema.createUnion(Schema.create(NULL), schema)
-
-  private def typeOf(dataType: DataType, sqlType: Option[String], name: String): Schema =
-    dataType match {
-      case BooleanType => Schema.create(BOOLEAN)
-      case IntegerType if SqlTypes.isTime(sqlType) =>
-        LogicalTypes.timeMillis.addToSchema(Schema.create(INT))
-      case ByteType | ShortType | IntegerType => Schema.create(INT)
-      case LongType => Schema.create(LONG)
-      case FloatType => Schema.create(FLOAT)
-      case DoubleType => Schema.create(DOUBLE)
-      case StringType => Schema.create(STRING)
-      case BinaryType => Schema.create(BYTES)
-      case DateType => LogicalTypes.date.addToSchema(Schema.create(INT))
-      case TimestampNTZType | TimestampType => timestamp(sqlType)
-      case d: DecimalType =>
-        LogicalTypes.decimal(d.precision, d.scale).addToSchema(Schema.create(BYTES))
-      case struct: StructType => schema(struct, name)
-      case array: ArrayType =>
-        Schema.createArray(optional(typeOf(array.elementType, None, name), array.containsNull))
-      case MapType(StringType, value, hasNull) =>
-        Schema.createMap(optional(typeOf(value, None, name), hasNull))
-      case other => throw new IllegalArgumentException(s"Avro cannot hold ${other.sql}")
-    }
-
-  private def optional(schema: Schema, isOptional: Boolean): Schema =
-    if (isOptional) nullable(schema) else schema
-
-  /** Milliseconds unless the column has more digits. */
-  private def timestamp(sqlType: Option[String]): Schema = {
-    val isMillis = sqlType.isEmpty || SqlTypes.precision(sqlType) <= 3
-    val logical = if (isMillis) LogicalTypes.timestampMillis else LogicalTypes.timestampMicros
-    logical.addToSchema(Schema.create(LONG))
-  }
-}
-
-/** Rows as Avro of one schema, with the schema's id in front. */
+/** Rows as Avro with a registry's schema id in front.
+  *
+  * The driver has registered the schema (spark_jobs/formats/sink_schema.py) and put both into the
+  * format's options: `schema` and `schema-id`.
+  */
 final class AvroEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructType)
     extends RowEncoder {
-  private val schemaId = format.options
-    .getOrElse("schema-id", throw new IllegalArgumentException("avro-confluent: no 'schema-id'"))
-    .toInt
-  private val fields = AvroEncoder.record(AvroWriter.schemaOf(format, struct), ordinals, struct)
+  private val schemaId = option("schema-id").toInt
+  private val fields =
+    AvroEncoder.record(new Schema.Parser().parse(option("schema")), ordinals, struct)
+
+  private def option(name: String): String = format.options
+    .getOrElse(name, throw new IllegalArgumentException(s"format avro-confluent has no '$name'"))
 
   override def encode(row: SpecializedGetters, out: ByteSink): Unit = {
     out.byte(0).int32BigEndian(schemaId)

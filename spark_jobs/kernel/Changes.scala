@@ -20,7 +20,9 @@ trait Output {
   * @param pairBy
   *   the sink's key of a joined row, or null where retractions are always emitted
   */
-final class Changes(accepts: (Array[Byte], Array[Byte]) => Boolean, pairBy: (Array[Byte], Array[Byte]) => Array[Byte]) {
+final class Changes(
+    accepts: (Array[Byte], Array[Byte]) => Boolean,
+    pairBy: (Array[Byte], Array[Byte]) => Array[Byte]) {
   private var kinds = new Array[Byte](16)
   private var lefts = new Array[Array[Byte]](16)
   private var rights = new Array[Array[Byte]](16)
@@ -38,7 +40,7 @@ final class Changes(accepts: (Array[Byte], Array[Byte]) => Boolean, pairBy: (Arr
   /** Emits what is left after netting and forgets it. */
   def flush(hash: Int, out: Output): Unit = {
     if (hasBothSigns) cancel()
-    if (pairBy != null && count > 0) pair()
+    if (pairBy != null) pair()
     emitAll(hash, adds = false, out)
     emitAll(hash, adds = true, out)
     util.Arrays.fill(lefts.asInstanceOf[Array[AnyRef]], 0, count, null)
@@ -97,21 +99,28 @@ final class Changes(accepts: (Array[Byte], Array[Byte]) => Boolean, pairBy: (Arr
     kinds(j) = Changes.Gone
   }
 
+  /** Retractions whose sink key is added again go, others become -D. */
   private def pair(): Unit = {
-    val added = new util.HashSet[ByteBuffer]
+    var i = 0
+    var added: util.HashSet[ByteBuffer] = null
+    while (i < count) {
+      if (kinds(i) != Changes.Gone && !RowKind.isAdd(kinds(i))) {
+        if (added == null) added = addedKeys()
+        val replaced = !added.isEmpty && added.contains(ByteBuffer.wrap(pairBy(lefts(i), rights(i))))
+        kinds(i) = if (replaced) Changes.Gone else RowKind.Delete
+      }
+      i += 1
+    }
+  }
+
+  private def addedKeys(): util.HashSet[ByteBuffer] = {
+    val keys = new util.HashSet[ByteBuffer]
     var i = 0
     while (i < count) {
-      if (kinds(i) != Changes.Gone && RowKind.isAdd(kinds(i))) added.add(ByteBuffer.wrap(pairBy(lefts(i), rights(i))))
+      if (kinds(i) != Changes.Gone && RowKind.isAdd(kinds(i))) keys.add(ByteBuffer.wrap(pairBy(lefts(i), rights(i))))
       i += 1
     }
-    i = 0
-    while (i < count) {
-      if (kinds(i) != Changes.Gone && !RowKind.isAdd(kinds(i)))
-        kinds(i) =
-          if (!added.isEmpty && added.contains(ByteBuffer.wrap(pairBy(lefts(i), rights(i))))) Changes.Gone
-          else RowKind.Delete
-      i += 1
-    }
+    keys
   }
 
   private def enlarge(): Unit = {
@@ -125,7 +134,9 @@ final class Changes(accepts: (Array[Byte], Array[Byte]) => Boolean, pairBy: (Arr
   *
   * Into an upsert sink (`pairBy` set) only the last change of each sink key leaves.
   */
-final class ArrivalOrder(accepts: (Array[Byte], Array[Byte]) => Boolean, pairBy: (Array[Byte], Array[Byte]) => Array[Byte]) {
+final class ArrivalOrder(
+    accepts: (Array[Byte], Array[Byte]) => Boolean,
+    pairBy: (Array[Byte], Array[Byte]) => Array[Byte]) {
   private val lastOfKey = new util.LinkedHashMap[ByteBuffer, (Byte, Array[Byte], Array[Byte])]
 
   def emit(kind: Byte, hash: Int, left: Array[Byte], right: Array[Byte], out: Output): Unit =
@@ -147,6 +158,7 @@ object Changes {
   private val Gone: Byte = -1
   private val PairwiseLimit = 16
 
-  private def same(a: Array[Byte], b: Array[Byte]): Boolean = (a eq b) || (a != null && b != null && util.Arrays.equals(a, b))
+  private def same(a: Array[Byte], b: Array[Byte]): Boolean =
+    (a eq b) || (a != null && b != null && util.Arrays.equals(a, b))
   private def wrap(bytes: Array[Byte]): ByteBuffer = if (bytes == null) null else ByteBuffer.wrap(bytes)
 }

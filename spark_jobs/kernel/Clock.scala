@@ -50,7 +50,10 @@ object ClockOffset {
   */
 final class Clock extends TableProvider {
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = Clock.schema
-  override def getTable(schema: StructType, partitioning: Array[Transform], properties: util.Map[String, String]): Table =
+  override def getTable(
+      schema: StructType,
+      partitioning: Array[Transform],
+      properties: util.Map[String, String]): Table =
     new Clock.ClockTable
 }
 
@@ -95,7 +98,7 @@ object Clock {
       val from = start.asInstanceOf[ClockOffset]
       fixed match {
         case Some(target) => if (from == target || from.ended) from else target
-        case None => next(from)
+        case None => if (Gate.isClosed) from else next(from)
       }
     }
 

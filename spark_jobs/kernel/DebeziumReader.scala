@@ -5,7 +5,6 @@ import com.fasterxml.jackson.core.JsonToken._
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData
-import org.apache.spark.sql.types.{TimestampNTZType, TimestampType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** Debezium's change events as JSON, with or without Kafka Connect's schema around them.
@@ -27,7 +26,7 @@ final class DebeziumDecoder(spec: IngestSpec, targets: Seq[FieldTarget]) extends
     targets.filter(t => spec.primaryKey.contains(spec.columns(t.ordinal).name))
   private val beforeFields =
     new JsonFields(options.copy(refusePlaceholder = false), if (isUpsert) keyColumns else targets)
-  private val metadata = new DebeziumMetadata(spec.columnsFrom("metadata"))
+  private val metadata = new DebeziumMetadata(spec.columnsFrom("metadata"), spec.timeZone)
   private var hasBefore, hasAfter, isPayloadNull = false
   private var op: String = _
 
@@ -97,8 +96,9 @@ final class DebeziumDecoder(spec: IngestSpec, targets: Seq[FieldTarget]) extends
 }
 
 /** What a Debezium event says about itself, for METADATA columns. */
-private final class DebeziumMetadata(targets: Seq[FieldTarget]) {
+private final class DebeziumMetadata(targets: Seq[FieldTarget], timeZone: String) {
   private val wanted = targets.filter(t => DebeziumMetadata.Keys.contains(t.field)).toArray
+  private val times = wanted.map(new MetadataTime(_, timeZone))
   private val wantsProperties = wanted.exists(_.field == DebeziumMetadata.Properties)
   private var handledMs, changedMs: java.lang.Long = _
   private var database, schema, table: String = _
@@ -143,15 +143,21 @@ private final class DebeziumMetadata(targets: Seq[FieldTarget]) {
   private def text(parser: JsonParser): String =
     if (parser.currentToken() == VALUE_NULL) null else parser.getText
 
-  def write(row: InternalRow): Unit = wanted.foreach { target =>
-    target.field match {
-      case DebeziumMetadata.ChangedAt => time(changedMs, row, target)
-      case DebeziumMetadata.HandledAt => time(handledMs, row, target)
-      case DebeziumMetadata.Database => row.update(target.ordinal, UTF8String.fromString(database))
-      case DebeziumMetadata.Schema => row.update(target.ordinal, UTF8String.fromString(schema))
-      case DebeziumMetadata.Table => row.update(target.ordinal, UTF8String.fromString(table))
-      case DebeziumMetadata.Properties => row.update(target.ordinal, propertyMap)
+  def write(row: InternalRow): Unit = {
+    var i = 0
+    while (i < wanted.length) {
+      write(row, wanted(i).ordinal, i)
+      i += 1
     }
+  }
+
+  private def write(row: InternalRow, ordinal: Int, i: Int): Unit = wanted(i).field match {
+    case DebeziumMetadata.ChangedAt => time(changedMs, row, i)
+    case DebeziumMetadata.HandledAt => time(handledMs, row, i)
+    case DebeziumMetadata.Database => row.update(ordinal, UTF8String.fromString(database))
+    case DebeziumMetadata.Schema => row.update(ordinal, UTF8String.fromString(schema))
+    case DebeziumMetadata.Table => row.update(ordinal, UTF8String.fromString(table))
+    case DebeziumMetadata.Properties => row.update(ordinal, propertyMap)
   }
 
   private def propertyMap: ArrayBasedMapData =
@@ -159,13 +165,8 @@ private final class DebeziumMetadata(targets: Seq[FieldTarget]) {
       properties.keySet.toArray.map(k => UTF8String.fromString(k.asInstanceOf[String])),
       properties.values.toArray.map(v => UTF8String.fromString(v.asInstanceOf[String])))
 
-  private def time(ms: java.lang.Long, row: InternalRow, target: FieldTarget): Unit =
-    if (ms == null) row.setNullAt(target.ordinal)
-    else
-      target.dataType match {
-        case TimestampType | TimestampNTZType => row.setLong(target.ordinal, ms * 1000)
-        case _ => row.setLong(target.ordinal, ms)
-      }
+  private def time(ms: java.lang.Long, row: InternalRow, i: Int): Unit =
+    if (ms == null) row.setNullAt(wanted(i).ordinal) else times(i).write(ms, row)
 }
 
 object DebeziumMetadata {

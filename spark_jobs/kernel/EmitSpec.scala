@@ -34,6 +34,8 @@ final case class RecordSpec(
     StructType(keyOrdinals.map(i => schema(i).copy(name = schema(i).name.stripPrefix(keyPrefix))))
 
   def valueSchema: StructType = StructType(valueOrdinals.map(schema(_)))
+
+  override def toString: String = s"topic $topic"
 }
 
 /** The planner's JSON for a query's end: the SELECT list, and the sink where there is one.

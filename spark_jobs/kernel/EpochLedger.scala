@@ -48,7 +48,8 @@ final class EpochLedger(group: String, topic: String) {
         group,
         new ListConsumerGroupOffsetsSpec().topicPartitions(Collections.singletonList(place)))
       val offsets = admin.listConsumerGroupOffsets(asked, new ListConsumerGroupOffsetsOptions().requireStable(true))
-      try Option(offsets.partitionsToOffsetAndMetadata(group).get(EpochLedger.TimeoutS, TimeUnit.SECONDS).get(place)).map(entry)
+      val committed = offsets.partitionsToOffsetAndMetadata(group)
+      try Option(committed.get(EpochLedger.TimeoutS, TimeUnit.SECONDS).get(place)).map(entry)
       catch { case e: ExecutionException if e.getCause.isInstanceOf[GroupIdNotFoundException] => None }
     }
 
@@ -69,18 +70,25 @@ final class EpochLedger(group: String, topic: String) {
     * @param dense
     *   the query writes every partition in every epoch
     */
-  def admits(found: Option[LedgerEntry], epoch: Long, checkpoint: String, repeated: Option[Long], dense: Boolean): Boolean =
+  def admits(
+      found: Option[LedgerEntry],
+      epoch: Long,
+      checkpoint: String,
+      repeated: Option[Long],
+      dense: Boolean): Boolean =
     found match {
       case Some(entry) if entry.checkpoint == checkpoint => admits(entry.next, epoch, dense)
       case Some(_) if epoch > 0 =>
         throw new LedgerException(
           "SINK_LEDGER_FOREIGN",
-          s"the epoch ledger '$group' was taken over by a job with another checkpoint while this one is at epoch $epoch: " +
+          s"the epoch ledger '$group' was taken over by a job with another checkpoint " +
+            s"while this one is at epoch $epoch: " +
             "give each job its own sink.transactional-id-prefix")
       case None if dense && epoch > 0 && repeated.contains(epoch) =>
         throw new LedgerException(
           "SINK_LEDGER_MISSING",
-          s"the epoch ledger '$group' on topic '$topic' is gone (offsets of idle groups expire) and epoch $epoch may or may not " +
+          s"the epoch ledger '$group' on topic '$topic' is gone (offsets of idle groups expire) " +
+            s"and epoch $epoch may or may not " +
             "be written already: compare the sink with the input and start from a new checkpoint")
       case _ => true
     }
@@ -91,7 +99,8 @@ final class EpochLedger(group: String, topic: String) {
     else
       throw new LedgerException(
         "SINK_LEDGER_GAP",
-        s"the epoch ledger '$group' on topic '$topic' says that epoch ${next - 1} was the last, and now comes epoch $epoch: " +
+        s"the epoch ledger '$group' on topic '$topic' says that epoch ${next - 1} was the last, " +
+          s"and now comes epoch $epoch: " +
           "the checkpoint or the broker was set back to an older state")
 }
 

@@ -47,12 +47,6 @@ object Expressions {
       else Cast(expression, column.dataType, Some(timeZone), EvalMode.LEGACY)
     }
 
-  def predicate(text: String, schema: StructType, timeZone: String): BasePredicate =
-    compiledPredicate(bind(Seq(text), schema, timeZone).head, timeZone)
-
-  def projection(texts: Seq[String], schema: StructType, timeZone: String): UnsafeProjection =
-    compiledProjection(bind(texts, schema, timeZone), timeZone)
-
   /** Compiles a bound condition; to be called in the task that evaluates it. */
   def compiledPredicate(condition: Expression, timeZone: String): BasePredicate =
     configured(timeZone) { _ =>

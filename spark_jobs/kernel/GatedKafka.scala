@@ -46,7 +46,10 @@ final class GatedKafka extends TableProvider {
     .asInstanceOf[TableProvider]
 
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = kafka.inferSchema(options)
-  override def getTable(schema: StructType, partitioning: Array[Transform], properties: util.Map[String, String]): Table =
+  override def getTable(
+      schema: StructType,
+      partitioning: Array[Transform],
+      properties: util.Map[String, String]): Table =
     new GatedKafka.GatedTable(kafka.getTable(schema, partitioning, properties).asInstanceOf[Table with SupportsRead])
 }
 
@@ -94,7 +97,8 @@ object GatedKafka {
     override def getDefaultReadLimit: ReadLimit = kafka.getDefaultReadLimit
     override def prepareForTriggerAvailableNow(): Unit = kafka.prepareForTriggerAvailableNow()
     override def prepareForRealTimeMode(): Unit = kafka.prepareForRealTimeMode()
-    override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = kafka.planInputPartitions(start, end)
+    override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] =
+      kafka.planInputPartitions(start, end)
     override def planInputPartitions(start: Offset): Array[InputPartition] = kafka.planInputPartitions(start)
     override def mergeOffsets(offsets: Array[PartitionOffset]): Offset = kafka.mergeOffsets(offsets)
     override def createReaderFactory(): PartitionReaderFactory = kafka.createReaderFactory()

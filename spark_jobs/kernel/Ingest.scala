@@ -30,7 +30,9 @@ final case class IngestPlan(
     spec: IngestSpec,
     facts: Seq[Expression],
     key: Seq[Expression],
-    row: Seq[Expression])
+    row: Seq[Expression]) {
+  override def toString: String = s"table ${spec.table}"
+}
 
 object IngestPlan {
   def apply(spec: IngestSpec): IngestPlan = {

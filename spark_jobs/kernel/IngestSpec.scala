@@ -8,6 +8,9 @@ import org.apache.spark.sql.types.{DataType, StructField, StructType}
 /** A format and its options, defaults included, without the format's name as prefix. */
 final case class FormatSpec(name: String, options: Map[String, String]) {
   def flag(option: String): Boolean = options.get(option).exists(_.equalsIgnoreCase("true"))
+
+  /** Options may hold credentials, and Spark shows plans. */
+  override def toString: String = name
 }
 
 /** A column that is read from a record.
@@ -160,10 +163,4 @@ object SqlTypes {
   /** TIME is carried as an integer, the millisecond of the day. */
   def isTime(sqlType: Option[String]): Boolean =
     sqlType.exists(t => t.startsWith("TIME") && !t.startsWith("TIMESTAMP"))
-
-  /** Digits of a second's fraction; Flink's default is 6. */
-  def precision(sqlType: Option[String]): Int =
-    sqlType.flatMap(Digits.findFirstMatchIn).fold(6)(_.group(1).toInt)
-
-  private val Digits = raw"\((\d+)\)".r
 }

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.rejoin
 
-import org.apache.spark.sql.catalyst.expressions.{BasePredicate, BoundReference, Expression, Predicate, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types.StructType
 
 /** A join's Spark expressions, bound on the driver; [[JoinFunctions]] compiles them in the task. */
@@ -11,7 +11,7 @@ final case class JoinExpressions(
 
 object JoinExpressions {
   def bind(spec: JoinSpec): JoinExpressions = {
-    def bindAll(texts: Seq[String]): Seq[Expression] = Expressions.bind(texts, spec.joined)
+    def bindAll(texts: Seq[String]): Seq[Expression] = Expressions.bind(texts, spec.joined, spec.timeZone)
     JoinExpressions(
       spec.residual.map(text => bindAll(Seq(text)).head),
       spec.where.map(text => bindAll(Seq(text)).head),
@@ -34,7 +34,7 @@ final class JoinFunctions(spec: JoinSpec, expressions: JoinExpressions) {
   /** The sink's key of a joined row; null where retractions are always emitted. */
   val pairBy: (Array[Byte], Array[Byte]) => Array[Byte] =
     expressions.pairBy.map { key =>
-      val projection = UnsafeProjection.create(key)
+      val projection = Expressions.compiledProjection(key, spec.timeZone)
       (left: Array[Byte], right: Array[Byte]) => Packed(projection(joined(left, right)))
     }.orNull
 
@@ -51,8 +51,7 @@ final class JoinFunctions(spec: JoinSpec, expressions: JoinExpressions) {
     condition match {
       case None => (_, _) => true
       case Some(expression) =>
-        val predicate: BasePredicate = Predicate.create(expression)
-        predicate.initialize(0)
+        val predicate = Expressions.compiledPredicate(expression, spec.timeZone)
         (left, right) => predicate.eval(joined(left, right))
     }
 }
@@ -62,7 +61,8 @@ object JoinFunctions {
   /** Packs some columns of a packed row. */
   def columns(schema: StructType, ordinals: Seq[Int]): Array[Byte] => Array[Byte] = {
     val row = new UnsafeRow(schema.size)
-    val projection = UnsafeProjection.create(ordinals.map(i => BoundReference(i, schema(i).dataType, schema(i).nullable)))
+    val references = ordinals.map(i => BoundReference(i, schema(i).dataType, schema(i).nullable))
+    val projection = UnsafeProjection.create(references)
     bytes => {
       row.pointTo(bytes, bytes.length)
       Packed(projection(row))

@@ -28,7 +28,8 @@ object Packed {
   /** The bytes of a row in an array of its own: `getBytes` may hand out the producer's buffer. */
   def apply(row: UnsafeRow): Array[Byte] = {
     val bytes = new Array[Byte](row.getSizeInBytes)
-    Platform.copyMemory(row.getBaseObject, row.getBaseOffset, bytes, Platform.BYTE_ARRAY_OFFSET.toLong, bytes.length.toLong)
+    val start = Platform.BYTE_ARRAY_OFFSET.toLong
+    Platform.copyMemory(row.getBaseObject, row.getBaseOffset, bytes, start, bytes.length.toLong)
     bytes
   }
 }

@@ -18,24 +18,6 @@ object KeyGroup {
   def of(key: Array[Byte], groups: Int): Int = Math.floorMod(hash(key), groups)
 }
 
-/** The struct as UnsafeRow bytes, in an array of their own. */
-final case class PackRow(child: Expression) extends UnaryExpression {
-  override def dataType: DataType = BinaryType
-  override def nullIntolerant: Boolean = true
-  @transient private lazy val pack = new RowPacker(child.dataType.asInstanceOf[StructType])
-
-  override protected def nullSafeEval(row: Any): Any = pack(row.asInstanceOf[InternalRow])
-
-  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
-    val schema = child.dataType.asInstanceOf[StructType]
-    val packer = ctx.addReferenceObj("packer", new RowPacker(schema))
-    nullSafeCodeGen(ctx, ev, row => s"${ev.value} = $packer.apply($row);")
-  }
-
-  override protected def withNewChildInternal(newChild: Expression): PackRow =
-    copy(child = newChild)
-}
-
 /** Packs rows of one schema; an UnsafeRow is taken as it is. */
 final class RowPacker(schema: StructType) extends Serializable {
   @transient private lazy val project = UnsafeProjection.create(schema)

@@ -1,18 +1,21 @@
 package org.apache.spark.sql.rejoin
 
+import java.time.ZoneOffset
+
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, ArrayData, MapData}
-import org.apache.spark.sql.types.LongType
+import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, ArrayData, DateTimeUtils, MapData}
+import org.apache.spark.sql.types.{TimestampNTZType, TimestampType}
 import org.apache.spark.unsafe.types.UTF8String
 
-/** Reads a table's columns out of a record: value, key, metadata; refuses NULLs where none may be. */
+/** Reads a table's columns out of a record: value, key, metadata; refuses forbidden NULLs. */
 private[rejoin] final class RecordReader(spec: IngestSpec) {
   private val decoded = new Decoded(spec.columns.map(_.dataType))
   private val values = Decoder.ofValue(spec)
   private val keyTargets = spec.columnsFrom("key")
   private val keys: Option[RowDecoder] =
     spec.keyFormat.filter(_ => keyTargets.nonEmpty).map(Decoder.ofRow(_, keyTargets))
-  private val metadata = spec.columnsFrom("metadata").flatMap(RecordMetadata(_)).toArray
+  private val metadata =
+    spec.columnsFrom("metadata").flatMap(RecordMetadata(_, spec.timeZone)).toArray
   private val primaryKey = spec.primaryKey.map(spec.ordinal).filter(_ >= 0).toArray
   private val notNull =
     spec.columns.indices.filter(i => !spec.columns(i).nullable && !primaryKey.contains(i)).toArray
@@ -86,11 +89,24 @@ private object RecordReader {
     Reason.MissingAfter)
 }
 
-/** A METADATA column that every record has, whatever its format. */
-private[rejoin] abstract class RecordMetadata(ordinal: Int) {
-  def read(record: SourceRecord, row: InternalRow): Unit
+/** A point in time as a METADATA column of type BIGINT, TIMESTAMP_LTZ or, by the clocks of the
+  * job's time zone, TIMESTAMP.
+  */
+private[rejoin] final class MetadataTime(target: FieldTarget, timeZone: String) {
+  private val zone = DateTimeUtils.getZoneId(timeZone)
 
-  protected final def at: Int = ordinal
+  def write(millis: Long, row: InternalRow): Unit = row.setLong(
+    target.ordinal,
+    target.dataType match {
+      case TimestampType => millis * 1000
+      case TimestampNTZType => DateTimeUtils.convertTz(millis * 1000, ZoneOffset.UTC, zone)
+      case _ => millis
+    })
+}
+
+/** A METADATA column that every record has, whatever its format. */
+private[rejoin] trait RecordMetadata {
+  def read(record: SourceRecord, row: InternalRow): Unit
 }
 
 private[rejoin] object RecordMetadata {
@@ -98,33 +114,22 @@ private[rejoin] object RecordMetadata {
     Array("NoTimestampType", "CreateTime", "LogAppendTime").map(UTF8String.fromString)
 
   /** None for metadata of the value's format, which its decoder reads. */
-  def apply(target: FieldTarget): Option[RecordMetadata] = {
+  def apply(target: FieldTarget, timeZone: String): Option[RecordMetadata] = {
     val i = target.ordinal
+    lazy val time = new MetadataTime(target, timeZone)
+    def column(read: RecordMetadata): Option[RecordMetadata] = Some(read)
     target.field match {
-      case "topic" => Some(column(i)((record, row) => row.update(i, record.topic.copy())))
-      case "partition" => Some(column(i)((record, row) => row.setInt(i, record.partition)))
-      case "offset" => Some(column(i)((record, row) => row.setLong(i, record.offset)))
-      case "timestamp" => Some(timestamp(target))
+      case "topic" => column((record, row) => row.update(i, record.topic.copy()))
+      case "partition" => column((record, row) => row.setInt(i, record.partition))
+      case "offset" => column((record, row) => row.setLong(i, record.offset))
+      case "timestamp" => column((record, row) => time.write(record.timestampMs, row))
       case "timestamp-type" =>
-        Some(column(i)((record, row) => row.update(i, TimestampTypes(record.timestampType + 1))))
-      case "headers" => Some(column(i)((record, row) => row.update(i, headerMap(record.headers))))
+        column((record, row) => row.update(i, TimestampTypes(record.timestampType + 1)))
+      case "headers" => column((record, row) => row.update(i, headerMap(record.headers)))
       case format if format.startsWith("value.") => None
       case other => throw new IllegalArgumentException(s"records have no metadata '$other'")
     }
   }
-
-  private def timestamp(target: FieldTarget): RecordMetadata = {
-    val i = target.ordinal
-    target.dataType match {
-      case LongType => column(i)((record, row) => row.setLong(i, record.timestampMs))
-      case _ => column(i)((record, row) => row.setLong(i, record.timestampMs * 1000))
-    }
-  }
-
-  private def column(ordinal: Int)(fill: (SourceRecord, InternalRow) => Unit): RecordMetadata =
-    new RecordMetadata(ordinal) {
-      def read(record: SourceRecord, row: InternalRow): Unit = fill(record, row)
-    }
 
   /** Of several headers of one name the last counts, as in Flink. */
   private def headerMap(headers: ArrayData): MapData = {

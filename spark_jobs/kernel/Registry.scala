@@ -133,7 +133,10 @@ object Registry {
 
   private def open(options: Map[String, String]): Registry = {
     val urls = options("url").split(",").toSeq.map(_.trim.stripSuffix("/"))
-    val client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(Duration.ofSeconds(5))
+    val client = HttpClient
+      .newBuilder()
+      .version(HttpClient.Version.HTTP_1_1)
+      .connectTimeout(Duration.ofSeconds(5))
     sslContext(options).foreach(client.sslContext)
     new Registry(urls.map(withoutUser), client.build(), authorization(options, urls.head))
   }

@@ -1,7 +1,12 @@
 package org.apache.spark.sql.rejoin
 
 /** One side of a regular join: its facts and its stored rows under the current join key. */
-final class JoinSide(spec: SideSpec, val isOuter: Boolean, uniqueKey: Array[Byte] => Array[Byte], pageTag: Char, hasResidual: Boolean) {
+final class JoinSide(
+    spec: SideSpec,
+    val isOuter: Boolean,
+    uniqueKey: Array[Byte] => Array[Byte],
+    pageTag: Char,
+    hasResidual: Boolean) {
   private val countsMatches = isOuter && hasResidual
   val hasUniqueKey: Boolean = spec.layout != SideSpec.NoUniqueKey
   val isUpsert: Boolean = spec.upsert

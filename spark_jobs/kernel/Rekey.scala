@@ -24,11 +24,12 @@ final class RekeySpec(
     val keySize: Int,
     key: Seq[Expression],
     row: Seq[Expression],
-    rowtime: Option[Expression])
+    rowtime: Option[Expression],
+    timeZone: String)
     extends Serializable {
-  val projectKey = new RowProjection(key, Expressions.DefaultTimeZone)
-  val projectRow = new RowProjection(row, Expressions.DefaultTimeZone)
-  val projectTime: Option[RowProjection] = rowtime.map(t => new RowProjection(Seq(t), Expressions.DefaultTimeZone))
+  val projectKey = new RowProjection(key, timeZone)
+  val projectRow = new RowProjection(row, timeZone)
+  val projectTime: Option[RowProjection] = rowtime.map(t => new RowProjection(Seq(t), timeZone))
 }
 
 object RekeySpec {
@@ -36,7 +37,9 @@ object RekeySpec {
     implicit val formats: Formats = DefaultFormats
     val node = parse(json)
     val input = OperatorSpec.schema(node \ "input" \ "schema")
-    val key = Expressions.bind((node \ "key").extract[Seq[String]], input)
+    val timeZone = OperatorSpec.present(node \ "timeZone").fold(Expressions.DefaultTimeZone)(_.extract[String])
+    def bind(texts: Seq[String]): Seq[Expression] = Expressions.bind(texts, input, timeZone)
+    val key = bind((node \ "key").extract[Seq[String]])
     new RekeySpec(
       (node \ "side").extract[Int].toByte,
       (node \ "groups").extract[Int],
@@ -44,8 +47,9 @@ object RekeySpec {
       input.size,
       key.size,
       key,
-      Expressions.bind((node \ "row").children.map(c => (c \ "expr").extract[String]), input),
-      (node \ "rowtime").extractOpt[String].map(text => Expressions.bind(Seq(text), input).head))
+      bind((node \ "row").children.map(c => (c \ "expr").extract[String])),
+      OperatorSpec.present(node \ "rowtime").map(time => bind(Seq(time.extract[String])).head),
+      timeZone)
   }
 }
 
@@ -57,10 +61,10 @@ final class Rekeyer(spec: RekeySpec) {
   def apply(change: Changelog): Iterator[Envelope] = {
     seq += 1
     if (change.kind == RowKind.Watermark) marks(change)
-    else if (change.kind == RowKind.Reject)
-      Iterator.single(
-        Envelope(Math.floorMod(change.hash, spec.groups), spec.side, change.kind, 0, 0, seq, Rekeyer.Nothing, change.left))
-    else keyed(change)
+    else if (change.kind == RowKind.Reject) {
+      val group = Math.floorMod(change.hash, spec.groups)
+      Iterator.single(Envelope(group, spec.side, change.kind, 0, 0, seq, Rekeyer.Nothing, change.left))
+    } else keyed(change)
   }
 
   private def keyed(change: Changelog): Iterator[Envelope] = {

@@ -45,7 +45,8 @@ object RowJson {
     case (JString(s), StringType) => UTF8String.fromString(s)
     case (JString(s), BinaryType) => Base64.getDecoder.decode(s)
     case (JString(s), DateType) => LocalDate.parse(s).toEpochDay.toInt
-    case (JString(s), TimestampNTZType | TimestampType) => micros(LocalDateTime.parse(s.stripSuffix("Z").replace(' ', 'T')))
+    case (JString(s), TimestampNTZType | TimestampType) =>
+      micros(LocalDateTime.parse(s.stripSuffix("Z").replace(' ', 'T')))
     case (JInt(ms), TimestampNTZType | TimestampType) => ms.toLong * 1000
     case (values: JArray, s: StructType) => row(values, s)
     case (JArray(values), ArrayType(element, _)) => new GenericArrayData(values.map(value(_, element)).toArray[Any])
@@ -58,7 +59,9 @@ object RowJson {
 
   /** The values of a row. */
   def write(row: InternalRow, schema: StructType): JArray =
-    JArray(schema.fields.toList.zipWithIndex.map { case (field, i) => json(row.get(i, field.dataType), field.dataType) })
+    JArray(schema.fields.toList.zipWithIndex.map { case (field, i) =>
+      json(row.get(i, field.dataType), field.dataType)
+    })
 
   private def json(value: Any, dataType: DataType): JValue = (value, dataType) match {
     case (null, _) => JNull

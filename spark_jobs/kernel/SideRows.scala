@@ -35,7 +35,8 @@ final class SideRows(pageTag: Char, keepsMatches: Boolean, idIsRow: Boolean) {
   private var pageCount = 1
   private var storedPages = 1
   private var bytes = 0L
-  private val pages = new mutable.LongMap[Page]
+  private var firstPage: Page = _
+  private val furtherPages = new mutable.LongMap[Page]
 
   /** Rows under the key, copies counted. */
   var rows = 0L
@@ -47,7 +48,8 @@ final class SideRows(pageTag: Char, keepsMatches: Boolean, idIsRow: Boolean) {
     storedPages = 1
     bytes = 0L
     rows = 0L
-    pages.clear()
+    firstPage = null
+    if (furtherPages.nonEmpty) furtherPages.clear()
   }
 
   def find(id: Array[Byte]): StoredRow = pageOf(id).find(id)
@@ -89,18 +91,19 @@ final class SideRows(pageTag: Char, keepsMatches: Boolean, idIsRow: Boolean) {
   private def pageOf(id: Array[Byte]): Page =
     if (pageCount == 1) page(0) else page(pageNumber(id, pageCount))
 
-  private def page(number: Int): Page = {
-    val loaded = pages.getOrNull(number.toLong)
-    if (loaded != null) loaded
-    else {
-      val page = new Page
-      if (storedPages > 1 && number < storedPages) {
-        val cell = state.get(Cell.page(pageTag, number, key))
-        if (cell != null) readRows(new CellReader(cell).version(), page)
-      }
-      pages.update(number.toLong, page)
-      page
+  private def page(number: Int): Page =
+    if (number == 0) {
+      if (firstPage == null) firstPage = load(0)
+      firstPage
+    } else furtherPages.getOrElseUpdate(number.toLong, load(number))
+
+  private def load(number: Int): Page = {
+    val page = new Page
+    if (storedPages > 1 && number < storedPages) {
+      val cell = state.get(Cell.page(pageTag, number, key))
+      if (cell != null) readRows(new CellReader(cell).version(), page)
     }
+    page
   }
 
   private def grow(): Unit =
@@ -126,10 +129,8 @@ final class SideRows(pageTag: Char, keepsMatches: Boolean, idIsRow: Boolean) {
     rows = in.varLong()
     bytes = in.varLong()
     if (pageCount == 1) {
-      val page = new Page
-      readRows(in, page)
-      page.dirty = false
-      pages.update(0L, page)
+      firstPage = new Page
+      readRows(in, firstPage)
     }
   }
 
@@ -137,15 +138,18 @@ final class SideRows(pageTag: Char, keepsMatches: Boolean, idIsRow: Boolean) {
   def write(out: CellWriter, pageOut: CellWriter): Unit = {
     out.varLong(pageCount.toLong).varLong(rows).varLong(bytes)
     if (pageCount == 1) writeRows(out, page(0))
-    else
-      pages.foreach { case (number, page) =>
-        if (number < pageCount && (page.dirty || storedPages == 1)) {
-          writeRows(pageOut.reset().byte(Codec.Version), page)
-          state.put(Cell.page(pageTag, number.toInt, key), pageOut.result())
-        }
-      }
+    else {
+      if (firstPage != null) writePage(0, firstPage, pageOut)
+      furtherPages.foreach { case (number, page) => if (number < pageCount) writePage(number.toInt, page, pageOut) }
+    }
     dropPages()
   }
+
+  private def writePage(number: Int, page: Page, out: CellWriter): Unit =
+    if (page.dirty || storedPages == 1) {
+      writeRows(out.reset().byte(Codec.Version), page)
+      state.put(Cell.page(pageTag, number, key), out.result())
+    }
 
   private def dropPages(): Unit = {
     val first = if (pageCount == 1) 0 else pageCount
@@ -193,7 +197,7 @@ object SideRows {
   }
 
   private final class Page {
-    private var items = new Array[StoredRow](4)
+    private var items = new Array[StoredRow](1)
     var size = 0
     var dirty = false
 

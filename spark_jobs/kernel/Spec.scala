@@ -41,7 +41,8 @@ final case class JoinSpec(
     filterNulls: Seq[Boolean],
     residual: Option[String],
     where: Option[String],
-    pairBy: Option[Seq[String]]) {
+    pairBy: Option[Seq[String]],
+    timeZone: String) {
   require(JoinSpec.Types.contains(joinType), s"join type $joinType is not one of ${JoinSpec.Types.mkString(", ")}")
 
   def leftIsOuter: Boolean = joinType == "left" || joinType == "full"
@@ -85,7 +86,8 @@ object OperatorSpec {
       (node \ "filterNulls").extract[Seq[Boolean]],
       text(node \ "residual"),
       text(node \ "where"),
-      present(node \ "pairBy").map(_.extract[Seq[String]]))
+      present(node \ "pairBy").map(_.extract[Seq[String]]),
+      text(node \ "timeZone").getOrElse(Expressions.DefaultTimeZone))
 
   private def side(node: JValue): SideSpec =
     SideSpec(
@@ -104,7 +106,8 @@ object OperatorSpec {
 
   private def text(node: JValue): Option[String] = present(node).map(_.extract[String])
 
-  private def present(node: JValue): Option[JValue] = node match {
+  /** What the planner has said, with null read as nothing. */
+  def present(node: JValue): Option[JValue] = node match {
     case JNothing | JNull => None
     case value => Some(value)
   }

@@ -79,7 +79,7 @@ def explain_job(job: Job, plans: Sequence[QueryPlan]) -> str:
     if len(texts) == 1:
         return texts[0]
     titled = zip(plans, texts, strict=True)
-    return "\n".join(f"== Query {plan.name} ==\n\n{text}" for plan, text in titled)
+    return "\n\n".join(f"== Query {plan.name} ==\n\n{text}" for plan, text in titled)
 
 
 def explain_query(query: Logical, plan: QueryPlan) -> str:
@@ -93,7 +93,7 @@ def explain_query(query: Logical, plan: QueryPlan) -> str:
     ]
     if plan.warnings:
         sections.append(("Warnings", [f"- {w}" for w in plan.warnings]))
-    return "\n".join("\n".join([f"== {title} ==", *lines, ""]) for title, lines in sections)
+    return "\n\n".join("\n".join([f"== {title} ==", *lines]) for title, lines in sections)
 
 
 def plan_json(plans: Sequence[QueryPlan]) -> dict[str, Json]:

@@ -36,10 +36,11 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class ReadColumn:
-    """A column of the table and where in the record it stands."""
+    """A column of the table and where in the record it stands; `sql_type` tells TIME from INT."""
 
     name: str
     type: DataType
+    sql_type: str
     nullable: bool
     origin: OneOf["value", "key", "metadata"] = field(metadata={"json": "from"})
     field: str

@@ -218,7 +218,9 @@ def _read_column(table: Table, index: int) -> ReadColumn:
         origin, field = "metadata", column.metadata_key or column.name
     elif column.name in table.key_fields and _stands_in_key(table):
         origin, field = "key", column.name.removeprefix(table.key_prefix)
-    return ReadColumn(column.name, column.type, column.type.nullable, origin, field)
+    return ReadColumn(
+        column.name, column.type, column.type.sql(), column.type.nullable, origin, field
+    )
 
 
 def _stands_in_key(table: Table) -> bool:

@@ -16,7 +16,7 @@ from spark_jobs.errors import (
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.inserts import bind_insert
 from spark_jobs.sql.logical import Logical, Sink
-from spark_jobs.sql.options import SETTINGS
+from spark_jobs.sql.options import REFUSED_SETTINGS, SETTINGS
 from spark_jobs.sql.parser import parse
 from spark_jobs.sql.queries import QueryBinder
 from spark_jobs.sql.source import Source, nearest
@@ -156,7 +156,11 @@ class _ScriptBinder:
     def _set(self, statement: SetOption) -> None:
         key, value = statement.key, statement.value
         option = SETTINGS.get(key.text)
-        if option is None:
+        if key.text in REFUSED_SETTINGS:
+            message = f"setting '{key.text}' is not supported"
+            refusal = UnsupportedError("UNSUPPORTED_SETTING", message, REFUSED_SETTINGS[key.text])
+            self.source.report(refusal, key.start)
+        elif option is None:
             error = SqlError(
                 "UNKNOWN_SETTING", f"no setting '{key.text}'", nearest(key.text, SETTINGS)
             )

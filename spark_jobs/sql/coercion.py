@@ -33,6 +33,13 @@ _CASTS: dict[str, frozenset[str]] = {
     "TIMESTAMP_LTZ": frozenset(("STRING", "DATE", "TIME", "TIMESTAMP")),
     **{n: frozenset(("STRING", "BOOLEAN", *NUMERIC)) for n in NUMERIC},
 }
+# what each numeric type of a sink takes besides its own
+_WIDER_FROM: dict[str, tuple[str, ...]] = {
+    **{name: INTEGERS[:i] for i, name in enumerate(INTEGERS)},
+    "DECIMAL": NUMERIC,
+    "FLOAT": (*INTEGERS, "DECIMAL"),
+    "DOUBLE": NUMERIC,
+}
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
@@ -53,8 +60,8 @@ def assignable(source: DataType, target: DataType) -> bool:
         return True
     if source.name == target.name:
         return source.name not in ("ROW", "ARRAY", "MAP") or _renamed(source, target)
-    if source.name in NUMERIC and target.name in NUMERIC:
-        return True
+    if source.name in NUMERIC:
+        return source.name in _WIDER_FROM.get(target.name, ())
     return source.name in TIMESTAMPS and target.name in TIMESTAMPS
 
 

@@ -116,7 +116,13 @@ class FlinkParser(parser.Parser):
         "CEILING": lambda self: self._flink_rounding("CEIL"),
     }
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
-        "CASE": lambda self: self._parse_case(),
+        "CASE": lambda self: self._flink_case(),
+    }
+    PRIMARY_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
+        **parser.Parser.PRIMARY_PARSERS,
+        TokenType.TRUE: lambda _, token: exp.Boolean(this=True).update_positions(token),
+        TokenType.FALSE: lambda _, token: exp.Boolean(this=False).update_positions(token),
+        TokenType.NULL: lambda _, token: exp.Null().update_positions(token),
     }
     NO_PAREN_FUNCTIONS: ClassVar[dict[TokenType, Any]] = {}
     VERSION_PHRASES: ClassVar[dict[tuple[str, ...], str]] = {("FOR", "SYSTEM_TIME"): "SYSTEM_TIME"}
@@ -128,6 +134,11 @@ class FlinkParser(parser.Parser):
         self.sql = sql
         self._chunks = [statement]
         self._advance_chunk()
+
+    @property
+    def offset(self) -> int:
+        """Where in the text the parser stands."""
+        return (self._curr or self._prev).start
 
     def raise_error(self, message: str, token: Token = parser.SENTINEL_NONE) -> None:
         token = token or self._curr or self._prev
@@ -160,6 +171,12 @@ class FlinkParser(parser.Parser):
             name = self._curr.text.upper() if self._curr else ""
             raise _unsupported(f"the table function {name}", start)
         return super()._parse_table(*args, **kwargs)
+
+    def _parse_hint(self) -> exp.Hint | None:
+        """A hint changes what a query does, so it cannot be passed over."""
+        if self._match(TokenType.HINT, advance=False):
+            raise _unsupported(f"the hint {self._curr.text}", self._curr)
+        return None
 
     def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
         """A comma joins; the base would take an error behind it for the end of FROM."""
@@ -239,6 +256,14 @@ class FlinkParser(parser.Parser):
         # a name that sqlglot does not know: it would make arrays of what it does
         name = CONSTRUCTORS[start.token_type]
         return exp.Anonymous(this=name, expressions=items).update_positions(start)
+
+    def _flink_case(self) -> exp.Expr:
+        start = self._prev
+        found = self._parse_case()
+        if found is None:
+            self.raise_error("incomplete CASE")
+            raise AssertionError
+        return found.update_positions(start)
 
     def _flink_cast(self, op: str) -> exp.Expr:
         value = self._parse_disjunction()

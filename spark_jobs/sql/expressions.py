@@ -1,22 +1,19 @@
 """Binds expressions: names become columns, every call gets its type and the casts Flink adds."""
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 from sqlglot import exp
 
-from spark_jobs.errors import SqlError, UnsupportedError
-from spark_jobs.sql import functions, literals, types
+from spark_jobs.sql import literals, types
+from spark_jobs.sql.calls import CallBinder
 from spark_jobs.sql.casts import arithmetic, cast, comparable, unified
 from spark_jobs.sql.coercion import can_cast
-from spark_jobs.sql.dialect import CONSTRUCTORS, IntervalLiteral, TypedCast, TypedLiteral
+from spark_jobs.sql.dialect import IntervalLiteral, TypedCast, TypedLiteral
 from spark_jobs.sql.expr import Call, Expr, Literal
-from spark_jobs.sql.functions import FUNCTIONS, FunctionError, Signature
 from spark_jobs.sql.literals import LiteralError
+from spark_jobs.sql.positions import Complaint, name_path
 from spark_jobs.sql.scope import Scope
-from spark_jobs.sql.source import nearest
-from spark_jobs.sql.statements import Name
-from spark_jobs.sql.types import DataType, RowField, with_nullable
+from spark_jobs.sql.types import DataType, with_nullable
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -71,7 +68,7 @@ class ExpressionBinder:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.source = scope.source
+        self.at = Complaint(scope.source)
 
     def bind(self, node: exp.Expr) -> Expr:
         """The typed expression.
@@ -81,30 +78,23 @@ class ExpressionBinder:
         """
         handler = _HANDLERS.get(type(node))
         if handler is None:
-            self._refuse(node, _REFUSED.get(type(node), type(node).__name__.upper()))
+            self.at.refuse(node, _REFUSED.get(type(node), type(node).__name__.upper()))
         try:
             return handler(self, node)
         except LiteralError as error:
-            self.fail("BAD_LITERAL", str(error), node)
+            self.at.fail("BAD_LITERAL", str(error), node)
 
     def condition(self, node: exp.Expr, clause: str) -> Expr:
         """An expression that must be BOOLEAN."""
         found = self.bind(node)
         if found.type.name not in ("BOOLEAN", "NULL"):
-            self.fail(
+            self.at.fail(
                 "NOT_A_CONDITION",
                 f"{clause} takes a condition, this is {found.type.sql()}",
                 node,
                 "compare it with something",
             )
         return found
-
-    def fail(self, code: str, message: str, node: exp.Expr, hint: str | None = None) -> NoReturn:
-        raise self.source.place(SqlError(code, message, hint), start_of(node))
-
-    def _refuse(self, node: exp.Expr, what: str, hint: str | None = None) -> NoReturn:
-        error = UnsupportedError("UNSUPPORTED_EXPRESSION", f"{what} is not supported", hint)
-        raise self.source.place(error, start_of(node))
 
     def column(self, node: exp.Expr) -> Expr:
         parts, inner = name_path(node)
@@ -127,12 +117,12 @@ class ExpressionBinder:
         try:
             return Literal(bytes.fromhex(str(node.this)), with_nullable(types.BYTES, False))
         except ValueError:
-            self.fail("BAD_LITERAL", f"X'{node.this}' is not a row of bytes", node)
+            self.at.fail("BAD_LITERAL", f"X'{node.this}' is not a row of bytes", node)
 
     def typed_literal(self, node: exp.Expr) -> Expr:
         kind = node.args["kind"]
         if kind == "TIMESTAMP_LTZ":
-            self._refuse(node, "TIMESTAMP_LTZ '...'", "write CAST('...' AS TIMESTAMP_LTZ(3))")
+            self.at.refuse(node, "TIMESTAMP_LTZ '...'", "write CAST('...' AS TIMESTAMP_LTZ(3))")
         return literals.typed(kind, node.this)
 
     def interval(self, node: exp.Expr) -> Expr:
@@ -146,12 +136,12 @@ class ExpressionBinder:
         return self._compare(_COMPARISONS[type(node)], node.this, node.expression, node)
 
     def _compare(self, op: str, left: exp.Expr, right: exp.Expr, node: exp.Expr) -> Expr:
-        return self._compared(op, self.bind(left), self.bind(right), node)
+        return self.compared(op, self.bind(left), self.bind(right), node)
 
-    def _compared(self, op: str, left: Expr, right: Expr, node: exp.Expr) -> Expr:
+    def compared(self, op: str, left: Expr, right: Expr, node: exp.Expr) -> Expr:
         pair = comparable(left, right)
         if pair is None or (op in _ORDERED and pair[0].type.name in ("ROW", "ARRAY")):
-            self.fail(
+            self.at.fail(
                 "INCOMPATIBLE_TYPES",
                 f"cannot compare {left.type.sql()} {op} {right.type.sql()}",
                 node,
@@ -186,28 +176,28 @@ class ExpressionBinder:
                 op = "IS TRUE" if truth else "IS FALSE"
                 value = self.condition(node.this, op)
             case _:
-                self._refuse(node, "IS with anything but NULL, TRUE and FALSE")
+                self.at.refuse(node, "IS with anything but NULL, TRUE and FALSE")
         return Call(op, (value,), with_nullable(types.BOOLEAN, False))
 
     def between(self, node: exp.Expr) -> Expr:
         if node.args.get("symmetric"):
-            self._refuse(node, "BETWEEN SYMMETRIC", "write the smaller bound first")
+            self.at.refuse(node, "BETWEEN SYMMETRIC", "write the smaller bound first")
         value = self.bind(node.this)
-        low = self._compared(">=", value, self.bind(node.args["low"]), node)
-        high = self._compared("<=", value, self.bind(node.args["high"]), node)
+        low = self.compared(">=", value, self.bind(node.args["low"]), node)
+        high = self.compared("<=", value, self.bind(node.args["high"]), node)
         nullable = low.type.nullable or high.type.nullable
         return Call("AND", (low, high), with_nullable(types.BOOLEAN, nullable))
 
     def in_list(self, node: exp.Expr) -> Expr:
         if node.args.get("query") or not node.expressions:
-            self._refuse(node, "IN (SELECT ...)", "write a JOIN on a table with that primary key")
+            self.at.refuse(node, "IN (SELECT ...)", "write a JOIN on a table with that primary key")
         value = self.bind(node.this)
         items = [self.bind(e) for e in node.expressions]
         if value.type.name in types.DATETIMES:
             items = [cast(i, value.type) if isinstance(i, Literal) else i for i in items]
         args = unified((value, *items))
         if args is None:
-            self.fail(
+            self.at.fail(
                 "INCOMPATIBLE_TYPES",
                 f"cannot compare {value.type.sql()} with the list of"
                 f" {', '.join(sorted({i.type.sql() for i in items}))}",
@@ -223,12 +213,12 @@ class ExpressionBinder:
         if isinstance(node, exp.Escape):
             inner, escape = node.this, (self.bind(node.expression),)
             if not isinstance(inner, exp.Like):
-                self._refuse(node, "ESCAPE without LIKE")
+                self.at.refuse(node, "ESCAPE without LIKE")
         args = (self.bind(inner.this), self.bind(inner.expression), *escape)
         for arg in args:
             self._need_text("LIKE", arg, node)
         if escape and not (isinstance(escape[0], Literal) and len(str(escape[0].value)) == 1):
-            self.fail("BAD_LITERAL", "ESCAPE takes one character", node)
+            self.at.fail("BAD_LITERAL", "ESCAPE takes one character", node)
         nullable = any(a.type.nullable for a in args)
         call = Call("LIKE", args, with_nullable(types.BOOLEAN, nullable))
         return self._not(call) if inner.args.get("negate") else call
@@ -242,7 +232,7 @@ class ExpressionBinder:
 
     def _need_text(self, op: str, arg: Expr, node: exp.Expr) -> None:
         if arg.type.name not in ("STRING", "NULL"):
-            self.fail(
+            self.at.fail(
                 "INCOMPATIBLE_TYPES",
                 f"{op} takes texts, this is {arg.type.sql()}",
                 node,
@@ -254,7 +244,7 @@ class ExpressionBinder:
         left, right = self.bind(node.this), self.bind(node.expression)
         found = arithmetic(op, left, right)
         if found is None:
-            self.fail(
+            self.at.fail(
                 "INCOMPATIBLE_TYPES",
                 f"cannot compute {left.type.sql()} {op} {right.type.sql()}",
                 node,
@@ -263,7 +253,7 @@ class ExpressionBinder:
                 else None,
             )
         if found.type.name == "DATE" and not _is_whole_days((left, right)):
-            self._refuse(node, "DATE with an interval that is not of whole days, months or years")
+            self.at.refuse(node, "DATE with an interval that is not of whole days, months or years")
         return found
 
     def sign(self, node: exp.Expr) -> Expr:
@@ -273,14 +263,14 @@ class ExpressionBinder:
             if constant is not None:
                 return constant
         if inner.type.name not in (*types.NUMERIC, *types.INTERVALS):
-            self.fail("INCOMPATIBLE_TYPES", f"cannot negate {inner.type.sql()}", node)
+            self.at.fail("INCOMPATIBLE_TYPES", f"cannot negate {inner.type.sql()}", node)
         return Call("-", (inner,), inner.type)
 
     def cast(self, node: exp.Expr) -> Expr:
         value, target, op = self.bind(node.this), node.args["to"], node.args["op"]
         if not can_cast(value.type, target):
             hint = "TO_TIMESTAMP_LTZ(number, 3) reads epoch milliseconds"
-            self.fail(
+            self.at.fail(
                 "INCOMPATIBLE_TYPES",
                 f"cannot cast {value.type.sql()} to {target.sql()}",
                 node,
@@ -299,7 +289,7 @@ class ExpressionBinder:
             conditions.append(
                 self.condition(branch.this, "WHEN")
                 if operand is None
-                else self._compared("=", operand, self.bind(branch.this), branch.this)
+                else self.compared("=", operand, self.bind(branch.this), branch.this)
             )
             results.append(self.bind(branch.args["true"]))
         default = node.args.get("default")
@@ -307,7 +297,7 @@ class ExpressionBinder:
         same = unified(results)
         if same is None:
             kinds = ", ".join(dict.fromkeys(r.type.sql() for r in results))
-            self.fail("INCOMPATIBLE_TYPES", f"the results of CASE differ: {kinds}", node)
+            self.at.fail("INCOMPATIBLE_TYPES", f"the results of CASE differ: {kinds}", node)
         args = [a for pair in zip(conditions, same, strict=False) for a in pair]
         nullable = any(r.type.nullable for r in same)
         return Call("CASE", (*args, same[-1]), with_nullable(same[-1].type, nullable))
@@ -315,7 +305,7 @@ class ExpressionBinder:
     def item(self, node: exp.Expr) -> Expr:
         """`array[1]` and `map['key']`; both are NULL where there is nothing."""
         if len(node.expressions) != 1:
-            self._refuse(node, "more than one index")
+            self.at.refuse(node, "more than one index")
         value, index = self.bind(node.this), self.bind(node.expressions[0])
         match value.type:
             case DataType(name="ARRAY", element=DataType() as element):
@@ -323,96 +313,18 @@ class ExpressionBinder:
             case DataType(name="MAP", element=DataType() as element, key=DataType() as wanted):
                 pass
             case _:
-                self.fail("INCOMPATIBLE_TYPES", f"{value.type.sql()} has no parts by [...]", node)
+                self.at.fail(
+                    "INCOMPATIBLE_TYPES", f"{value.type.sql()} has no parts by [...]", node
+                )
         pair = comparable(index, Literal(None, wanted))
         if pair is None or (wanted is types.INT and index.type.name not in types.INTEGERS):
-            self.fail(
+            self.at.fail(
                 "INCOMPATIBLE_TYPES", f"[...] takes {wanted.sql()}, not {index.type.sql()}", node
             )
         return Call("ITEM", (value, cast(index, wanted)), with_nullable(element, True))
 
     def function(self, node: exp.Expr) -> Expr:
-        name = node.name.upper()
-        if name in functions.EXTRACTS and len(node.expressions) == 1:
-            unit = Literal(functions.EXTRACTS[name], types.STRING)
-            return self._call(FUNCTIONS["EXTRACT"], (unit, self.bind(node.expressions[0])), node)
-        if name in CONSTRUCTORS.values():
-            return self._constructor(name[:-2], node)
-        name = functions.SYNONYMS.get(name, name)
-        signature = FUNCTIONS.get(name)
-        if signature is None:
-            self._refuse_function(name, node)
-        args = [
-            self._unit(a) if signature.kinds[:1] == ("unit",) and i == 0 else self.bind(a)
-            for i, a in enumerate(node.expressions)
-        ]
-        return self._call(signature, args, node)
-
-    def _unit(self, node: exp.Expr) -> Expr:
-        """`SECOND` in TIMESTAMPADD(SECOND, ...) reads like a column and is none."""
-        name = node.name if isinstance(node, (exp.Column, exp.Literal)) else ""
-        return Literal(name.upper(), with_nullable(types.STRING, False))
-
-    def _refuse_function(self, name: str, node: exp.Expr) -> NoReturn:
-        if name in functions.AGGREGATES:
-            self._refuse(
-                node, f"the aggregate function {name}", "aggregate before or after the join"
-            )
-        if name in functions.WINDOWS:
-            self._refuse(node, f"the window function {name}")
-        if name in functions.UNREPEATABLE:
-            self._refuse(
-                node,
-                f"{name}, whose value would differ when a failed batch is computed again,",
-                "use a time of the record: METADATA FROM 'timestamp'",
-            )
-        known = (*FUNCTIONS, *functions.SYNONYMS, *functions.EXTRACTS)
-        self.fail("UNKNOWN_FUNCTION", f"no function {name}", node, nearest(name, known))
-
-    def _call(self, signature: Signature, args: Sequence[Expr], node: exp.Expr) -> Expr:
-        try:
-            signature.check_count(len(args))
-            for index, arg in enumerate(args):
-                signature.check(index, arg)
-            same = signature.same(args)
-            if same is not None:
-                pairs = enumerate(args)
-                args = [cast(a, same) if signature.kind(i) == "same" else a for i, a in pairs]
-            return self._finished(signature, tuple(args), node)
-        except FunctionError as error:
-            at = node if error.argument is None else node.expressions[error.argument]
-            self.fail("WRONG_ARGUMENT", error.message, at if start_of(at) else node)
-
-    def _finished(self, signature: Signature, args: tuple[Expr, ...], node: exp.Expr) -> Expr:
-        match signature.name:
-            case "MOD":
-                found = arithmetic("%", args[0], args[1])
-                return found if found is not None else Call("MOD", args, args[1].type)
-            case "NULLIF":
-                same = self._compared("=", args[0], args[1], node)
-                nothing = Literal(None, with_nullable(args[0].type, True))
-                return Call("CASE", (same, nothing, args[0]), with_nullable(args[0].type, True))
-            case "IFNULL":
-                return Call("COALESCE", args, signature.result_type(args))
-            case _:
-                return Call(signature.name, args, signature.result_type(args))
-
-    def _constructor(self, name: str, node: exp.Expr) -> Expr:
-        items = tuple(self.bind(e) for e in node.expressions)
-        if name == "ROW":
-            fields = tuple(RowField(f"EXPR${i}", e.type) for i, e in enumerate(items))
-            return Call("ROW", items, DataType("ROW", nullable=False, fields=fields))
-        values = unified(items if name == "ARRAY" else items[1::2])
-        keys = unified(items[::2])
-        uneven = name == "MAP" and (keys is None or len(items) % 2 == 1)
-        if not values or uneven:
-            self.fail("WRONG_ARGUMENT", f"the parts of {name}[...] do not fit", node)
-        element = values[0].type
-        if name == "ARRAY":
-            return Call("ARRAY", values, DataType("ARRAY", nullable=False, element=element))
-        pairs = tuple(e for pair in zip(keys or (), values, strict=True) for e in pair)
-        type_ = DataType("MAP", nullable=False, key=pairs[0].type, element=element)
-        return Call("MAP", pairs, type_)
+        return CallBinder(self.bind, self.compared, self.at).bind(node)
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expr]] = {
@@ -442,29 +354,6 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expr]] = 
     **dict.fromkeys(_COMPARISONS, ExpressionBinder.comparison),
     **dict.fromkeys(_ARITHMETIC, ExpressionBinder.arithmetic),
 }
-
-
-def start_of(node: exp.Expr) -> int:
-    """Where the text of a node begins, as well as its parts tell; 0 if none does."""
-    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
-    return min(starts, default=0)
-
-
-def name_path(node: exp.Expr) -> tuple[list[Name], exp.Expr | None]:
-    """`a.b.c` as names; what stands before them if it is not a name, such as a call."""
-    match node:
-        case exp.Column():
-            parts = [node.args.get(k) for k in ("catalog", "db", "table", "this")]
-            return [_name(p) for p in parts if isinstance(p, exp.Expr)], None
-        case exp.Dot():
-            names, inner = name_path(node.this)
-            return [*names, _name(node.expression)], inner
-        case _:
-            return [], node
-
-
-def _name(node: exp.Expr) -> Name:
-    return Name(node.name, start_of(node))
 
 
 def _is_whole_days(args: Sequence[Expr]) -> bool:

@@ -78,9 +78,6 @@ SYNONYMS = {
     "LENGTH": "CHAR_LENGTH",
     "SUBSTRING": "SUBSTR",
     "CEILING": "CEIL",
-    "UCASE": "UPPER",
-    "LCASE": "LOWER",
-    "BTRIM": "TRIM",
 }
 # YEAR(x) is EXTRACT(YEAR FROM x)
 EXTRACTS = {

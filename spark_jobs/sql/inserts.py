@@ -6,8 +6,8 @@ from spark_jobs.sql.catalog import Column as TableColumn
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.coercion import assignable
 from spark_jobs.sql.expr import Column, Expr, Literal
-from spark_jobs.sql.expressions import start_of
 from spark_jobs.sql.logical import Logical, Position, Project, Sink
+from spark_jobs.sql.positions import start_of
 from spark_jobs.sql.queries import project
 from spark_jobs.sql.source import Source, nearest
 from spark_jobs.sql.statements import InsertInto, Name
@@ -20,6 +20,18 @@ def bind_insert(source: Source, statement: InsertInto, table: Table, query: Logi
         PositionedError, NotBoundError: the columns do not fit.
     """
     with source.all_or_nothing():
+        if len(table.topics) > 1:
+            topics = SqlError(
+                "SINK_TOPICS", f"{table.name} has {len(table.topics)} topics to write to"
+            )
+            source.report(topics, statement.table.start)
+        if table.value_format and table.value_format.options.get("schema-include") == "true":
+            refusal = UnsupportedError(
+                "UNSUPPORTED_OPTION",
+                f"{table.name} cannot be written with 'debezium-json.schema-include'",
+                "leave it out",
+            )
+            source.report(refusal, statement.table.start)
         targets = _targets(source, statement, table)
         _check_count(source, statement, table, targets, query)
         exprs = [_written(source, statement, c, targets, query) for c in _writable(table)]

@@ -137,9 +137,7 @@ _REGISTRY = {
     "url": Option("address of the schema registry; several with commas", "a URL"),
     "subject": Option("subject to register the written schema under"),
     "schema": Option("the schema to read or write with", "an Avro schema"),
-    "basic-auth.credentials-source": _choice(
-        "where credentials come from", "URL", "USER_INFO", "SASL_INHERIT"
-    ),
+    "basic-auth.credentials-source": _choice("where credentials come from", "URL", "USER_INFO"),
     "basic-auth.user-info": Option("user:password", "a ${env:...} or ${file:...} reference"),
     "bearer-auth.credentials-source": _choice("where the token comes from", "STATIC_TOKEN"),
     "bearer-auth.token": Option("the token", "a ${env:...} or ${file:...} reference"),
@@ -277,7 +275,6 @@ KNOWN_CONNECTORS = ("jdbc", "filesystem", "datagen", "print", "blackhole", "hbas
 
 # Kafka client properties that the source or the sink sets itself
 MANAGED_PROPERTIES = {
-    "auto.offset.reset": "use 'scan.startup.mode'",
     "enable.auto.commit": "progress is kept in the checkpoint",
     "isolation.level": "sources read committed records",
     "key.deserializer": "use 'key.format'",
@@ -309,6 +306,26 @@ SETTINGS: dict[str, Option] = {
         "watermark of a join: the lower or the higher of its inputs", "min", "max", default="min"
     ),
     "rejoin.mode": _choice("how Spark runs the query", "micro-batch", default="micro-batch"),
+}
+# settings that Flink has: what to do instead
+REFUSED_SETTINGS: dict[str, str] = {
+    "table.exec.state.ttl": "joins keep their rows for ever: leave it out",
+    "table.exec.mini-batch.enabled": "every micro-batch is folded: leave it out",
+    "table.exec.mini-batch.allow-latency": "SET 'rejoin.trigger-interval'",
+    "table.exec.mini-batch.size": "SET 'rejoin.max-offsets-per-trigger'",
+    "table.exec.resource.default-parallelism": "SET 'rejoin.parallelism'",
+    "table.exec.sink.upsert-materialize": "write to a sink keyed like the query: leave it out",
+    "table.exec.sink.not-null-enforcer": "leave it out",
+    "table.exec.source.cdc-events-duplicate": "declare a PRIMARY KEY: duplicates do no harm then",
+    "parallelism.default": "SET 'rejoin.parallelism'",
+    "pipeline.max-parallelism": "SET 'rejoin.key-groups'",
+    "execution.checkpointing.interval": "SET 'rejoin.trigger-interval': every batch is committed",
+    "execution.checkpointing.mode": "set 'sink.delivery-guarantee' in the sink's WITH",
+    "execution.checkpointing.dir": "SET 'rejoin.checkpoint'",
+    "execution.runtime-mode": "set 'scan.bounded.mode' in the sources' WITH to read up to an end",
+    "state.checkpoints.dir": "SET 'rejoin.checkpoint'",
+    "state.backend": "state is kept in RocksDB: leave it out",
+    "state.backend.type": "state is kept in RocksDB: leave it out",
 }
 
 

@@ -11,7 +11,7 @@ from spark_jobs.errors import CatalogError, PositionedError, SqlError, Unsupport
 from spark_jobs.sql.catalog import Column as TableColumn
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.expr import Call, Column, Expr
-from spark_jobs.sql.expressions import ExpressionBinder, name_path, start_of
+from spark_jobs.sql.expressions import ExpressionBinder
 from spark_jobs.sql.logical import (
     Field,
     Filter,
@@ -23,6 +23,7 @@ from spark_jobs.sql.logical import (
     Scan,
     TimeAttribute,
 )
+from spark_jobs.sql.positions import name_path, start_of
 from spark_jobs.sql.scope import Relation, Scope
 from spark_jobs.sql.source import NotBoundError, Source, nearest
 from spark_jobs.sql.statements import Name
@@ -42,7 +43,6 @@ _PART_NAMES = {
     "match": "MATCH_RECOGNIZE",
     "sample": "TABLESAMPLE",
     "pivots": "PIVOT",
-    "hint": "a hint",
     "locks": "FOR UPDATE",
 }
 _PART_HINTS = {
@@ -192,6 +192,9 @@ class QueryBinder:
         return project(node, exprs, [n.text for n in names])
 
     def _table(self, node: exp.Table) -> Logical:
+        if node.args.get("db"):
+            what = "a table name with a catalog or database"
+            self._refuse(node, what, "use the name alone: a job file has one name space")
         self._only(node, _TABLE_PARTS | {"joins"})
         if not isinstance(node.this, exp.Identifier):
             self._refuse(node, f"the table function {node.this.name.upper()}")

@@ -3,9 +3,10 @@
 from spark_jobs.errors import CatalogError, PositionedError, UnsupportedError
 from spark_jobs.sql import types
 from spark_jobs.sql.catalog import Column, Table, Watermark
-from spark_jobs.sql.expressions import ExpressionBinder, start_of
+from spark_jobs.sql.expressions import ExpressionBinder
 from spark_jobs.sql.logical import Field
 from spark_jobs.sql.metadata import keys_of
+from spark_jobs.sql.positions import start_of
 from spark_jobs.sql.scope import Relation, Scope
 from spark_jobs.sql.source import Source, nearest
 from spark_jobs.sql.statements import ColumnClause, CreateTable, KeyClause, Name

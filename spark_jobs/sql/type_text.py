@@ -14,9 +14,9 @@ from spark_jobs.sql.types import (
     timestamp_ltz,
 )
 
+_BLANK = r"(?:\s|--[^\n]*|/\*.*?\*/)*"
 _TOKEN = re.compile(
-    r"(?:\s|--[^\n]*|/\*.*?\*/)*"
-    r"(?:(?P<word>[^\W\d]\w*)|`(?P<quoted>(?:[^`]|``)*)`|(?P<number>\d+)"
+    _BLANK + r"(?:(?P<word>[^\W\d]\w*)|`(?P<quoted>(?:[^`]|``)*)`|(?P<number>\d+)"
     r"|'(?P<text>(?:[^']|'')*)'|(?P<sign>[<>(),]))",
     re.DOTALL,
 )
@@ -68,8 +68,7 @@ def parse_type(text: str) -> DataType:
     'DECIMAL(10, 4) NOT NULL'
     """
     type_, end = parse_type_at(text, 0)
-    rest = _TOKEN.match(text, end)
-    if rest is not None or text[end:].strip():
+    if re.compile(_BLANK, re.DOTALL).fullmatch(text, end) is None:
         raise TypeTextError(f"unexpected text after the type: {text[end:].strip()}", end)
     return type_
 

@@ -110,10 +110,15 @@ def spark_struct(fields: Iterable[tuple[str, DataType]]) -> SparkJson:
     return {
         "type": "struct",
         "fields": [
-            {"name": n, "type": t.spark_json(), "nullable": t.nullable, "metadata": {}}
+            {"name": n, "type": t.spark_json(), "nullable": t.nullable, "metadata": _metadata(t)}
             for n, t in fields
         ],
     }
+
+
+def _metadata(type_: DataType) -> SparkJson:
+    """What Spark's type does not say: that an integer is a time of day."""
+    return {"sqlType": type_.sql()} if type_.name == "TIME" else {}
 
 
 STRING = DataType("STRING")

@@ -1,7 +1,6 @@
 """The life of a query: start, watch, drain where its inputs end, stop in order and in time."""
 
 import contextlib
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,11 +9,10 @@ from typing import Any, Literal
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_jobs.errors import KafkaError, RejoinError, StateError
+from spark_jobs.errors import FormatError, KafkaError, RejoinError, StateError
 from spark_jobs.streaming.session import kernel
 
 EPOCH_WAIT_S = 20.0  # how long an orderly stop waits for the running epoch
-_STOP_WAIT_S = 5.0
 _POLL_S = 0.05
 _RETRY_DRAIN_S = 1.0
 
@@ -37,17 +35,19 @@ class QueryLife:
     flushes: bool
     phase: Phase = "running"
     query: StreamingQuery | None = None
+    _judged: bool = field(default=False, init=False)  # what follows the last run is decided
     _retry_at: float = field(default=0.0, init=False)
 
     def poll(self) -> None:
         """Take the next step of its life, if it is time for one; raise what ended it."""
         if self.phase == "finished" or self.is_active or time.monotonic() < self._retry_at:
             return
-        if self.query is not None:
+        if self.query is not None and not self._judged:
             self.phase = self._after_run(self.query)
-            self.query = None
+            self._judged = True
         if self.phase != "finished" and time.monotonic() >= self._retry_at:
             self.query = self.start(self.phase == "ending")
+            self._judged = False
 
     def _after_run(self, query: StreamingQuery) -> Phase:
         if (failure := query.exception()) is not None:
@@ -93,23 +93,38 @@ def stop_queries(spark: SparkSession, lives: list[QueryLife], wait_s: float = EP
 
 def query_failure(name: str, failure: Exception) -> RejoinError:
     """The error a person needs, out of a chain of Java exceptions."""
-    messages = list(_causes(failure))
-    for kind, message in reversed(messages):
-        match = re.match(r"\[([A-Z][A-Z0-9_]+)\] (.*)", message, re.DOTALL)
-        if match is not None and kind.startswith("org.apache.spark.sql.rejoin"):
-            return StateError(match[1], f"query {name}: {match[2]}")
-    for kind, message in reversed(messages):
-        short = kind.rpartition(".")[2]
-        if short in ("ProducerFencedException", "InvalidProducerEpochException"):
+    causes = _causes(failure)
+    for kind, message in reversed(causes):
+        if (error := _known_failure(kind, f"query {name}: {message}", message)) is not None:
+            return error
+    kind, message = causes[-1]
+    return RejoinError("QUERY_FAILED", f"query {name}: {kind.rpartition('.')[2]}: {message}")
+
+
+def _known_failure(kind: str, told: str, message: str) -> RejoinError | None:
+    short = kind.rpartition(".")[2]
+    match short:
+        case "LedgerException":
+            code, _, rest = message.removeprefix("[").partition("] ")
+            return StateError(code, told.replace(message, rest))
+        case "RejectedRecordException":
+            return FormatError(
+                "RECORD_REJECTED",
+                told,
+                hint="'rejoin.dead-letter.topic' keeps such records, 'rejoin.on-error' = 'skip' "
+                "drops them",
+            )
+        case "RegistryException":
+            return KafkaError("REGISTRY_FAILED", told)
+        case "ProducerFencedException" | "InvalidProducerEpochException":
             return StateError(
                 "SINK_FENCED",
-                f"query {name}: another writer has taken over its transactional ids",
+                f"{told}: another writer has taken over the transactional ids",
                 hint="run one driver per job, or give each a 'sink.transactional-id-prefix'",
             )
-        if kind.startswith("org.apache.kafka."):
-            return KafkaError("KAFKA_FAILED", f"query {name}: {short}: {message}")
-    kind, message = messages[-1] if messages else ("", str(failure))
-    return RejoinError("QUERY_FAILED", f"query {name}: {kind.rpartition('.')[2]}: {message}")
+        case _ if kind.startswith("org.apache.kafka."):
+            return KafkaError("KAFKA_FAILED", f"{told} ({short})")
+    return None
 
 
 def _causes(failure: Exception) -> list[tuple[str, str]]:

@@ -71,7 +71,7 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         "spark.sql.ansi.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.minBatchesToRetain": "20",
-        "spark.sql.streaming.stopTimeout": "20s",
+        "spark.sql.streaming.stopTimeout": "5s",
         **_state_options(state_mb),
     }
 

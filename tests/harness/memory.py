@@ -9,7 +9,7 @@ from typing import Any
 from spark_jobs.plan.physical import KafkaScan, Physical, inputs_of, to_json
 from tests.harness.gateway import kernel
 from tests.harness.records import Record, to_base64
-from tests.harness.runner import Bound, Outcome
+from tests.harness.runner import Bound, Outcome, exchanged_sinks
 from tests.harness.scenario import Step
 
 
@@ -21,6 +21,7 @@ class MemoryBackend:
     def __init__(self, bound: Bound) -> None:
         self._runs = [_LocalRun(plan.root) for plan in bound.plans]
         self._topics = {bound.tables[name].topics[0]: name for name in bound.sinks}
+        self._exchanged = exchanged_sinks(bound)
         self._offsets: Counter[tuple[str, int]] = Counter()
         self._clock_ms = 0
 
@@ -62,6 +63,8 @@ class MemoryBackend:
                 key, value = _bytes(record["key"]), _bytes(record["value"])
                 records[self._topics[record["topic"]]].append(Record(key, value))
             rejects += [(r["topic"], r["reason"]) for r in told["rejects"]]
+        for name in self._exchanged:
+            records[name].sort(key=lambda record: record.value is not None)
         return Outcome(records, rejects)
 
 

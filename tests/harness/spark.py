@@ -21,10 +21,11 @@ from spark_jobs.plan.physical import (
     RegularJoin,
     Rekey,
     TemporalJoin,
+    to_json,
 )
 from spark_jobs.streaming.manifest import Manifest
 from tests.harness.records import Record, to_base64
-from tests.harness.runner import Bound, Outcome
+from tests.harness.runner import Bound, Outcome, exchanged_sinks
 from tests.harness.scenario import Step
 
 _KAFKA_SCHEMA = (
@@ -66,7 +67,8 @@ class SparkBackend:
         return self._run(ending=step.command == "end")
 
     def finish(self) -> Outcome:
-        return self._run(ending=False)
+        """A query that is not running writes nothing."""
+        return Outcome({})
 
     def _write_files(self) -> None:
         """One file per table and step; it appears under its name when it is complete."""
@@ -89,6 +91,8 @@ class SparkBackend:
                     records[plan.root.table].append(Record(_bytes(row.key), _bytes(row.value)))
                 else:
                     rejects.append((row.topic, _reason(row)))
+        for name in exchanged_sinks(self._bound):
+            records[name].sort(key=lambda record: record.value is not None)
         return Outcome(records, rejects)
 
     def _run_query(self, sink: KafkaSink, ending: bool) -> list[Any]:
@@ -96,8 +100,7 @@ class SparkBackend:
         counts = {t.name: max(self._partitions[t.name], 1) for s in scans(sink) for t in s.topics}
         tell_partitions(self._spark, sink.name, sink, counts)
         changes = build_changes(sink.input, self._build(sink.input.input, running))
-        described = json.dumps({**spec(sink), "input": spec(sink.input)})
-        records = running.frame(running.kernel.emit(changes._jdf, described))
+        records = running.frame(running.kernel.emit(changes._jdf, json.dumps(to_json(sink))))
         rows: list[Any] = []
 
         def collect(batch: DataFrame, _: int) -> None:

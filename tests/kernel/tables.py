@@ -26,6 +26,7 @@ class Outcome:
     rows: list[list[Any]]
     records: list[tuple[bytes | None, bytes | None]]
     rejects: list[str]
+    dead_letters: list[tuple[str, bytes | None, bytes | None]]
 
 
 def struct(columns: Mapping[str, Any], not_null: Sequence[str] = ()) -> dict[str, Any]:
@@ -62,6 +63,7 @@ class TableScan:
     on_error: str = "dead-letter"
     filter: str | None = None
     key_format: str | None = None
+    time_zone: str = "UTC"
     end_offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def node(self) -> dict[str, Any]:
@@ -79,7 +81,7 @@ class TableScan:
             "row": [{"name": n, "expr": f"`{n}`"} for n in names],
             "schema": struct(self.columns), "marks": False,
             "onError": self.on_error, "deadLetterTopic": "dead",
-            "startup": {}, "bounded": {}, "properties": {}, "timeZone": "UTC",
+            "startup": {}, "bounded": {}, "properties": {}, "timeZone": self.time_zone,
             "endOffsets": self.end_offsets,
         }  # fmt: skip
 
@@ -113,10 +115,13 @@ def run(jvm: Any, plan: Mapping[str, Any], records: Sequence[Record]) -> Outcome
         told["rows"],
         [(_bytes(r["key"]), _bytes(r["value"])) for r in told["records"]],
         [r["reason"] for r in told["rejects"]],
+        [(r["topic"], _bytes(r["key"]), _bytes(r["value"])) for r in told["rejects"]],
     )
 
 
-def write(jvm: Any, sink: Mapping[str, Any], columns: Mapping[str, Any], *rows: object) -> Outcome:
+def write(
+    jvm: Any, sink: Mapping[str, Any], columns: Mapping[str, Any], *rows: tuple[str, Any]
+) -> Outcome:
     """The records of rows that come as changelog-json: `["+I", {column: value}]`."""
     scan = TableScan(columns, "changelog-json", changelog="retract")
     not_null = sink.get("keyFields", ())
@@ -134,7 +139,7 @@ def write(jvm: Any, sink: Mapping[str, Any], columns: Mapping[str, Any], *rows: 
             "input": scan.node(),
         },
     }  # fmt: skip
-    changes = [json.dumps({"op": op, "data": data}).encode() for op, data in rows]  # type: ignore[misc]
+    changes = [json.dumps({"op": op, "data": data}).encode() for op, data in rows]
     return run(jvm, plan, [Record(change) for change in changes])
 
 

@@ -1,4 +1,4 @@
-"""JSON formats, raw, upsert tables and the policies for bad records, through the kernel's own ingest."""
+"""JSON formats, raw, upsert tables and the policies for bad records, through the kernel."""
 
 import json
 from typing import Any
@@ -151,6 +151,34 @@ def test_debezium_upserts(jvm: Any) -> None:
     assert got.rows[0][3] == "2026-11-21T09:03:37.073"
 
 
+def test_debezium_metadata(jvm: Any) -> None:
+    """What the event says of its source; a local time is that of the job's time zone."""
+    names = {
+        "at": "value.source.timestamp", "local": "value.source.timestamp",
+        "handled": "value.ingestion-timestamp", "database": "value.source.database",
+        "schema": "value.source.schema", "table": "value.source.table",
+        "properties": "value.source.properties",
+    }  # fmt: skip
+    texts = {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True}
+    columns = {
+        "order_id": "string", "at": "timestamp", "local": "TIMESTAMP(3)", "handled": "long",
+        "database": "string", "schema": "string", "table": "string", "properties": texts,
+    }  # fmt: skip
+    scan = TableScan(
+        columns,
+        "debezium-json",
+        changelog="upsert",
+        primary_key=["order_id"],
+        metadata=names,
+        time_zone="Europe/Berlin",
+    )
+    [row] = scan.read(jvm, recorded("json/shopjson.public.orders.jsonl")[0]).rows
+    at, local = "2026-11-21T09:03:37.073", "2026-11-21T10:03:37.073"
+    assert row[:-1] == ["+U", "o-1", at, local, 1795251817301, "shop", "public", "orders"]
+    assert row[-1]["lsn"] == "31721016"
+    assert row[-1]["xmin"] is None
+
+
 def test_debezium_with_schema_gives_the_same_rows(jvm: Any) -> None:
     scan = TableScan(ORDER, "debezium-json", ISO, "upsert", primary_key=["order_id"])
     wrapped = recorded("json_schema/shopschema.public.orders.jsonl")
@@ -270,6 +298,11 @@ def test_fail_names_the_record(jvm: Any) -> None:
     with pytest.raises(Py4JJavaError) as failure:
         scan.read(jvm, as_json({"id": 1}), Record(b"?"))
     assert "table t: topic[0]@1: json-malformed: not JSON" in str(failure.value.java_exception)
+
+
+def test_dead_letters_keep_key_and_value(jvm: Any) -> None:
+    got = TableScan({"id": "integer"}).read(jvm, Record(b"?", b"k"), Record(b"", None))
+    assert got.dead_letters == [("dead", b"k", b"?"), ("dead", None, b"")]
 
 
 def test_skip_goes_on(jvm: Any) -> None:

@@ -21,10 +21,10 @@ def test_plan(job: Path, golden: Callable[[Path, str], None]) -> None:
     if job.stem.startswith("refused_"):
         with pytest.raises(SqlErrors) as refused:
             explain_text(text, job.name)
-        found = refused.value.render() + "\n"
+        found = refused.value.render()
     else:
         found = explain_text(text, job.name)
-    golden(job.with_suffix(".txt"), found)
+    golden(job.with_suffix(".txt"), found + "\n")
 
 
 def test_no_golden_is_left_over() -> None:

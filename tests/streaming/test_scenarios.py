@@ -36,7 +36,7 @@ IN_SPARK = [
 # their results do not depend on how the batches are cut
 THROUGH_BROKER = [
     "shop_orders_with_product_versions",
-    "upsert_left_join_tombstones",
+    "upsert_sink_key_moves_between_join_keys",
     "temporal_inner_drops_unmatched",
     "dead_letters",
 ]

@@ -130,7 +130,9 @@ def test_upsert_records() -> None:
 
 
 def test_debezium_records_pair_updates() -> None:
-    at = Column("at", DataType("TIMESTAMP", precision=3), "metadata", None, "value.source.timestamp")
+    at = Column(
+        "at", DataType("TIMESTAMP", precision=3), "metadata", None, "value.source.timestamp"
+    )
     options = {"connector": "kafka", "topic": "t", "format": "debezium-json"}
     encoder = Encoder(table(options, "id", more=(at,)))
     time = "1970-01-01 00:00:01"

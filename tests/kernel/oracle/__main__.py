@@ -6,14 +6,20 @@ import sys
 import time
 
 from tests.harness.gateway import kernel
-from tests.kernel.oracle import normalize, regular, temporal
+from tests.kernel.oracle import normalize, plans, regular, temporal
 from tests.kernel.oracle.check import Case, MakeMachine, Shrinker, check
 
 MAKERS = {
     "regular": regular.random_case,
     "temporal": temporal.random_case,
     "normalize": normalize.random_case,
+    "plan": plans.random_case,
 }
+
+
+def maker(machine: str) -> MakeMachine:
+    """What runs the cases of this kind."""
+    return plans.PlanMachine if machine == "plan" else kernel().machine
 
 
 def random_case(machine: str, seed: int, index: int, size: int | None = None) -> Case:
@@ -49,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
         started = time.monotonic()
         steps = 1 if given.case is not None else given.steps
         try:
-            cases = run(machine, given.seed, steps, kernel().machine, given.case or 0)
+            cases = run(machine, given.seed, steps, maker(machine), given.case or 0)
         except AssertionError as failure:
             sys.stdout.write(f"{failure}\n{machine}: FAILED\n")
             return 1

@@ -211,7 +211,15 @@ class JoinModel:
 class ChangelogWriter:
     """Random changes of one input: complete changelogs, or upserts without old rows."""
 
-    def __init__(self, name: str, side: Side, rng: random.Random, spread: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        side: Side,
+        rng: random.Random,
+        spread: int,
+        not_null: tuple[int, ...] = (),
+    ) -> None:
+        self._not_null = not_null
         self._name = name
         self._side = side
         self._rng = rng
@@ -240,7 +248,9 @@ class ChangelogWriter:
 
         text = rng.choice([None, "", "x", "yy" * (300 if self._long else 1)])
         ident = pick(6 if self._spread > 1 else 60)
-        return (ident, pick(self._spread), rng.choice(["a", "b", None]), pick(4), text)
+        row = (ident, pick(self._spread), rng.choice(["a", "b", None]), pick(4), text)
+        null_keys = [i for i in self._not_null if row[i] is None]
+        return self._random_row() if null_keys else row
 
     def _identity(self, row: Row) -> Row:
         return tuple(row[i] for i in self._side.unique_key)

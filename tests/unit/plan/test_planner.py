@@ -295,6 +295,7 @@ def test_json_has_the_names_that_the_kernel_reads(job: Jobs) -> None:
     assert scan["columns"][0] == {
         "name": "a1",
         "type": "integer",
+        "sqlType": "INT",
         "nullable": True,
         "from": "value",
         "field": "a1",

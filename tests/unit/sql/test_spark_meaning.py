@@ -58,7 +58,7 @@ INFINITY = math.inf
 
 
 def bound(expression: str) -> Project:
-    query = bind_query(f"{TABLE} SELECT {expression} AS v FROM t").query
+    query = bind_query(" ".join((TABLE, "SELECT", expression, "AS v FROM t"))).query
     assert isinstance(query, Project)
     return query
 

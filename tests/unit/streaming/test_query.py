@@ -105,6 +105,8 @@ def test_kernel_errors_keep_their_code() -> None:
 def test_kafka_errors_are_external() -> None:
     fenced = Throwable("org.apache.kafka.common.errors.ProducerFencedException", "old epoch")
     assert query_failure("q", Failure(fenced)).code == "SINK_FENCED"
+    rejected = Throwable("org.apache.spark.sql.rejoin.RejectedRecordException", "orders[1]@7")
+    assert query_failure("q", Failure(rejected)).code == "RECORD_REJECTED"
     timeout = Throwable("org.apache.kafka.common.errors.TimeoutException", "60000 ms")
     error = query_failure("q", Failure(Throwable("java.lang.RuntimeException", "x", timeout)))
     assert isinstance(error, KafkaError)

@@ -1,0 +1,117 @@
+"""The runner of conformance cases, on small cases of the same format."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.__main__ import main
+from tests.conformance.sql import job_text
+
+SQL_CASE: dict[str, Any] = {
+    "name": "left_by_name",
+    "kind": "regular-left",
+    "requires": [],
+    "query": "SELECT a, b, d FROM l LEFT JOIN r ON a = c",
+    "views": {},
+    "tables": {
+        "l": {
+            "columns": [["a", "INT"], ["b", "STRING"]],
+            "primary_key": ["a"],
+            "watermark": None,
+            "changelog": "upsert",
+            "restart_after": 2,
+            "rows": [["+I", 1, "x"], ["+I", 2, "y"], ["+U", 2, "z"], ["-D", 1, None]],
+        },
+        "r": {
+            "columns": [["c", "INT"], ["d", "STRING"]],
+            "primary_key": None,
+            "watermark": None,
+            "changelog": "retract",
+            "rows": [["+I", 2, "one"], ["+I", 2, "two"], ["-D", 2, "one"]],
+        },
+    },
+    "output_columns": [["a", "INT"], ["b", "STRING"], ["d", "STRING"]],
+    "expected_final": [[2, "z", "two"]],
+}
+OPERATOR_CASE: dict[str, Any] = {
+    "name": "keep_last",
+    "operator": "normalize",
+    "config": {
+        "columns": [["k", "BIGINT"], ["v", "INT"]],
+        "key": ["k"],
+        "output_columns": ["k", "v"],
+        "generate_update_before": True,
+        "filter": "v > 10",
+    },
+    "events": [
+        ["input", "+U", {"k": 1, "v": 12}],
+        ["checkpoint_and_restore"],
+        ["input", "+U", {"k": 1, "v": 15}],
+        ["input", "-D", {"k": 1, "v": None}],
+    ],
+    "expected": [
+        {"since_event": 0, "after_event": 0, "order": "exact", "emit": [["+I", 1, 12]]},
+        {
+            "since_event": 1,
+            "after_event": 2,
+            "order": "exact",
+            "emit": [["-U", 1, 12], ["+U", 1, 15]],
+        },
+        {"since_event": 3, "after_event": 3, "order": "exact", "emit": [["-D", 1, 15]]},
+    ],
+}
+
+
+def write(folder: Path, *cases: dict[str, Any]) -> str:
+    for case in cases:
+        (folder / f"{case['name']}.json").write_text(json.dumps(case), encoding="utf-8")
+    return str(folder)
+
+
+def test_cases_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([write(tmp_path, SQL_CASE, OPERATOR_CASE)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["passed  keep_last", "passed  left_by_name", "2 passed, 0 failed, 0 skipped"]
+
+
+def test_a_wrong_result_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong_rows = {**SQL_CASE, "expected_final": [[2, "z", "two"], [1, "x", None]]}
+    wrong_kind = {**OPERATOR_CASE, "expected": OPERATOR_CASE["expected"][:2]}
+    assert main([write(tmp_path, wrong_rows, wrong_kind)]) == 1
+    told = capsys.readouterr().out
+    assert "FAILED  left_by_name: one batch: missing: (1, x, NULL)" in told
+    assert "FAILED  keep_last: events 3..3" in told
+    assert told.endswith("0 passed, 2 failed, 0 skipped\n")
+
+
+def test_skips_name_their_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    right = {**SQL_CASE, "kind": "regular-right"}
+    multi = {**OPERATOR_CASE, "config": {"implementation": "multi-join"}}
+    assert main([write(tmp_path, right, multi)]) == 0
+    told = capsys.readouterr().out
+    assert "skipped left_by_name: kind regular-right: not supported yet" in told
+    assert "skipped keep_last: multi-join harness: not supported yet" in told
+
+
+def test_sql_that_is_refused_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = {**SQL_CASE, "query": "SELECT a, b, nothing FROM l LEFT JOIN r ON a = c"}
+    assert main([write(tmp_path, wrong)]) == 1
+    assert "nothing" in capsys.readouterr().out
+
+
+def test_tables_declare_what_the_case_says() -> None:
+    watermark = {"column": "t", "delay_ms": 172_800_000}
+    table = {
+        "columns": [["k", "INT"], ["t", "TIMESTAMP(3)"]],
+        "unique_key": ["k"],
+        "watermark": watermark,
+        "changelog": "retract",
+        "rows": [["+I", 1, "2020-01-01T00:00:00.000"]],
+    }
+    text = job_text({**SQL_CASE, "tables": {"l": table}})
+    assert "WATERMARK FOR `t` AS `t` - INTERVAL '2' DAY" in text
+    assert "PRIMARY KEY (`k`) NOT ENFORCED" in text
+    table["rows"] = [["+I", None, None]]
+    assert "PRIMARY KEY (`k`)" not in job_text({**SQL_CASE, "tables": {"l": table}})

@@ -1,0 +1,331 @@
+"""Wrong and unsupported job files: code, place and hint of every problem."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_jobs.errors import PositionedError, SqlErrors
+from spark_jobs.sql.binder import bind, bind_query
+from tests.unit.sql.texts import script
+
+TABLES = script(
+    "CREATE TABLE A (a1 INT, a2 BIGINT, a3 STRING, r ROW<x INT>, ts TIMESTAMP(3)) <append>;"
+    "CREATE TABLE B (b1 INT, a2 BIGINT, m MAP<STRING, INT>) <append>;"
+    "CREATE TABLE C (c1 INT NOT NULL, c2 STRING) <append>;\n"
+)
+
+
+def problems(text: str) -> list[PositionedError]:
+    with pytest.raises(SqlErrors) as caught:
+        bind(script(text), "job.sql")
+    return list(caught.value.errors)
+
+
+def query_problems(text: str) -> list[PositionedError]:
+    with pytest.raises(SqlErrors) as caught:
+        bind_query(TABLES + text, "job.sql")
+    return list(caught.value.errors)
+
+
+QUERIES = [
+    ("SELECT a11 FROM A", "UNKNOWN_COLUMN", "a11", "did you mean 'a1'?"),
+    ("SELECT X.a1 FROM A", "UNKNOWN_TABLE", "X.a1", "FROM has A"),
+    ("SELECT a1 FROM AA", "UNKNOWN_TABLE", "AA", "did you mean 'A'?"),
+    ("SELECT a2 FROM A JOIN B ON a1 = b1", "AMBIGUOUS_COLUMN", "a2", "write A.a2"),
+    ("SELECT A.r.y FROM A", "UNKNOWN_FIELD", "y", None),
+    ("SELECT A.a1.y FROM A", "NOT_A_ROW", "y", None),
+    ("SELECT a1 = a3 FROM A", "INCOMPATIBLE_TYPES", "a1 = a3", "CAST one side"),
+    ("SELECT m = m FROM B", "INCOMPATIBLE_TYPES", "m = m", None),
+    ("SELECT a1 + a3 FROM A", "INCOMPATIBLE_TYPES", "a1 + a3", None),
+    ("SELECT ts - ts FROM A", "INCOMPATIBLE_TYPES", "ts - ts", "TIMESTAMPDIFF"),
+    ("SELECT ts = 'x' FROM A", "BAD_LITERAL", "ts = 'x'", None),
+    ("SELECT CAST(a2 AS TIMESTAMP(3)) FROM A", "INCOMPATIBLE_TYPES", "a2 AS", "TO_TIMESTAMP_LTZ"),
+    ("SELECT a1 || a3 FROM A", "INCOMPATIBLE_TYPES", "a1 ||", "CAST it to STRING"),
+    ("SELECT a1 FROM A WHERE a1", "NOT_A_CONDITION", "a1\n", None),
+    ("SELECT a1 FROM A JOIN B ON b1", "NOT_A_CONDITION", "b1", None),
+    ("SELECT a1 FROM A LEFT JOIN B", "JOIN_WITHOUT_ON", "B", None),
+    ("SELECT UPPR(a3) FROM A", "UNKNOWN_FUNCTION", "UPPR", "did you mean 'UPPER'?"),
+    ("SELECT UPPER(a1) FROM A", "WRONG_ARGUMENT", "a1)", None),
+    ("SELECT UPPER(a3, a3) FROM A", "WRONG_ARGUMENT", "UPPER", None),
+    ("SELECT EXTRACT(WEEK FROM a3) FROM A", "WRONG_ARGUMENT", "a3", None),
+    ("SELECT DATE '2020-13-01' FROM A", "BAD_LITERAL", "DATE", None),
+    ("SELECT INTERVAL 'x' SECOND + ts FROM A", "BAD_LITERAL", "INTERVAL", None),
+    ("SELECT CASE WHEN TRUE THEN 1 ELSE 'a' END FROM A", "INCOMPATIBLE_TYPES", "CASE", None),
+    # refused by name
+    ("SELECT COUNT(*) FROM A", "UNSUPPORTED_EXPRESSION", "COUNT", "before or after the join"),
+    ("SELECT a1 FROM A GROUP BY a1", "UNSUPPORTED_CLAUSE", "a1\n", "GROUP BY"),
+    ("SELECT DISTINCT a1 FROM A", "UNSUPPORTED_CLAUSE", "a1", "DISTINCT"),
+    ("SELECT a1 FROM A ORDER BY a1", "UNSUPPORTED_CLAUSE", "a1\n", "ORDER BY"),
+    ("SELECT a1 FROM A LIMIT 5", "UNSUPPORTED_CLAUSE", "5", "LIMIT"),
+    ("SELECT a1 FROM A UNION ALL SELECT b1 FROM B", "UNSUPPORTED_CLAUSE", "a1", "UNION"),
+    ("SELECT a1 FROM A WHERE a1 IN (SELECT b1 FROM B)", "UNSUPPORTED_EXPRESSION", "a1 IN", "JOIN"),
+    ("SELECT a1 FROM A WHERE EXISTS (SELECT 1 FROM B)", "UNSUPPORTED_EXPRESSION", "1 FROM", ""),
+    ("SELECT a1 FROM A NATURAL JOIN B", "UNSUPPORTED_CLAUSE", "B", "NATURAL JOIN"),
+    ("SELECT a1 FROM A JOIN B USING (a2)", "UNSUPPORTED_CLAUSE", "B USING", "USING"),
+    ("SELECT a1 FROM A LEFT SEMI JOIN B ON TRUE", "UNSUPPORTED_CLAUSE", "B ON", "LEFT SEMI JOIN"),
+    ("SELECT SUM(a1) OVER (ORDER BY ts) FROM A", "UNSUPPORTED_EXPRESSION", "SUM", "OVER"),
+    ("SELECT CURRENT_TIMESTAMP FROM A", "UNSUPPORTED_EXPRESSION", "CURRENT_TIMESTAMP", "METADATA"),
+    ("SELECT CURRENT_WATERMARK(ts) FROM A", "UNSUPPORTED_EXPRESSION", "CURRENT_WATERMARK", ""),
+    ("SELECT a1 FROM TABLE(TUMBLE(TABLE A))", "UNSUPPORTED_SYNTAX", "TABLE(", "TUMBLE"),
+    ("SELECT a1 FROM A, LATERAL TABLE(f(a1)) AS t", "UNSUPPORTED_SYNTAX", "LATERAL", "F"),
+    ("SELECT /*+ STATE_TTL('A' = '1d') */ a1 FROM A", "UNSUPPORTED_SYNTAX", "/*+ STATE", "hint"),
+    ("SELECT a1 FROM A /*+ OPTIONS('a' = 'b') */", "UNSUPPORTED_SYNTAX", "/*+ OPT", "hint"),
+    ("WITH w AS (SELECT 1) SELECT * FROM w", "UNSUPPORTED_SYNTAX", "WITH w", "CREATE VIEW"),
+    ("SELECT 1", "UNSUPPORTED_CLAUSE", "1", "without FROM"),
+    ("SELECT a1 FROM (VALUES (1)) AS t (a1)", "UNSUPPORTED_CLAUSE", "1", "VALUES"),
+    ("SHOW TABLES", "UNSUPPORTED_SYNTAX", "SHOW", "SHOW"),
+    ("SELECT CAST(a3 AS VARCHAR(3)) FROM A", "UNSUPPORTED_SYNTAX", "VARCHAR", "use STRING"),
+    ("SELECT a1 & 1 FROM A", "UNSUPPORTED_EXPRESSION", "a1 &", "&"),
+    ("SELECT a1 FROM x.A", "UNSUPPORTED_CLAUSE", "x.A", "name alone"),
+    # syntax
+    ("SELEC a1 FROM A", "SQL_SYNTAX", "SELEC", "did you mean 'SELECT'?"),
+    ("SELECT a1 + FROM A", "SQL_SYNTAX", "FROM A", None),
+    ('SELECT "a1" FROM A', "SQL_SYNTAX", '"a1', "backticks"),
+    ("SELECT a1 FROM A WHERE a3 = 'x", "SQL_SYNTAX", "'x", "close the quote"),
+    ("SELECT a1 FROM A /* open", "SQL_SYNTAX", "/* open", "close the quote"),
+    ("SELECT a1 FROM A JOIN", "SQL_SYNTAX", "", None),
+    ("SELECT (a1 FROM A", "SQL_SYNTAX", "FROM", None),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "at", "hint"), QUERIES, ids=[q[0] for q in QUERIES])
+def test_query_problem(text: str, code: str, at: str, hint: str | None) -> None:
+    text += "\n"
+    (problem,) = query_problems(text)
+    assert problem.code == code, problem.render()
+    if at:
+        lines = (TABLES + text).splitlines(keepends=True)
+        assert lines[problem.line - 1][problem.column - 1 :].startswith(at), problem.render()
+    if hint:
+        assert hint in problem.render()
+    assert problem.render().startswith("job.sql:2:")
+
+
+DEFINITIONS = [
+    ("CREATE TABLE t (a INT)", "OPTION_MISSING", "t (", "'connector' = 'kafka'"),
+    ("CREATE TABLE t (a INT, a INT) <append>", "COLUMN_TWICE", "a INT)", None),
+    ("CREATE TABLE t (a INT, b AS c) <append>", "UNKNOWN_COLUMN", "c)", None),
+    ("CREATE TABLE t (a INT, PRIMARY KEY (b) NOT ENFORCED) <append>", "UNKNOWN_COLUMN", "b)", None),
+    ("CREATE TABLE t (a INT, PRIMARY KEY (a)) <append>", "SQL_SYNTAX", "PRIMARY", "NOT ENFORCED"),
+    (
+        "CREATE TABLE t (a INT, b AS a + 1, PRIMARY KEY (b) NOT ENFORCED) <append>",
+        "KEY_NOT_PHYSICAL",
+        "b) NOT",
+        None,
+    ),
+    (
+        "CREATE TABLE t (a INT PRIMARY KEY NOT ENFORCED, PRIMARY KEY (a) NOT ENFORCED) <append>",
+        "KEY_TWICE",
+        "PRIMARY KEY (a)",
+        None,
+    ),
+    (
+        "CREATE TABLE t (a INT, WATERMARK FOR a AS a) <append>",
+        "ROWTIME_TYPE",
+        "a AS",
+        "TIMESTAMP(3)",
+    ),
+    (
+        "CREATE TABLE t (a TIMESTAMP(6), WATERMARK FOR a AS a) <append>",
+        "ROWTIME_TYPE",
+        "a AS",
+        None,
+    ),
+    (
+        "CREATE TABLE t (a TIMESTAMP(3), WATERMARK FOR b AS a) <append>",
+        "UNKNOWN_COLUMN",
+        "b AS",
+        None,
+    ),
+    (
+        "CREATE TABLE t (a TIMESTAMP(3), WATERMARK FOR a AS 1) <append>",
+        "WATERMARK_TYPE",
+        "1)",
+        None,
+    ),
+    (
+        "CREATE TABLE t (a INT METADATA FROM 'offst') <append>",
+        "UNKNOWN_METADATA",
+        "'offst'",
+        "offset",
+    ),
+    ("CREATE TABLE t (a INT METADATA FROM 'offset') <append>", "METADATA_TYPE", "a INT", "BIGINT"),
+    (
+        "CREATE TABLE t (a INT METADATA FROM 'leader-epoch', b INT) <append>",
+        "UNSUPPORTED_METADATA",
+        "'leader",
+        None,
+    ),
+    ("CREATE TABLE t (a TIMESTAMP(9)) <append>", "UNSUPPORTED_SYNTAX", "TIMESTAMP(9)", "precision"),
+    ("CREATE TABLE t (a CHAR(3)) <append>", "UNSUPPORTED_SYNTAX", "CHAR(3)", "use STRING"),
+    ("CREATE TABLE t (a INT) <append> AS SELECT 1", "UNSUPPORTED_SYNTAX", "AS SELECT", None),
+    (
+        "CREATE TABLE t (a INT) PARTITIONED BY (a) <append>",
+        "UNSUPPORTED_SYNTAX",
+        "PARTITIONED",
+        None,
+    ),
+    ("CREATE TABLE A (a INT) <append>", "TABLE_TWICE", "A (", None),
+    ("CREATE FUNCTION f AS 'x'", "UNSUPPORTED_SYNTAX", "CREATE", "CREATE FUNCTION"),
+    (
+        "SET 'rejoin.checkpont' = 'x'",
+        "UNKNOWN_SETTING",
+        "'rejoin",
+        "did you mean 'rejoin.checkpoint'?",
+    ),
+    ("SET 'rejoin.key-groups' = '0'", "SETTING_VALUE", "'0'", None),
+    ("SET 'rejoin.mode' = 'real-time'", "SETTING_VALUE", "'real", None),
+    ("SET 'table.local-time-zone' = 'Mars'", "SETTING_VALUE", "'Mars'", None),
+    ("SET table.local-time-zone=Mars", "SETTING_VALUE", "Mars", None),
+    ("SET 'table.exec.state.ttl' = '1 h'", "UNSUPPORTED_SETTING", "'table", None),
+    (
+        "INSERT INTO C SELECT a1 FROM A",
+        "COLUMN_COUNT",
+        "a1 FROM",
+        "sink: [c1 INT NOT NULL, c2 STRING]",
+    ),
+    ("INSERT INTO C SELECT a3, a3 FROM A", "INCOMPATIBLE_TYPES", "a3, a3", "CAST it"),
+    ("INSERT INTO C (c2) SELECT a3 FROM A", "NOT_NULL", "C (", None),
+    ("INSERT INTO C (c3, c1) SELECT a3, a1 FROM A", "UNKNOWN_COLUMN", "c3", None),
+    ("INSERT INTO D SELECT a1 FROM A", "UNKNOWN_TABLE", "D ", None),
+    ("INSERT OVERWRITE C SELECT a1, a3 FROM A", "UNSUPPORTED_SYNTAX", "INSERT", None),
+    ("INSERT INTO C VALUES (1, 'a')", "UNSUPPORTED_SYNTAX", "VALUES", None),
+    ("CREATE VIEW v (x) AS SELECT a1, a2 FROM A", "COLUMN_COUNT", "x)", None),
+    ("SELECT a1 FROM A", "SELECT_WITHOUT_SINK", "SELECT", "INSERT INTO"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "at", "hint"), DEFINITIONS, ids=[d[0][:70] for d in DEFINITIONS]
+)
+def test_statement_problem(text: str, code: str, at: str, hint: str | None) -> None:
+    found = [p for p in problems(TABLES + text + ";") if p.code == code]
+    assert len(found) == 1, [p.render() for p in problems(TABLES + text + ";")]
+    (problem,) = found
+    assert script(text)[problem.column - 1 :].startswith(at), problem.render()
+    if hint is not None:
+        assert hint in problem.render()
+
+
+TABLE_OPTIONS = [
+    ("'connector' = 'kafk'", "OPTION_VALUE", "did you mean 'kafka'?"),
+    ("'connector' = 'jdbc'", "UNSUPPORTED_OPTION", "Kafka topics"),
+    ("'topi' = 'x'", "UNKNOWN_OPTION", "did you mean 'topic'?"),
+    ("'scan.startup.mode' = 'earliest'", "OPTION_VALUE", "did you mean 'earliest-offset'?"),
+    ("'scan.startup.mode' = 'timestamp'", "OPTION_MISSING", "scan.startup.timestamp-millis"),
+    ("'scan.startup.timestamp-millis' = '1'", "OPTION_CONFLICT", "no effect"),
+    ("'scan.bounded.mode' = 'specific-offsets'", "OPTION_MISSING", "scan.bounded.specific-offsets"),
+    ("'scan.startup.specific-offsets' = 'x'", "OPTION_VALUE", "partition:0,offset:42"),
+    ("'json.ignore-parse-error' = 'true'", "UNKNOWN_OPTION", "json.ignore-parse-errors"),
+    ("'json.ignore-parse-errors' = 'yes'", "OPTION_VALUE", "true | false"),
+    ("'value.format' = 'json'", "OPTION_CONFLICT", "same option"),
+    ("'key.format' = 'json'", "OPTION_MISSING", "key.fields"),
+    ("'key.format' = 'debezium-json'", "OPTION_VALUE", "json | avro-confluent | raw"),
+    ("'key.fields' = 'a'", "OPTION_MISSING", "key.format"),
+    ("'key.fields' = 'z'", "UNKNOWN_COLUMN", "not a physical column"),
+    ("'key.fields-prefix' = 'k_'", "OPTION_CONFLICT", "EXCEPT_KEY"),
+    ("'topic-pattern' = 'x.*'", "UNSUPPORTED_OPTION", "topic"),
+    ("'sink.partitioner' = 'fixed'", "OPTION_VALUE", "default"),
+    ("'sink.delivery-guarantee' = 'exactly_once'", "OPTION_VALUE", "exactly-once"),
+    ("'rejoin.on-error' = 'dead-letter'", "OPTION_MISSING", "rejoin.dead-letter.topic"),
+    ("'properties.key.serializer' = 'x'", "UNSUPPORTED_OPTION", "key.format"),
+    ("'topic' = ''", "OPTION_VALUE", "topic"),
+    ("'topic' = 'again'", "OPTION_TWICE", None),
+]
+
+
+@pytest.mark.parametrize(
+    ("option", "code", "says"), TABLE_OPTIONS, ids=[o[0] for o in TABLE_OPTIONS]
+)
+def test_option_problem(option: str, code: str, says: str | None) -> None:
+    given_ = {"'connector'": "'kafka'", "'format'": "'json'", "'topic'": "'t'"}
+    given_["'properties.bootstrap.servers'"] = "'x'"
+    key, _, value = option.partition(" = ")
+    if code != "OPTION_TWICE":
+        given_[key] = value
+    options = [f"{k} = {v}" for k, v in given_.items()]
+    if code == "OPTION_TWICE":
+        options.append(option)
+    found = problems(f"CREATE TABLE t (a INT, b STRING) WITH ({', '.join(options)})")
+    matching = [p for p in found if p.code == code]
+    assert matching, [p.render() for p in found]
+    if says is not None:
+        assert any(says in p.render() for p in matching)
+
+
+def test_missing_options_are_all_named() -> None:
+    text = "CREATE TABLE t (a INT) WITH ('connector' = 'upsert-kafka')"
+    found = [p for p in problems(text) if p.code == "OPTION_MISSING"]
+    named = " ".join(p.message for p in found)
+    for option in ("topic", "properties.bootstrap.servers", "key.format", "value.format"):
+        assert f"'{option}'" in named
+    assert any(p.code == "NO_PRIMARY_KEY" for p in problems(text))
+
+
+def test_avro_needs_its_registry() -> None:
+    text = script("CREATE TABLE t (a INT) <append>").replace("'json'", "'avro-confluent'")
+    assert [p.message for p in problems(text)] == ["table t has no 'avro-confluent.url'"]
+
+
+def test_raw_takes_one_column() -> None:
+    text = script("CREATE TABLE t (a STRING, b STRING) <append>").replace("'json'", "'raw'")
+    assert [p.code for p in problems(text)] == ["RAW_COLUMNS"]
+
+
+def test_all_problems_of_a_file_at_once() -> None:
+    text = """CREATE TABLE t (a INT, a INT, b VARCHAR(3)) <append>;
+CREATE TABLE u (a INT) WITH ('conector' = 'kafka');
+SET 'x' = 'y';
+INSERT INTO u SELECT x, COUNT(a) FROM t WHERE a;
+INSERT INTO w SELECT a1, zz, yy FROM A GROUP BY a1;
+"""
+    found = problems(TABLES.strip() + "\n" + text)
+    assert [(p.code, p.line) for p in found] == [
+        ("UNSUPPORTED_SYNTAX", 2),
+        ("OPTION_MISSING", 3),
+        ("UNKNOWN_SETTING", 4),
+        ("UNKNOWN_TABLE", 6),
+        ("UNKNOWN_COLUMN", 6),
+        ("UNKNOWN_COLUMN", 6),
+        ("UNSUPPORTED_CLAUSE", 6),
+    ]
+
+
+TEXT = """
+    SELECT FROM WHERE JOIN LEFT ON AS AND OR NOT IN IS NULL CASE WHEN THEN END CAST INSERT
+    INTO CREATE TABLE VIEW SET WITH PRIMARY KEY ENFORCED WATERMARK FOR SYSTEM_TIME OF INTERVAL
+    SECOND TIMESTAMP ROW ARRAY MAP STRING INT A B C a1 b1 m r ts ( ) [ ] , . ; = <> < > + - * / %
+    || ' ` " 1 2.5 'x' x.y /*+ */ -- EXECUTE BEGIN"""
+WORDS = st.sampled_from([*TEXT.split(), "\n"])
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(WORDS, max_size=25))
+def test_nonsense_is_a_clean_error(words: list[str]) -> None:
+    assert is_clean(TABLES + " ".join(words))
+
+
+INSERT = """INSERT INTO C
+SELECT A.a1, CAST(B.b1 AS STRING) || CASE WHEN m['a'] > 1 THEN 'x' ELSE '' END
+FROM A LEFT JOIN B ON A.a1 = B.b1 AND A.ts BETWEEN A.ts - INTERVAL '1' DAY AND A.ts
+WHERE a3 LIKE 'x%' AND r.x NOT IN (1, 2) OR SUBSTRING(a3 FROM 2) IS NOT DISTINCT FROM NULL;"""
+PIECES = f"{TABLES} {INSERT}".split(" ")
+
+
+def is_clean(text: str) -> bool:
+    """Whether a text is a job or a list of problems; any other exception is a defect."""
+    try:
+        bind(text)
+    except SqlErrors as problem:
+        return bool(problem.render())
+    return True
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_a_broken_job_is_a_clean_error(data: st.DataObject) -> None:
+    pieces = list(PIECES)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(pieces) - 1))
+        pieces[at : at + 1] = data.draw(st.lists(WORDS, max_size=2))
+    assert is_clean(" ".join(pieces))
