@@ -19,6 +19,8 @@ final class CellWriter {
     this
   }
 
+  def length: Int = size
+
   private def reserve(n: Int): Unit =
     if (size + n > bytes.length) bytes = util.Arrays.copyOf(bytes, math.max(bytes.length * 2, size + n))
 

@@ -7,6 +7,9 @@ object RowKind {
   final val UpdateAfter: Byte = 2
   final val Delete: Byte = 3
 
+  /** Several data rows of one group, packed by [[RowChunks]]. */
+  final val Rows: Byte = 8
+
   /** No more rows before `time` from the partition `source`. */
   final val Watermark: Byte = 16
 

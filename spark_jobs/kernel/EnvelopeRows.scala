@@ -103,8 +103,8 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   }
 }
 
-private object EnvelopeRows {
-  private val Types: Seq[DataType] =
+private[rejoin] object EnvelopeRows {
+  val Types: Seq[DataType] =
     Seq(IntegerType, ByteType, ByteType, LongType, IntegerType, LongType, BinaryType, BinaryType)
   private val Nothing = new Array[Byte](0)
 }

@@ -22,7 +22,8 @@ final class GroupBatch {
   private var heads: Array[Int] = _
 
   def add(envelope: Envelope): Unit =
-    if (envelope.kind <= RowKind.Delete) addRow(envelope)
+    if (envelope.kind == RowKind.Rows) RowChunks.foreach(envelope)(addRow)
+    else if (envelope.kind <= RowKind.Delete) addRow(envelope)
     else if (envelope.kind == RowKind.Reject) rejects += envelope
     else marks += envelope
 

@@ -94,13 +94,14 @@ final class IngestRunner(plan: IngestPlan, counters: Counters) {
   private val spec = plan.spec
   private val reader = new RecordReader(spec)
   private val rows = new EnvelopeRows(plan)
+  private val chunks = Option.when(spec.chunked)(new RowChunks(spec.groups, spec.side))
   private val partitions = mutable.LinkedHashMap.empty[(String, Int), PartitionProgress]
   private var current: PartitionProgress = _
   private var currentTopic: UTF8String = _
   private var currentPartition = -1
   private var rowCount = 0L
 
-  /** The envelopes of one record: none, one, or the two halves of an update. */
+  /** The envelopes of one record: none, one, the two halves of an update; or the chunks now full. */
   def add(record: SourceRecord): Iterator[InternalRow] = {
     val progress = progressOf(record)
     if (record.offset >= progress.endOffset) Iterator.empty
@@ -113,23 +114,26 @@ final class IngestRunner(plan: IngestPlan, counters: Counters) {
         if (decoded.afterKind != Decoded.Absent)
           rows.add(decoded.afterKind, decoded.after, record, progress)
         rowCount += rows.size
-        rows.iterator()
+        chunks.fold(rows.iterator())(chunks => rows.iterator().flatMap(chunks.add))
       } catch {
         case bad: BadRecord => reject(record, progress, bad)
       }
   }
 
-  /** Watermark marks of the partitions that the task has read, for every key group. */
+  /** The last chunks, then a watermark mark per partition that was read and key group. */
   def finish(): Iterator[InternalRow] = {
     counters.rows(spec.table, rowCount)
     rowCount = 0
+    chunks.fold(Iterator.empty[InternalRow])(_.drain()) ++ marks()
+  }
+
+  private def marks(): Iterator[InternalRow] =
     if (!spec.marks) Iterator.empty
     else
       for {
         progress <- partitions.valuesIterator if progress.watermark != Envelope.NoTime
         group <- Iterator.range(0, spec.groups)
       } yield rows.mark(group, progress.watermark, progress.source)
-  }
 
   private def progressOf(record: SourceRecord): PartitionProgress =
     if (record.partition == currentPartition && record.topic == currentTopic) current

@@ -49,6 +49,8 @@ object OnError {
   *   positions in the key: a row with a NULL there can neither match nor be padded
   * @param row
   *   expressions of what is kept of a row
+  * @param chunked
+  *   whether rows leave in [[RowChunks]], as stateful operators take them
   * @param endOffsets
   *   topic to partition to the first offset that a bounded run no longer reads
   */
@@ -73,7 +75,8 @@ final case class IngestSpec(
     onError: String,
     deadLetterTopic: Option[String],
     endOffsets: Map[String, Map[Int, Long]],
-    timeZone: String) {
+    timeZone: String,
+    chunked: Boolean) {
 
   def isUpsert: Boolean = changelog == "upsert"
 
@@ -120,7 +123,8 @@ object IngestSpec {
       onError = text("onError").getOrElse(OnError.Fail),
       deadLetterTopic = text("deadLetterTopic"),
       endOffsets = present(node \ "endOffsets").fold(Map.empty[String, Map[Int, Long]])(endOffsets),
-      timeZone = text("timeZone").getOrElse(Expressions.DefaultTimeZone))
+      timeZone = text("timeZone").getOrElse(Expressions.DefaultTimeZone),
+      chunked = OperatorSpec.present(node \ "chunked").exists(_.extract[Boolean]))
   }
 
   def format(node: JValue): FormatSpec =

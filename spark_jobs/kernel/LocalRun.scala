@@ -74,7 +74,9 @@ final class LocalRun(planJson: String) {
   /** Builds scans and operators once, the scans first so that they can be fed. */
   private def planned(node: JValue): Unit = {
     (node \ "kind").extractOpt[String] match {
-      case Some("kafka-scan") => scans.getOrElseUpdate(node, new LocalScan(IngestSpec.read(node)))
+      case Some("kafka-scan") =>
+        val isOnly = node == input(project)
+        scans.getOrElseUpdate(node, new LocalScan(IngestSpec.read(node).copy(chunked = !isOnly)))
       case Some("normalize" | "regular-join" | "temporal-join") =>
         operators.getOrElseUpdate(node, new LocalOperator(compact(render(node))))
       case _ => ()

@@ -23,13 +23,19 @@ from spark_jobs.plan.physical import (
 def build_query(sink: KafkaSink, running: Running) -> DataStreamWriter:
     """The query of one INSERT, ready to be given a trigger and a checkpoint."""
     project = sink.input
-    return build_sink(sink, build_changes(project, _build(project.input, running)), running)
+    return build_sink(sink, build_changes(project, _rows(project.input, running)), running)
+
+
+def _rows(node: Operator, running: Running) -> DataFrame:
+    if isinstance(node, KafkaScan):
+        return build_scan(node, running, chunked=False)
+    return _build(node, running)
 
 
 def _build(node: Operator | Rekey, running: Running) -> DataFrame:
     match node:
         case KafkaScan():
-            return build_scan(node, running)
+            return build_scan(node, running, chunked=True)
         case Normalize():
             return build_normalize(node, _build(node.input, running), running)
         case Rekey():

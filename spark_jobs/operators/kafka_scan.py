@@ -11,8 +11,11 @@ from spark_jobs.streaming.kafka import Subscription
 SOURCE = "org.apache.spark.sql.rejoin.GatedKafka"
 
 
-def build_scan(scan: KafkaScan, running: Running) -> DataFrame:
-    """The envelopes of one table: rows, rejects and, where a join needs them, watermarks."""
+def build_scan(scan: KafkaScan, running: Running, *, chunked: bool) -> DataFrame:
+    """The envelopes of one table: rows, rejects and, where a join needs them, watermarks.
+
+    `chunked`: many rows in one envelope, as stateful operators take them.
+    """
     start = running.manifest.scans[scan_id(scan)]
     subscription = Subscription(
         table=scan_id(scan),
@@ -24,7 +27,9 @@ def build_scan(scan: KafkaScan, running: Running) -> DataFrame:
         headers=_reads_headers(scan),
     )
     records = running.spark.readStream.format(SOURCE).options(**subscription.options()).load()
-    return running.frame(running.kernel.ingest(records._jdf, json.dumps(spec(scan))))
+    return running.frame(
+        running.kernel.ingest(records._jdf, json.dumps({**spec(scan), "chunked": chunked}))
+    )
 
 
 def _reads_headers(scan: KafkaScan) -> bool:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaGateway
-from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
 from spark_jobs.kernel.build import CONNECTOR_JARS, kernel_jar
@@ -16,19 +15,37 @@ from spark_jobs.kernel.build import CONNECTOR_JARS, kernel_jar
 
 def launch(jar: Path) -> JavaGateway:
     """Start a JVM; it ends when this process does."""
-    conf = SparkConf(loadDefaults=False)
-    conf.set("spark.driver.extraClassPath", f"{jar}:{CONNECTOR_JARS}/*")
-    conf.set("spark.driver.memory", "1g")
-    conf.set("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -Duser.timezone=UTC")
-    return launch_gateway(conf, {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})
+    options = _Options(
+        {
+            "spark.driver.extraClassPath": f"{jar}:{CONNECTOR_JARS}/*",
+            "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Duser.timezone=UTC",
+        }
+    )
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    gateway: JavaGateway = launch_gateway(options, quiet)
+    return gateway
+
+
+class _Options(dict[str, str]):
+    """As much of a SparkConf as the launcher asks for; a real one would talk to a JVM."""
+
+    def getAll(self) -> list[tuple[str, str]]:
+        return list(self.items())
+
+
+@cache
+def jvm() -> Any:
+    """py4j's view of the JVM that all tests of this process share."""
+    gateway = launch(kernel_jar())
+    atexit.register(_close, gateway)
+    return gateway.jvm
 
 
 @cache
 def kernel() -> Any:
-    """The kernel's one object, in a JVM that all tests of this process share."""
-    gateway = launch(kernel_jar())
-    atexit.register(_close, gateway)
-    return gateway.jvm.org.apache.spark.sql.rejoin.Kernel
+    """The one object of the kernel that Python calls."""
+    return jvm().org.apache.spark.sql.rejoin.Kernel
 
 
 def _close(gateway: JavaGateway) -> None:

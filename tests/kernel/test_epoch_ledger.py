@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-from py4j.java_gateway import JVMView
 from py4j.protocol import Py4JJavaError
 
-from tests.harness.gateway import kernel
+from tests.harness.gateway import jvm
 
 OWN, OTHER = "checkpoint-a", "checkpoint-b"
 
@@ -14,9 +13,8 @@ OWN, OTHER = "checkpoint-a", "checkpoint-b"
 def admits(
     found: tuple[int, str] | None, epoch: int, repeated: int | None = None, dense: bool = True
 ) -> bool:
-    jvm = JVMView(kernel()._gateway_client, "epoch-ledger")
-    package: Any = jvm.org.apache.spark.sql.rejoin
-    option: Any = jvm.scala.Option
+    package: Any = jvm().org.apache.spark.sql.rejoin
+    option: Any = jvm().scala.Option
     entry = None if found is None else package.LedgerEntry(*found)
     return bool(
         package.EpochLedger("p-q-0", "out").admits(

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from spark_jobs.embedded.broker import Broker
@@ -51,6 +52,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     open_gate(session)
     yield session
     stop_session(session, 15)
+    SparkContext._gateway = SparkContext._jvm = None  # the next session gets a JVM of its own
 
 
 @pytest.mark.parametrize("name", IN_SPARK)
