@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from bench.class_archive import ensure_class_archive
 from bench.flink.install import JARS, PYTHON, install
 
 PARALLELISM = 2
@@ -58,7 +59,8 @@ class Rejoin:
         self._overrides = overrides
 
     def prepare(self) -> None:
-        """Nothing: it runs in this environment."""
+        """The archive of loaded classes, which an installation makes once."""
+        ensure_class_archive()
 
     def settings(self, folders: Folders) -> Mapping[str, str]:
         return {"rejoin.parallelism": str(PARALLELISM), **self._overrides}

@@ -5,7 +5,6 @@ import traceback
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
 from bench.cli import bench
@@ -22,7 +21,6 @@ app = typer.Typer(
     "4 rejoin failed.",
 )
 
-INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
 SqlFile = Annotated[Path, typer.Argument(metavar="JOB.sql", help="Tables, settings, INSERT INTO.")]
 
 
@@ -112,18 +110,12 @@ app.command(epilog="Example: rejoin bench regular --rows 1000000 --flink")(bench
 def main() -> None:
     """Errors leave as text for people; only a fault of ours shows where it came from."""
     try:
-        code = app(standalone_mode=False)
+        app()
     except RejoinError as error:
         if error.domain == "internal" and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
         sys.stderr.write(error.render() + "\n")
-        code = error.exit_code
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        code = INTERRUPTED
-    sys.exit(code)
+        sys.exit(error.exit_code)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from spark_jobs.plan.planner import plan
 from spark_jobs.settings import JobSettings, Overrides, job_settings, read_environment, read_sql
 from spark_jobs.sql.binder import Job, bind
 from spark_jobs.status import State
+from spark_jobs.streaming.class_archive import DUMP_WITHIN_S
 from spark_jobs.streaming.console import Console
 from spark_jobs.streaming.query import open_gate, stop_queries
 from spark_jobs.streaming.report import Counters, JobReport, read_progress
@@ -44,6 +45,8 @@ def run_job(sql_file: Path, overrides: Overrides, console: Console) -> None:
     sinks = plan_sinks(job)
     settings = job_settings(job.settings, sql_file.stem, overrides, read_environment())
     jars = [kernel_jar(), *connector_jars()]
+    makes_archive = settings.environment.class_archive == "make"
+    stop_within_s = DUMP_WITHIN_S if makes_archive else STOP_WITHIN_S
     report = JobReport(settings.name, settings.status_dir, [shape(s, n) for n, s in sinks.items()])
     for name, value in settings.table():
         console.say(f"{name} = {value}")
@@ -55,7 +58,7 @@ def run_job(sql_file: Path, overrides: Overrides, console: Console) -> None:
                 if not early.is_set():
                     _run_queries(spark, sinks, settings, report, console)
             finally:
-                stop_session(spark, STOP_WITHIN_S)
+                stop_session(spark, stop_within_s)
         except RejoinError as error:
             report.write("failed", error=error)
             raise

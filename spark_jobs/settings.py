@@ -36,6 +36,9 @@ class Environment(BaseSettings):
         default="", description="Spark master; empty: local, a thread per core of the job"
     )
     work_dir: Path = Field(default=Path(".rejoin"), description="where jobs keep theirs by default")
+    class_archive: Literal["use", "make", "off"] = Field(
+        default="use", description="loaded classes kept for the next start of the JVM"
+    )
     spark_log_level: Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG"] = "ERROR"
 
 

@@ -62,7 +62,9 @@ object RowChunks {
   /** The rows of a chunk, in the order in which they were added. */
   def foreach(chunk: Envelope)(visit: Envelope => Unit): Unit = {
     val in = new CellReader(chunk.row)
-    while (in.hasMore)
-      visit(Envelope(chunk.group, chunk.side, in.byte().toByte, in.signed(), in.int(), in.varLong(), in.blob(), in.blob()))
+    while (in.hasMore) {
+      val kind = in.byte().toByte
+      visit(Envelope(chunk.group, chunk.side, kind, in.signed(), in.int(), in.varLong(), in.blob(), in.blob()))
+    }
   }
 }

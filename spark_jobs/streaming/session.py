@@ -14,9 +14,18 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.errors import ConfigError
 from spark_jobs.settings import JobSettings, machine_memory_mb
+from spark_jobs.streaming.class_archive import java_options
 
 LOOPBACK = "127.0.0.1"
 JVM_LOG = "driver.log"
+# an epoch's rows live as long as its tasks: half the heap for them, and no full collection just
+# because Spark's classes fill the metaspace
+_JVM_OPTIONS = (
+    "-XX:+UseParallelGC",
+    "-XX:NewRatio=1",
+    "-XX:MetaspaceSize=256m",
+    "-XX:+ExitOnOutOfMemoryError",
+)
 _ROCKSDB = "spark.sql.streaming.stateStore.rocksdb."
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -58,7 +67,9 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": ":".join(jars),
         "spark.driver.memory": f"{heap_mb}m",
-        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError",
+        "spark.driver.extraJavaOptions": " ".join(
+            [*_JVM_OPTIONS, f"-Xms{heap_mb}m", *java_options(environment.class_archive)]
+        ),
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.ui.enabled": "false",

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from spark_jobs.embedded.broker import Broker
-from spark_jobs.embedded.process import Child
+from spark_jobs.embedded.process import Child, free_ports, port_is_free
 from spark_jobs.status import JobStatus, read_status
 
 PARTITIONS = 2
@@ -30,6 +31,12 @@ SELECT o.id, c.name FROM orders AS o LEFT JOIN customers AS c ON o.customer_id =
 PAID = """\
 INSERT INTO paid_sink
 SELECT o.id, o.customer, p.amount FROM orders AS o JOIN payments AS p ON o.id = p.order_id;
+"""
+PRICED = """\
+INSERT INTO priced_sink
+SELECT o.id, p.price
+FROM orders AS o LEFT JOIN prices FOR SYSTEM_TIME AS OF o.`at` AS p ON o.item = p.item;
+INSERT INTO large_sink SELECT id, item FROM orders WHERE id > 2;
 """
 
 Row = dict[str, object]
@@ -81,9 +88,10 @@ class Shop:
     def start(self, sql: str, *options: str) -> Child:
         job = self.folder / "job.sql"
         job.write_text(f"SET 'rejoin.parallelism' = '2';\n{sql}", encoding="utf-8")
-        command = [sys.executable, "-m", "spark_jobs.cli", "run", str(job), "--no-sidecar"]
+        command = [sys.executable, "-m", "spark_jobs.cli", "run", str(job)]
         command += ["--checkpoint", str(self.folder / "checkpoint")]
-        command += ["--status-dir", str(self.folder / "status"), *options]
+        command += ["--status-dir", str(self.folder / "status")]
+        command += options or ["--no-sidecar"]
         child = Child(command, self.folder / f"run{len(self.running)}.log")
         self.running.append(child)
         return child
@@ -183,6 +191,13 @@ def written(shop: Shop) -> int:
     return 0 if found is None or not found.queries else found.queries[0].output_rows_total
 
 
+def epoch(shop: Shop) -> int:
+    """The last one that the status tells of."""
+    found = read_status(shop.folder / "status")
+    known = None if found is None or not found.queries else found.queries[0].epoch
+    return -1 if known is None else known
+
+
 def test_bounded_upsert_join_ends_with_its_result(shop: Shop) -> None:
     shop.create("customers", "orders", "named_sink")
     shop.send("customers", [{"id": i, "name": f"n{i}"} for i in range(5)], key="id")
@@ -230,13 +245,16 @@ def test_sigterm_ends_in_order_and_a_restart_goes_on(shop: Shop) -> None:
     sql = payments_job(shop, bounded=False)
     shop.send("orders", orders(0, 300))
     shop.send("payments", payments(0, 300))
-    child = shop.start(sql)
+    (port,) = free_ports(1)
+    child = shop.start(sql, f"--sidecar-port={port}")
     wait_until(lambda: written(shop) >= paid(0, 300).total(), child)
+    assert httpx.get(f"http://127.0.0.1:{port}/health/ready").status_code == 200
     started = time.monotonic()
     child.stop(STOP_S)
     assert time.monotonic() - started < STOP_S
     assert child.exit_code == 0, child.log_tail(40)
     assert shop.status().state == "stopped"
+    assert port_is_free(port)
 
     shop.send("orders", orders(300, 400))
     shop.send("payments", payments(300, 400))
@@ -267,15 +285,17 @@ def test_kill_at_random_moments_loses_and_repeats_nothing(shop: Shop) -> None:
     shop.send("orders", orders(0, rows))
     shop.send("payments", payments(0, rows))
     sql = (
-        "SET 'rejoin.max-offsets-per-trigger' = '500';\n"
+        "SET 'rejoin.max-offsets-per-trigger' = '100';\n"
         "SET 'rejoin.trigger-interval' = '0 ms';\n" + payments_job(shop, bounded=True)
     )
     pauses = [secrets.SystemRandom().uniform(0, 1.5) for _ in range(4)]
     for pause_s in pauses:
+        before = epoch(shop)
         child = shop.start(sql)
-        before = written(shop)
-        wait_until(lambda before=before: written(shop) > before, child)
+        while epoch(shop) <= before and not child.wait(0.05):
+            pass
         time.sleep(pause_s)
+        assert child.exit_code is None, "the job had ended before it could be killed"
         child.kill()
     child = shop.start(sql)
     assert child.wait(START_S), child.log_tail(40)
@@ -289,6 +309,59 @@ def test_at_least_once_delivers_everything(shop: Shop) -> None:
     shop.send("payments", payments(0, 100))
     shop.run(payments_job(shop, bounded=True, sink__delivery_guarantee="at-least-once"))
     assert shop.rows("paid_sink", paid(0, 100).total()) == paid(0, 100)
+
+
+def test_two_queries_of_one_job_end_with_the_last_due_row(shop: Shop) -> None:
+    """A temporal join, whose last rows wait for the end mark, beside a query without state."""
+    shop.create("orders", "prices", "priced_sink", "large_sink", "letters")
+    shop.send(
+        "prices",
+        [
+            {"item": "a", "price": 1, "at": "2024-01-01 10:00:00"},
+            {"item": "a", "price": 2, "at": "2024-01-01 11:00:00"},
+            {"item": "b", "price": 7, "at": "2024-01-01 11:30:00"},
+        ],
+        key="item",
+    )
+    shop.send(
+        "orders",
+        [
+            {"id": 1, "item": "a", "at": "2024-01-01 09:59:59"},
+            {"id": 2, "item": "a", "at": "2024-01-01 10:00:00"},
+            b"{broken",
+            {"id": 3, "item": "a", "at": "2024-01-01 11:00:01"},
+            {"id": 4, "item": "b", "at": "2024-01-01 12:00:00"},
+        ],
+    )
+    ends = {"scan__bounded__mode": "latest-offset"}
+    letters = {"rejoin__dead_letter__topic": shop.topic("letters")}
+    child = shop.run(
+        shop.table(
+            "orders",
+            "id BIGINT, item STRING, `at` TIMESTAMP(3), WATERMARK FOR `at` AS `at`",
+            **ends,
+            **letters,
+        )
+        + shop.table(
+            "prices",
+            "item STRING, price INT, `at` TIMESTAMP(3), PRIMARY KEY (item) NOT ENFORCED, "
+            "WATERMARK FOR `at` AS `at`",
+            "upsert-kafka",
+            **ends,
+        )
+        + shop.table("priced_sink", "id BIGINT, price INT")
+        + shop.table("large_sink", "id BIGINT, item STRING")
+        + PRICED
+    )
+    assert shop.rows("priced_sink", 4) == Counter(
+        text({"id": i, "price": price}) for i, price in [(1, None), (2, 1), (3, 2), (4, 7)]
+    )
+    assert shop.rows("large_sink", 2) == Counter(
+        text(row) for row in ({"id": 3, "item": "a"}, {"id": 4, "item": "b"})
+    )
+    assert {q.name for q in shop.status().queries} == {"priced_sink", "large_sink"}
+    values = [m.value() for m in shop.messages("letters", lambda found: bool(found))]
+    assert set(values) == {b"{broken"}, child.log_tail()
 
 
 def test_broken_record_fails_the_job_by_default(shop: Shop) -> None:

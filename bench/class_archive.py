@@ -1,0 +1,64 @@
+"""Makes the archive of loaded classes: both joins over a few records, in a JVM that keeps them.
+
+`python -m bench.class_archive`; a process of its own, because Kafka clients complain for as long
+as they live when their broker has gone.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.jobs import JOBS, render
+from bench.load import create_topics, load
+from spark_jobs.embedded.broker import Broker
+from spark_jobs.embedded.registry import RegistryServer
+from spark_jobs.errors import RejoinError
+from spark_jobs.kernel.build import kernel_jar
+from spark_jobs.streaming.class_archive import is_fresh
+
+_ROWS = 20_000
+_KEYS = 2_000
+_TIMEOUT_S = 600.0
+
+
+def ensure_class_archive() -> None:
+    """Make it unless there is one for the present jars. Raises RejoinError if that fails."""
+    if not is_fresh(jar=kernel_jar()):
+        _run([sys.executable, "-m", "bench.class_archive"])
+
+
+def _make() -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="rejoin-classes-") as folder,
+        Broker(Path(folder) / "kafka") as broker,
+        RegistryServer(Path(folder) / "schemas") as registry,
+    ):
+        texts = []
+        for job in JOBS.values():
+            sink = f"result_{job.name}"
+            load(job.data(_ROWS, _KEYS), broker.bootstrap_servers, registry.url)
+            create_topics(broker.bootstrap_servers, [sink])
+            texts.append(render(job, {}, sink, broker.bootstrap_servers, registry.url))
+        sql = Path(folder) / "job.sql"
+        sql.write_text("".join(texts), encoding="utf-8")
+        command = ["env", "REJOIN_CLASS_ARCHIVE=make", sys.executable, "-m", "spark_jobs.cli"]
+        command += ["run", str(sql), "--no-sidecar", "--checkpoint", f"{folder}/checkpoint"]
+        _run([*command, "--status-dir", f"{folder}/status"])
+
+
+def _run(command: list[str]) -> None:
+    ended = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    if ended.returncode != 0:
+        raise RejoinError("CLASS_ARCHIVE_FAILED", f"the job for it failed:\n{ended.stderr[-4000:]}")
+
+
+if __name__ == "__main__":
+    _make()
