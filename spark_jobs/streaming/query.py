@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from spark_jobs.streaming.session import kernel
 EPOCH_WAIT_S = 20.0  # how long an orderly stop waits for the running epoch
 _POLL_S = 0.05
 _RETRY_DRAIN_S = 1.0
+_MOST_CAUSES = 20
 
 Phase = Literal["running", "ending", "finished"]
 
@@ -50,8 +51,8 @@ class QueryLife:
             self._judged = False
 
     def _after_run(self, query: StreamingQuery) -> Phase:
-        if (failure := query.exception()) is not None:
-            raise query_failure(self.name, failure)
+        if causes := _causes(query):
+            raise query_failure(self.name, causes)
         if self.remaining is None:
             raise RejoinError("QUERY_ENDED", f"query {self.name} ended although its inputs go on")
         if self.phase == "ending":
@@ -91,14 +92,14 @@ def stop_queries(spark: SparkSession, lives: list[QueryLife], wait_s: float = EP
                 life.query.stop()
 
 
-def query_failure(name: str, failure: Exception) -> RejoinError:
-    """The error a person needs, out of a chain of Java exceptions."""
-    causes = _causes(failure)
+def query_failure(name: str, causes: Sequence[tuple[str, str]]) -> RejoinError:
+    """The error a person needs, out of a chain of Java exceptions: class and message of each."""
     for kind, message in reversed(causes):
         if (error := _known_failure(kind, f"query {name}: {message}", message)) is not None:
             return error
     kind, message = causes[-1]
-    return RejoinError("QUERY_FAILED", f"query {name}: {kind.rpartition('.')[2]}: {message}")
+    told = message.split("\n", 1)[0]  # below come stack traces and plans
+    return RejoinError("QUERY_FAILED", f"query {name}: {kind.rpartition('.')[2]}: {told}")
 
 
 def _known_failure(kind: str, told: str, message: str) -> RejoinError | None:
@@ -127,11 +128,13 @@ def _known_failure(kind: str, told: str, message: str) -> RejoinError | None:
     return None
 
 
-def _causes(failure: Exception) -> list[tuple[str, str]]:
-    """Class and message of each exception in the chain, outermost first."""
-    origin: Any = getattr(failure, "_origin", None)
+def _causes(query: StreamingQuery) -> list[tuple[str, str]]:
+    """What ended the query, outermost first; PySpark's own exception has lost the chain."""
+    handle: Any = query
+    failure = handle._jsq.exception()
     found: list[tuple[str, str]] = []
-    while origin is not None and len(found) < 20:
-        found.append((str(origin.getClass().getName()), str(origin.getMessage())))
-        origin = origin.getCause()
-    return found or [(type(failure).__name__, str(failure))]
+    cause = failure.get() if failure.isDefined() else None
+    while cause is not None and len(found) < _MOST_CAUSES:
+        found.append((str(cause.getClass().getName()), str(cause.getMessage())))
+        cause = cause.getCause()
+    return found

@@ -92,10 +92,10 @@ def test_other_jars_are_refused_and_removed(jars: Path, change: str) -> None:
 def test_scala_text_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = tmp_path / "spark_jobs" / "kernel"
     kernel.mkdir(parents=True)
-    (kernel / "A.scala").write_text("object A \n\tval x = 1\n" + "/" * 101 + "\n")
+    (kernel / "A.scala").write_text("object A \n\tval x = 1\n" + "/" * 121 + "\n")
     monkeypatch.setattr(lint, "ROOT", tmp_path)
     assert list(lint.scala_text_problems()) == [
         "spark_jobs/kernel/A.scala:1: trailing blanks",
         "spark_jobs/kernel/A.scala:2: tab",
-        "spark_jobs/kernel/A.scala:3: 101 columns, at most 100",
+        "spark_jobs/kernel/A.scala:3: 121 columns, at most 120",
     ]

@@ -4,55 +4,60 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.errors import KafkaError, RejoinError, StateError
+from spark_jobs.errors import FormatError, KafkaError, RejoinError, StateError
 from spark_jobs.streaming import query as module
-from spark_jobs.streaming.query import QueryLife, query_failure
+from spark_jobs.streaming.query import QueryLife
 
 
 class FakeQuery:
-    """Active for one poll."""
+    """Active for one poll. `failure`: the chain of exceptions that ended it, outermost first."""
 
-    def __init__(self, failure: Exception | None = None) -> None:
+    def __init__(self, *failure: tuple[str, str]) -> None:
         self.polls = 0
         self._failure = failure
+        self._jsq = self
 
     @property
     def isActive(self) -> bool:
         self.polls += 1
         return self.polls == 1
 
-    def exception(self) -> Exception | None:
-        return self._failure
+    def exception(self) -> "Throwable":
+        return Throwable(self._failure)
 
 
 class Throwable:
-    """A Java exception as py4j shows it."""
+    """A Java exception, and the Option that holds it, as py4j shows them."""
 
-    def __init__(self, name: str, message: str, cause: "Throwable | None" = None) -> None:
-        self._name, self._message, self._cause = name, message, cause
+    def __init__(self, chain: tuple[tuple[str, str], ...]) -> None:
+        self._chain = chain
+
+    def isDefined(self) -> bool:
+        return bool(self._chain)
+
+    def get(self) -> "Throwable":
+        return self
 
     def getClass(self) -> "Throwable":
         return self
 
     def getName(self) -> str:
-        return self._name
+        return self._chain[0][0]
 
     def getMessage(self) -> str:
-        return self._message
+        return self._chain[0][1]
 
     def getCause(self) -> "Throwable | None":
-        return self._cause
+        return Throwable(self._chain[1:]) if len(self._chain) > 1 else None
 
 
-class Failure(Exception):
-    def __init__(self, origin: Throwable) -> None:
-        self._origin = origin
+OUTER = ("org.apache.spark.SparkException", "Job aborted due to stage failure: ...")
 
 
-def life(left: list[int] | None, flushes: bool, started: list[bool], **fields: Any) -> QueryLife:
+def life(left: list[int] | None, flushes: bool, started: list[bool]) -> QueryLife:
     def start(ending: bool) -> Any:
         started.append(ending)
-        return FakeQuery(**fields)
+        return FakeQuery()
 
     remaining = None if left is None else lambda: left.pop(0)
     return QueryLife("q", start, remaining, flushes)
@@ -93,27 +98,32 @@ def test_unbounded_query_must_not_end() -> None:
         run(life(None, False, []))
 
 
+def failed(*chain: tuple[str, str]) -> RejoinError:
+    query: Any = FakeQuery(OUTER, *chain)
+    found = QueryLife("q", lambda _: query, None, False)
+    with pytest.raises(RejoinError) as raised:
+        run(found)
+    return raised.value
+
+
 def test_kernel_errors_keep_their_code() -> None:
-    ledger = Throwable(
-        "org.apache.spark.sql.rejoin.LedgerException", "[SINK_LEDGER_GAP] epoch 7 is missing"
-    )
-    error = query_failure("q", Failure(Throwable("java.lang.RuntimeException", "task", ledger)))
+    ledger = "org.apache.spark.sql.rejoin.LedgerException"
+    error = failed((ledger, "[SINK_LEDGER_GAP] epoch 7 is missing"))
     assert isinstance(error, StateError)
     assert str(error) == "SINK_LEDGER_GAP query q: epoch 7 is missing"
+    rejected = failed(("org.apache.spark.sql.rejoin.RejectedRecordException", "orders[1]@7: bad"))
+    assert isinstance(rejected, FormatError)
+    assert str(rejected) == "RECORD_REJECTED query q: orders[1]@7: bad"
 
 
 def test_kafka_errors_are_external() -> None:
-    fenced = Throwable("org.apache.kafka.common.errors.ProducerFencedException", "old epoch")
-    assert query_failure("q", Failure(fenced)).code == "SINK_FENCED"
-    rejected = Throwable("org.apache.spark.sql.rejoin.RejectedRecordException", "orders[1]@7")
-    assert query_failure("q", Failure(rejected)).code == "RECORD_REJECTED"
-    timeout = Throwable("org.apache.kafka.common.errors.TimeoutException", "60000 ms")
-    error = query_failure("q", Failure(Throwable("java.lang.RuntimeException", "x", timeout)))
+    kafka = "org.apache.kafka.common.errors"
+    assert failed((f"{kafka}.ProducerFencedException", "old epoch")).code == "SINK_FENCED"
+    error = failed((f"{kafka}.TimeoutException", "60000 ms"))
     assert isinstance(error, KafkaError)
     assert error.retryable
 
 
-def test_other_errors_name_the_innermost_cause() -> None:
-    cause = Throwable("java.lang.ArithmeticException", "/ by zero")
-    error = query_failure("q", Failure(Throwable("java.lang.RuntimeException", "x", cause)))
+def test_other_errors_name_the_innermost_cause_in_a_line() -> None:
+    error = failed(("java.lang.ArithmeticException", "/ by zero\n\tat somewhere"))
     assert str(error) == "QUERY_FAILED query q: ArithmeticException: / by zero"
