@@ -6,6 +6,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from service.driver import Driver, View
 from service.metrics import DriverCollector
 from service.models import Health, Reason, StateBody
+from spark_jobs.status import BootstrapStatus
 
 _JSON = "application/json"
 
@@ -59,4 +60,16 @@ def unready_reasons(view: View) -> tuple[Reason, ...]:
     if waiting:
         names = ", ".join(waiting)[:500]
         reasons.append(Reason(code="first_epoch_pending", message=f"no epoch yet of {names}"))
+    reasons += [
+        _bootstrap_pending(query.name, operator.bootstrap)
+        for query in view.status.queries
+        for operator in query.operators
+        if operator.bootstrap is not None and not operator.bootstrap.complete
+    ]
     return tuple(reasons)
+
+
+def _bootstrap_pending(query: str, bootstrap: BootstrapStatus) -> Reason:
+    loaded = f"{bootstrap.partitions_loaded} of {bootstrap.partitions_total} partitions loaded"
+    message = f"{query}: {loaded}, {bootstrap.waiting_rows} rows wait for the build side"
+    return Reason(code="bootstrap_pending", message=message)

@@ -28,6 +28,7 @@ class PartitionStatus(_Record):
     offset: int
     latest_offset: int
     watermark_ms: int | None = None
+    idle: bool = False
 
 
 class SourceStatus(_Record):
@@ -46,6 +47,15 @@ class SideStatus(_Record):
     rows: int
 
 
+class BootstrapStatus(_Record):
+    """How far a build side is that probe rows wait for."""
+
+    partitions_loaded: int
+    partitions_total: int
+    waiting_rows: int
+    complete: bool
+
+
 class OperatorStatus(_Record):
     """One stateful operator of a query."""
 
@@ -54,6 +64,8 @@ class OperatorStatus(_Record):
     sides: tuple[SideStatus, ...] = ()
     state_bytes: int = 0
     late_rows: int = 0
+    unknown_retractions: int = 0
+    bootstrap: BootstrapStatus | None = None
 
 
 class QueryStatus(_Record):

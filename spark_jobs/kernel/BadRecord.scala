@@ -32,6 +32,9 @@ object Reason {
   final val NotNull = "not-null-violation"
   final val OutOfRange = "value-out-of-range"
   final val Expression = "expression-failed"
+
+  /** No bad record: a row behind the watermark. */
+  final val Late = "late"
 }
 
 /** A record that cannot become a row: data, not a failure of the job. Carries no stack trace. */
@@ -61,6 +64,17 @@ object DeadLetter {
           record.value,
           record.timestampMs,
           headers(record, table, problem))))
+
+  /** Packs a record that the query itself has made. */
+  def pack(topic: String, value: Array[Byte], timeMs: Option[Long], headers: Seq[(String, String)]): Array[Byte] =
+    new RowPacker(schema)(
+      new GenericInternalRow(
+        Array[Any](
+          UTF8String.fromString(topic),
+          null,
+          value,
+          timeMs.orNull,
+          new GenericArrayData(headers.map { case (name, text) => header(name, text) }.toArray[Any]))))
 
   /** Views what [[pack]] made, without a copy. */
   def unpack(bytes: Array[Byte]): UnsafeRow = {

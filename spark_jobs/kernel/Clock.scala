@@ -2,7 +2,6 @@ package org.apache.spark.sql.rejoin
 
 import java.util
 
-
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Formats}
@@ -46,7 +45,8 @@ object ClockOffset {
   * partition counts change, every `tickMs` where set, and once at the end.
   *
   * Options: `groups` (key groups), `tickMs` (0: no ticks), `end` (true: the next batch is the last),
-  * `job` (whose partition counts [[Clock.setPartitions]] keeps).
+  * `job` (whose partition counts [[Clock.setPartitions]] keeps), `loading` (of topics whose initial
+  * content is waited for, the partitions that have some: `{topic index: [partition]}`).
   */
 final class Clock extends TableProvider {
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = Clock.schema
@@ -79,11 +79,22 @@ object Clock {
             options.get("job"),
             options.getInt("groups", 128),
             options.getLong("tickMs", 0),
-            options.getBoolean("end", false))
+            options.getBoolean("end", false),
+            loadingOf(options.getOrDefault("loading", "{}")))
       }
   }
 
-  private final class ClockStream(job: String, groups: Int, tickMs: Long, ends: Boolean)
+  private def loadingOf(json: String): Map[Int, Set[Int]] = {
+    implicit val formats: Formats = DefaultFormats
+    parse(json).extract[Map[String, Set[Int]]].map { case (topic, partitions) => topic.toInt -> partitions }
+  }
+
+  private final class ClockStream(
+      job: String,
+      groups: Int,
+      tickMs: Long,
+      ends: Boolean,
+      loading: Map[Int, Set[Int]])
       extends MicroBatchStream
       with SupportsTriggerAvailableNow {
     private var fixed: Option[ClockOffset] = None
@@ -117,15 +128,16 @@ object Clock {
       ClockOffset(System.currentTimeMillis(), partitionsOfJobs.getOrDefault(job, known), ends)
 
     override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] =
-      Array(ClockPartition(end.json(), groups))
+      Array(ClockPartition(start.json(), end.json(), groups, loading))
 
     override def createReaderFactory(): PartitionReaderFactory = partition => {
-      val ClockPartition(json, groups) = partition.asInstanceOf[ClockPartition]
-      new ClockReader(marks(ClockOffset.read(json), groups))
+      val ClockPartition(start, end, groups, loading) = partition.asInstanceOf[ClockPartition]
+      new ClockReader(marks(ClockOffset.read(start), ClockOffset.read(end), groups, loading))
     }
   }
 
-  private final case class ClockPartition(json: String, groups: Int) extends InputPartition
+  private final case class ClockPartition(start: String, end: String, groups: Int, loading: Map[Int, Set[Int]])
+      extends InputPartition
 
   private final class ClockReader(marks: Iterator[Envelope]) extends PartitionReader[InternalRow] {
     private val toUnsafe = UnsafeProjection.create(schema)
@@ -142,14 +154,24 @@ object Clock {
     override def close(): Unit = ()
   }
 
-  /** The rows of one tick: a mark per topic and group, then the end mark where the input has ended. */
-  def marks(offset: ClockOffset, groups: Int): Iterator[Envelope] =
+  /** The rows of one tick: a mark per topic and group, then the end mark where the input has ended.
+    *
+    * Of the topics in `loading`, new partitions that are not listed there have nothing to load.
+    */
+  def marks(from: ClockOffset, to: ClockOffset, groups: Int, loading: Map[Int, Set[Int]]): Iterator[Envelope] = {
+    val loaded = for {
+      (topic, listed) <- loading.toSeq.sortBy(_._1)
+      partition <- from.partitions.getOrElse(topic, 0) until to.partitions.getOrElse(topic, 0)
+      if !listed(partition)
+    } yield Envelope.source(topic, partition)
     (0 until groups).iterator.flatMap { group =>
-      val topics = offset.partitions.toSeq.sorted.iterator.map { case (topic, partitions) =>
-        mark(group, RowKind.Clock, offset.timeMs, topic, partitions.toLong)
+      val topics = to.partitions.toSeq.sorted.iterator.map { case (topic, partitions) =>
+        mark(group, RowKind.Clock, to.timeMs, topic, partitions.toLong)
       }
-      topics ++ Option.when(offset.ended)(mark(group, RowKind.End, Long.MaxValue, 0, 0))
+      topics ++ loaded.map(source => mark(group, RowKind.Loaded, 0, source, 0)) ++
+        Option.when(to.ended)(mark(group, RowKind.End, Long.MaxValue, 0, 0))
     }
+  }
 
   private val Nothing = new Array[Byte](0)
 

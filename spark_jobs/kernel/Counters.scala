@@ -32,6 +32,16 @@ final class Counters extends AccumulatorV2[(String, Long), String] {
   def level(name: String, group: Int, epoch: Long, value: Long): Unit =
     levels.merge((name, group), (epoch, value), (old, now) => if (now._1 >= old._1) now else old)
 
+  /** Of the levels named `prefix...source/<number>suffix`, the latest of each number. */
+  def speakers(prefix: String, suffix: String): Map[Int, Long] = {
+    val found = levels.asScala.toSeq.collect {
+      case ((name, _), told) if name.startsWith(prefix) && name.endsWith(suffix) && name.contains(Counters.Source) =>
+        val number = name.lastIndexOf(Counters.Source) + Counters.Source.length
+        name.substring(number, name.length - suffix.length).toInt -> told
+    }
+    found.groupMapReduce(_._1)(_._2)((a, b) => if (b._1 > a._1) b else a).map { case (n, (_, value)) => n -> value }
+  }
+
   override def merge(other: AccumulatorV2[(String, Long), String]): Unit = other match {
     case that: Counters =>
       that.sums.forEach((name, n) => add((name, n)))
@@ -71,6 +81,9 @@ final class Counters extends AccumulatorV2[(String, Long), String] {
 }
 
 object Counters {
+
+  /** In the names of levels that say something of one partition; its source id follows. */
+  final val Source = "/source/"
 
   /** One set per Spark application. */
   def of(context: SparkContext): Counters = synchronized {

@@ -7,12 +7,12 @@ import scala.collection.mutable.ArrayBuffer
   *
   * {{{
   * group cell           : slots in use, each with its number of chunks
-  * cell 'D' slot, chunk : keys registered for the slot in one batch
+  * cell tag slot, chunk : keys registered for the slot in one batch
   * }}}
-  * When the watermark moves, only due slots are read, however far it jumped. A key may stand in a
+  * When the watermark or the clock moves, only due slots are read, however far it jumped. A key may stand in a
   * slot that it no longer needs; the visit then finds nothing to do.
   */
-final class DueIndex {
+final class DueIndex(tag: Char) {
   private val chunks = mutable.TreeMap.empty[Long, Int]
   private val added = mutable.TreeMap.empty[Long, ArrayBuffer[Array[Byte]]]
 
@@ -24,7 +24,7 @@ final class DueIndex {
     slots.foreach { case (slot, _) => chunks.remove(slot) }
     slots.iterator.flatMap { case (slot, count) =>
       (0 until count).iterator.flatMap { chunk =>
-        val cell = Cell.due(slot, chunk)
+        val cell = Cell.due(tag, slot, chunk)
         val in = new CellReader(state.get(cell)).version()
         state.remove(cell)
         Iterator.fill(in.int())(in.blob())
@@ -38,7 +38,7 @@ final class DueIndex {
       val chunk = chunks.getOrElse(slot, 0)
       val out = new CellWriter().byte(Codec.Version).varLong(keys.size.toLong)
       keys.foreach(out.blob)
-      state.put(Cell.due(slot, chunk), out.result())
+      state.put(Cell.due(tag, slot, chunk), out.result())
       chunks(slot) = chunk + 1
     }
     added.clear()

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.rejoin
 
-import org.json4s.{DefaultFormats, Formats, JString, JValue}
+import org.json4s.{DefaultFormats, Formats, JValue}
 import org.json4s.jackson.JsonMethods.parse
 
 import org.apache.spark.sql.types.StructType
@@ -60,12 +60,14 @@ final case class EmitSpec(
 object EmitSpec {
   private implicit val formats: Formats = DefaultFormats
 
-  def read(json: String): EmitSpec = read(parse(json))
+  /** Reads a sink and the number of the input whose rows are written. */
+  def read(json: String, input: Int): EmitSpec = {
+    val root = parse(json)
+    read(root, (root \ "inputs")(input))
+  }
 
-  /** Reads a `kafka-sink`, or a `project` for a query without a sink. */
-  def read(node: JValue): EmitSpec = {
-    val isSink = (node \ "kind").extract[String] == "kafka-sink"
-    val project = if (isSink) node \ "input" else node
+  /** Reads one `project` of a `kafka-sink` or of a query without a sink. */
+  def read(root: JValue, project: JValue): EmitSpec = {
     val (left, right) = sides(project \ "input")
     EmitSpec(
       select = (project \ "select").children.map { s =>
@@ -74,8 +76,8 @@ object EmitSpec {
       schema = OperatorSpec.schema(project \ "schema"),
       left = left,
       right = right,
-      timeZone = timeZone(project).getOrElse(Expressions.DefaultTimeZone),
-      sink = Option.when(isSink)(record(node)))
+      timeZone = (project \ "timeZone").extract[String],
+      sink = Option.when((root \ "kind").extract[String] == "kafka-sink")(record(root)))
   }
 
   def record(node: JValue): RecordSpec =
@@ -91,19 +93,6 @@ object EmitSpec {
       schema = OperatorSpec.schema(node \ "schema"))
 
   private def sides(input: JValue): (StructType, StructType) =
-    IngestSpec.present(input \ "left" \ "schema") match {
-      case Some(left) =>
-        OperatorSpec.schema(left) -> OperatorSpec.schema(input \ "right" \ "schema")
-      case None => OperatorSpec.schema(input \ "schema") -> StructType(Nil)
-    }
-
-  /** The plan's scans have it, all the same. */
-  private def timeZone(node: JValue): Option[String] = node \ "timeZone" match {
-    case JString(zone) => Some(zone)
-    case _ =>
-      ((node \ "input") :: (node \ "inputs").children)
-        .filter(child => IngestSpec.present(child).isDefined)
-        .flatMap(timeZone)
-        .headOption
-  }
+    if ((input \ "kind").extract[String] == "kafka-scan") OperatorSpec.schema(input \ "schema") -> StructType(Nil)
+    else OperatorSpec.read(input).emitted
 }

@@ -75,8 +75,8 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
       case e: RuntimeException => throw new BadRecord(Reason.Expression, s"an expression fails: $e")
     }
 
-  def mark(group: Int, time: Long, source: Int): InternalRow =
-    special(group, RowKind.Watermark, time, source, 0, EnvelopeRows.Nothing)
+  def mark(group: Int, kind: Byte, time: Long, source: Int): InternalRow =
+    special(group, kind, time, source, 0, EnvelopeRows.Nothing)
 
   def reject(deadLetter: Array[Byte], offset: Long, source: Int): Iterator[InternalRow] = {
     val group = Math.floorMod(source + offset, spec.groups.toLong).toInt

@@ -6,6 +6,9 @@ import java.util.Optional
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Extraction, Formats}
 
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection}
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability, TableProvider}
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.metric.CustomMetric
@@ -18,11 +21,12 @@ import org.apache.spark.sql.connector.read.streaming.{
   SupportsRealTimeMode,
   SupportsTriggerAvailableNow
 }
-import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory, Scan, ScanBuilder}
+import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
 import org.apache.spark.sql.execution.datasources.DataSource
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
+import org.apache.spark.unsafe.types.UTF8String
 
 /** Whether sources may start another batch; closed by an orderly stop, which waits for the last one. */
 object Gate {
@@ -36,7 +40,10 @@ object Gate {
 /** Spark's Kafka source, which starts no batch once the [[Gate]] is closed and never reads past given ends.
   *
   * Options beside Kafka's own: `rejoin.table` (the name in the query's progress), `rejoin.ends`
-  * (`{topic: {partition: offset}}`; a bounded table, of which unlisted partitions are not read).
+  * (`{topic: {partition: offset}}`; a bounded table, of which unlisted partitions are not read),
+  * `rejoin.loaded` (of the same form; the batch that reaches such an offset has a record more, with
+  * [[Ingest.LoadedMarker]] as its timestamp type, whatever lies before the offset),
+  * `rejoin.alignment` (an [[Alignment]]; no batch reads on while the table is too far ahead).
   */
 final class GatedKafka extends TableProvider {
   private lazy val kafka = DataSource
@@ -66,26 +73,56 @@ object GatedKafka {
     override def capabilities(): util.Set[TableCapability] = util.Set.of(TableCapability.MICRO_BATCH_READ)
     override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = {
       val scan = kafka.newScanBuilder(options).build()
-      val ends = Option(options.get("rejoin.ends")).map(json => parse(json).extract[Ends])
-      () => new GatedScan(scan, options.get("rejoin.table"), ends)
+      def offsets(name: String): Option[Ends] = Option(options.get(name)).map(json => parse(json).extract[Ends])
+      val loaded = offsets("rejoin.loaded").getOrElse(Map.empty)
+      val alignment = Option(options.get("rejoin.alignment")).map(Alignment.read)
+      () => new GatedScan(scan, options.get("rejoin.table"), offsets("rejoin.ends"), loaded, alignment)
     }
   }
 
-  private final class GatedScan(kafka: Scan, table: String, ends: Option[Ends]) extends Scan {
+  private final class GatedScan(
+      kafka: Scan,
+      table: String,
+      ends: Option[Ends],
+      loaded: Ends,
+      alignment: Option[Alignment])
+      extends Scan {
     override def readSchema(): StructType = kafka.readSchema()
     override def supportedCustomMetrics(): Array[CustomMetric] = kafka.supportedCustomMetrics()
     override def toMicroBatchStream(checkpointLocation: String): MicroBatchStream =
-      new GatedStream(kafka.toMicroBatchStream(checkpointLocation).asInstanceOf[KafkaStream], table, ends)
+      new GatedStream(
+        kafka.toMicroBatchStream(checkpointLocation).asInstanceOf[KafkaStream],
+        kafka.readSchema(),
+        table,
+        ends,
+        loaded,
+        alignment)
   }
 
-  private final class GatedStream(kafka: KafkaStream, table: String, ends: Option[Ends])
+  private final class GatedStream(
+      kafka: KafkaStream,
+      schema: StructType,
+      table: String,
+      ends: Option[Ends],
+      loaded: Ends,
+      alignment: Option[Alignment])
       extends MicroBatchStream
       with SupportsTriggerAvailableNow
       with SupportsRealTimeMode
       with ReportsSourceMetrics {
 
     override def latestOffset(start: Offset, limit: ReadLimit): Offset =
-      if (Gate.isClosed) start else bounded(kafka.latestOffset(start, limit))
+      if (Gate.isClosed) start
+      else {
+        val next = bounded(kafka.latestOffset(start, limit))
+        if (alignment.exists(isAhead(_, next != start))) start else next
+      }
+
+    private def isAhead(alignment: Alignment, hasMore: Boolean): Boolean = {
+      val name = s"${alignment.query}/$table"
+      Alignment.tell(name, alignment, hasMore)
+      hasMore && Alignment.isAhead(name, Counters.of(SparkContext.getOrCreate()))
+    }
 
     override def latestOffset(): Offset = throw new UnsupportedOperationException("the start offset is needed")
     override def initialOffset(): Offset = bounded(kafka.initialOffset())
@@ -98,14 +135,30 @@ object GatedKafka {
     override def prepareForTriggerAvailableNow(): Unit = kafka.prepareForTriggerAvailableNow()
     override def prepareForRealTimeMode(): Unit = kafka.prepareForRealTimeMode()
     override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] =
-      kafka.planInputPartitions(start, end)
+      kafka.planInputPartitions(start, end) ++ loadedBy(start, end)
     override def planInputPartitions(start: Offset): Array[InputPartition] = kafka.planInputPartitions(start)
     override def mergeOffsets(offsets: Array[PartitionOffset]): Offset = kafka.mergeOffsets(offsets)
-    override def createReaderFactory(): PartitionReaderFactory = kafka.createReaderFactory()
+    override def createReaderFactory(): PartitionReaderFactory = new GatedReaders(kafka.createReaderFactory(), schema)
     override def metrics(latestConsumed: Optional[Offset]): util.Map[String, String] = kafka.metrics(latestConsumed)
     override def commit(end: Offset): Unit = kafka.commit(end)
-    override def stop(): Unit = kafka.stop()
+    override def stop(): Unit = {
+      alignment.foreach(a => Alignment.forget(s"${a.query}/$table"))
+      kafka.stop()
+    }
     override def toString: String = table
+
+    /** A partition of markers if partitions of the topics are loaded with this batch. */
+    private def loadedBy(start: Offset, end: Offset): Option[InputPartition] = {
+      val (from, to) = (parse(start.json()).extract[Ends], parse(end.json()).extract[Ends])
+      def at(offsets: Ends, topic: String, partition: String): Long =
+        offsets.get(topic).flatMap(_.get(partition)).getOrElse(0L)
+      val reached = for {
+        (topic, offsets) <- loaded.toSeq
+        (partition, offset) <- offsets
+        if at(from, topic, partition) < offset && at(to, topic, partition) >= offset
+      } yield LoadedMarker(topic, partition.toInt, offset)
+      Option.when(reached.nonEmpty)(LoadedMarkers(reached))
+    }
 
     private def bounded(offset: Offset): Offset = ends.fold(offset) { ends =>
       val upTo = for {
@@ -116,5 +169,38 @@ object GatedKafka {
       }
       kafka.deserializeOffset(compact(render(Extraction.decompose(upTo))))
     }
+  }
+
+  private final case class LoadedMarker(topic: String, partition: Int, offset: Long)
+
+  private final case class LoadedMarkers(markers: Seq[LoadedMarker]) extends InputPartition
+
+  /** Kafka's readers, and one for markers. */
+  private final class GatedReaders(kafka: PartitionReaderFactory, schema: StructType) extends PartitionReaderFactory {
+    override def createReader(partition: InputPartition): PartitionReader[InternalRow] = partition match {
+      case LoadedMarkers(markers) => new MarkerReader(markers.iterator, schema)
+      case records => kafka.createReader(records)
+    }
+  }
+
+  private final class MarkerReader(markers: Iterator[LoadedMarker], schema: StructType)
+      extends PartitionReader[InternalRow] {
+    private val toUnsafe = UnsafeProjection.create(schema)
+    private var row: InternalRow = _
+
+    override def next(): Boolean = markers.hasNext && {
+      val LoadedMarker(topic, partition, offset) = markers.next()
+      row = toUnsafe(new GenericInternalRow(schema.fieldNames.map[Any] {
+        case "topic" => UTF8String.fromString(topic)
+        case "partition" => partition
+        case "offset" => offset
+        case "timestamp" => 0L
+        case "timestampType" => Ingest.LoadedMarker
+        case _ => null
+      }))
+      true
+    }
+    override def get(): InternalRow = row
+    override def close(): Unit = ()
   }
 }

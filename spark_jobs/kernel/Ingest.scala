@@ -16,6 +16,9 @@ object Ingest {
   private val Columns =
     Seq("topic", "partition", "offset", "timestamp", "timestampType", "key", "value")
 
+  /** In place of a record's timestamp type: no record, the partition's initial content is complete. */
+  final val LoadedMarker = -2
+
   /** `records` is what Spark's Kafka source gives, with headers where they are wanted. */
   def apply(records: DataFrame, spec: IngestSpec, counters: Counters): DataFrame = {
     val names = Columns ++ records.columns.find(_ == "headers")
@@ -82,9 +85,10 @@ object IngestGenerator {
 /** One source partition as a task sees it. */
 private final class PartitionProgress(val source: Int, val endOffset: Long) {
   var watermark: Long = Envelope.NoTime
+  var isLoaded = false
 }
 
-/** Turns records of one table into envelopes; needs no Spark. One instance serves one task.
+/** Turns records of one table into envelopes; needs no Spark. One instance serves one task at a time.
   *
   * The rows it hands out are reused: take what they hold before the next call.
   */
@@ -101,10 +105,20 @@ final class IngestRunner(plan: IngestPlan, counters: Counters) {
   private var currentPartition = -1
   private var rowCount = 0L
 
+  /** Begins another task. */
+  def start(): Unit = {
+    partitions.clear()
+    current = null
+    currentPartition = -1
+  }
+
   /** The envelopes of one record: none, one, the two halves of an update; or the chunks now full. */
   def add(record: SourceRecord): Iterator[InternalRow] = {
     val progress = progressOf(record)
-    if (record.offset >= progress.endOffset) Iterator.empty
+    if (record.timestampType == Ingest.LoadedMarker) {
+      progress.isLoaded = true
+      Iterator.empty
+    } else if (record.offset >= progress.endOffset) Iterator.empty
     else
       try {
         rows.start()
@@ -120,7 +134,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters) {
       }
   }
 
-  /** The last chunks, then a watermark mark per partition that was read and key group. */
+  /** The last chunks, then per partition and key group the marks that are due. */
   def finish(): Iterator[InternalRow] = {
     counters.rows(spec.table, rowCount)
     rowCount = 0
@@ -128,12 +142,13 @@ final class IngestRunner(plan: IngestPlan, counters: Counters) {
   }
 
   private def marks(): Iterator[InternalRow] =
-    if (!spec.marks) Iterator.empty
-    else
-      for {
-        progress <- partitions.valuesIterator if progress.watermark != Envelope.NoTime
-        group <- Iterator.range(0, spec.groups)
-      } yield rows.mark(group, progress.watermark, progress.source)
+    for {
+      progress <- partitions.valuesIterator
+      tellsTime = spec.marks && progress.watermark != Envelope.NoTime
+      group <- if (tellsTime || progress.isLoaded) Iterator.range(0, spec.groups) else Iterator.empty
+      mark <- Option.when(tellsTime)(RowKind.Watermark -> progress.watermark).iterator ++
+        Option.when(progress.isLoaded)(RowKind.Loaded -> 0L)
+    } yield rows.mark(group, mark._1, mark._2, progress.source)
 
   private def progressOf(record: SourceRecord): PartitionProgress =
     if (record.partition == currentPartition && record.topic == currentTopic) current

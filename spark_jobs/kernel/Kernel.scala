@@ -15,10 +15,13 @@ object Kernel {
   /** Kafka records to envelopes: rows, rejects and marks of one table. */
   def ingest(records: DataFrame, scan: String): DataFrame = Ingest(records, IngestSpec.read(scan), counters(records))
 
-  /** Envelopes through a stateful operator; the node's `name` is that of its counters. */
+  /** Envelopes through a stateful operator; the node has besides the planner's words its `name` for
+    * the counters, and `passesLoaded`.
+    */
   def stateful(envelopes: DataFrame, node: String): DataFrame = {
     val name = (parse(node) \ "name").extract[String]
-    val adapter = new StatefulAdapter(Operator.read(node), name, counters(envelopes))
+    val passesLoaded = (parse(node) \ "passesLoaded").extract[Boolean]
+    val adapter = new StatefulAdapter(Operator.read(node), name, passesLoaded, counters(envelopes))
     envelopes
       .as[Envelope](Encoders.product[Envelope])
       .groupBy(col("group"))
@@ -27,9 +30,9 @@ object Kernel {
       .toDF()
   }
 
-  /** A normaliser's changes to envelopes under another key. */
+  /** An operator's changes to envelopes under another key. */
   def rekey(changes: DataFrame, node: String): DataFrame = {
-    val inputs = Seq("kind", "hash", "left").map(name => ExpressionUtils.expression(col(name)))
+    val inputs = Seq("kind", "hash", "left", "right").map(name => ExpressionUtils.expression(col(name)))
     changes.select(ExpressionUtils.column(RekeyRows(inputs, RekeySpec.read(node))))
   }
 
@@ -39,8 +42,8 @@ object Kernel {
     spark.readStream.format(classOf[Clock].getName).options(named).load()
   }
 
-  /** Changes to the records of a sink and its dead letters. */
-  def emit(changes: DataFrame, sink: String): DataFrame = Emit(changes, EmitSpec.read(sink))
+  /** Changes of one of the sink's inputs to its records and dead letters. */
+  def emit(changes: DataFrame, sink: String, input: Int): DataFrame = Emit(changes, EmitSpec.read(sink, input))
 
   /** Records to Kafka, with the delivery guarantee of the sink. */
   def foreachWriter(records: DataFrame, sink: String): DataStreamWriter[SinkRecord] =

@@ -20,14 +20,39 @@ final class MemoryState private (cells: util.TreeMap[Array[Byte], Array[Byte]])
     extends KeyedState {
   def this() = this(new util.TreeMap[Array[Byte], Array[Byte]](util.Arrays.compare(_, _)))
 
+  /** What the machine has read and written since the state was made: cells, and bytes of their values. */
+  var cellsRead = 0L
+  var cellsWritten = 0L
+  var bytesRead = 0L
+  var bytesWritten = 0L
+
   def get(cell: Array[Byte]): Array[Byte] = {
+    cellsRead += 1
     val value = cells.get(cell)
-    if (value == null) null else value.clone()
+    if (value == null) null
+    else {
+      bytesRead += value.length
+      value.clone()
+    }
   }
-  def put(cell: Array[Byte], value: Array[Byte]): Unit = cells.put(cell.clone(), value.clone())
-  def remove(cell: Array[Byte]): Unit = cells.remove(cell)
+  def put(cell: Array[Byte], value: Array[Byte]): Unit = {
+    cellsWritten += 1
+    bytesWritten += value.length
+    cells.put(cell.clone(), value.clone())
+  }
+  def remove(cell: Array[Byte]): Unit = {
+    cellsWritten += 1
+    cells.remove(cell)
+  }
 
   def size: Int = cells.size
+
+  /** Names and values of all cells. */
+  def bytes: Long = {
+    var sum = 0L
+    cells.forEach((cell, value) => sum += cell.length + value.length)
+    sum
+  }
   def snapshot(): MemoryState = new MemoryState(new util.TreeMap(cells))
 }
 
@@ -53,9 +78,9 @@ object Cell {
   }
 
   /** Chunk `chunk` of the keys that are due in time slot `slot`. */
-  def due(slot: Long, chunk: Int): Array[Byte] = {
+  def due(tag: Char, slot: Long, chunk: Int): Array[Byte] = {
     val cell = new Array[Byte](13)
-    cell(0) = 'D'.toByte
+    cell(0) = tag.toByte
     writeInt(cell, 1, (slot >>> 32).toInt)
     writeInt(cell, 5, slot.toInt)
     writeInt(cell, 9, chunk)

@@ -17,27 +17,28 @@ import org.apache.spark.unsafe.types.UTF8String
 /** A physical plan in memory: the same ingest, machines and encoders as in Spark, one micro-batch per step.
   *
   * For tests that need exact rows in milliseconds; state is [[MemoryState]] per operator and key group.
+  * What is fed before the first step is the initial content of the tables.
   */
 final class LocalRun(planJson: String) {
-  private implicit val formats: Formats = DefaultFormats
   private val root = parse(planJson)
-  private def input(node: JValue): JValue = node \ "input"
-  private val scans = new mutable.LinkedHashMap[JValue, LocalScan]
-  private val operators = new mutable.LinkedHashMap[JValue, LocalOperator]
+  private val plan = new LocalPlan
+  private val outputs = (root \ "inputs").children.map { project =>
+    plan.rows(project \ "input") -> new Emitter(EmitSpec.read(root, project))
+  }
   private val partitions = new mutable.HashMap[Int, Int]
-  private val project = if ((root \ "kind").extract[String] == "kafka-sink") input(root) else root
-  private val emitter = new Emitter(EmitSpec.read(root))
   private var clockMs = 0L
   private var clockMoved = true
+  private var told = ClockOffset(Long.MinValue, Map.empty, ended = false)
   private var ended = false
+  private var isFirst = true
+  private var waitsForLoaded = false
 
   /** Queues records of a table: `[{"partition","offset","timestamp","key","value","headers"}]`, bytes in base64. */
   def feed(table: String, recordsJson: String): Unit = {
     val records = parse(recordsJson).children.map(LocalRecord.read)
-    planned(root)
-    scans.values.filter(_.spec.table == table).foreach { scan =>
+    plan.scans.filter(_.spec.table == table).foreach { scan =>
       scan.queue ++= records
-      for ((_, topic) <- scan.spec.topics; record <- records)
+      for (topic <- scan.spec.topics.values; record <- records)
         partitions(topic) = math.max(partitions.getOrElse(topic, 1), record.partition + 1)
     }
   }
@@ -48,12 +49,18 @@ final class LocalRun(planJson: String) {
     clockMoved = true
   }
 
+  /** From now on only [[loaded]] says that the initial content of a table is complete. */
+  def holdLoaded(): Unit = waitsForLoaded = true
+
+  /** With the next step, the initial content of a table is complete. */
+  def loaded(table: String): Unit = plan.scans.filter(_.spec.table == table).foreach(_.isLoaded = true)
+
   /** Runs one micro-batch over what was fed; gives `{"rows","records","rejects"}`. */
   def step(): String = {
-    planned(root)
-    val output = new LocalOutput(emitter)
-    changes(input(project)).foreach(output.add)
-    clockMoved = false
+    if (isFirst) start()
+    val output = new LocalOutput
+    val clock = tick()
+    outputs.foreach { case (rows, emitter) => rows.changes(clock).foreach(output.add(_, emitter)) }
     output.json
   }
 
@@ -65,49 +72,76 @@ final class LocalRun(planJson: String) {
   }
 
   /** Goes on with new machines on the state as it is stored. */
-  def restart(): Unit = operators.values.foreach(_.restart())
+  def restart(): Unit = plan.operators.foreach(_.restart())
 
   /** Stored rows per operator, `[left, right]`. */
   def counters(): String =
-    compact(render(JArray(operators.values.toList.map(op => JArray(op.rows.toList.map(JInt(_)))))))
+    compact(render(JArray(plan.operators.toList.map(op => JArray(op.rows.toList.map(JInt(_)))))))
 
-  /** Builds scans and operators once, the scans first so that they can be fed. */
-  private def planned(node: JValue): Unit = {
-    (node \ "kind").extractOpt[String] match {
-      case Some("kafka-scan") =>
-        val isOnly = node == input(project)
-        scans.getOrElseUpdate(node, new LocalScan(IngestSpec.read(node).copy(chunked = !isOnly)))
-      case Some("normalize" | "regular-join" | "temporal-join") =>
-        operators.getOrElseUpdate(node, new LocalOperator(compact(render(node))))
-      case _ => ()
+  private def start(): Unit = {
+    isFirst = false
+    for (scan <- plan.scans if scan.isGated) {
+      val filled = if (waitsForLoaded) 0 until count(scan) else scan.queue.map(_.partition).distinct.toSeq
+      scan.loading = filled
+      scan.isLoaded ||= !waitsForLoaded
     }
-    (input(node) :: inputs(node)).foreach(below => if (below != JNothing) planned(below))
   }
 
-  private def inputs(node: JValue): List[JValue] = (node \ "inputs").children
+  private def count(scan: LocalScan): Int = scan.spec.topics.values.map(partitions.getOrElse(_, 1)).max
 
-  private def changes(node: JValue): Seq[Changelog] = (node \ "kind").extract[String] match {
-    case "kafka-scan" =>
-      scans(node).take().filter(e => e.kind <= RowKind.Delete || e.kind == RowKind.Reject).map { e =>
-        Changelog(e.kind, KeyGroup.hash(e.key), e.row, null)
-      }
-    case "normalize" => operators(node).run(envelopes(input(node)))
-    case "regular-join" => operators(node).run(inputs(node).flatMap(envelopes))
-    case "temporal-join" => operators(node).run(inputs(node).flatMap(envelopes) ++ clock())
+  private def tick(): Seq[Envelope] = {
+    val known = plan.scans.flatMap(_.spec.topics.values).map(topic => topic -> partitions.getOrElse(topic, 1)).toMap
+    val present = ClockOffset(clockMs, known, ended)
+    val loading = plan.scans.filter(_.isGated).flatMap(s => s.spec.topics.values.map(_ -> s.loading.toSet)).toMap
+    val speaks = clockMoved || known != told.partitions
+    val marks = if (speaks) Clock.marks(told, present, plan.scans.map(_.spec.groups).max, loading).toSeq else Nil
+    if (speaks) told = present
+    clockMoved = false
+    marks
+  }
+}
+
+/** The nodes of a plan, each with its own queue or state. */
+private final class LocalPlan {
+  private implicit val formats: Formats = DefaultFormats
+  val scans = new ArrayBuffer[LocalScan]
+  val operators = new ArrayBuffer[LocalOperator]
+
+  /** What a project reads: a scan or an operator. */
+  def rows(node: JValue): LocalRows =
+    if (kind(node) == "kafka-scan") scan(node, isGated = false, isBare = true) else operator(node, isGated = false)
+
+  private def operator(node: JValue, isGated: Boolean): LocalOperator = {
+    val inputs = (node \ "inputs").children.map(input => envelopes(input, isGated || feedsGate(node, input)))
+    val found = new LocalOperator(compact(render(node)), inputs, isGated)
+    operators += found
+    found
   }
 
-  private def envelopes(node: JValue): Seq[Envelope] = (node \ "kind").extract[String] match {
-    case "kafka-scan" => scans(node).take()
-    case "rekey" =>
-      val rekeyer = new Rekeyer(RekeySpec.read(compact(render(node))))
-      changes(input(node)).flatMap(rekeyer(_))
+  private def envelopes(node: JValue, isGated: Boolean): LocalEnvelopes =
+    if (kind(node) == "kafka-scan") scan(node, isGated, isBare = false)
+    else new LocalRekey(RekeySpec.read(compact(render(node))), operator(node \ "input", isGated))
+
+  private def scan(node: JValue, isGated: Boolean, isBare: Boolean): LocalScan = {
+    val found = new LocalScan(IngestSpec.read(node).copy(chunked = !isBare), isGated)
+    scans += found
+    found
   }
 
-  private def clock(): Seq[Envelope] = {
-    val known = scans.values.flatMap(_.spec.topics.values).map(topic => topic -> partitions.getOrElse(topic, 1)).toMap
-    val groups = scans.values.map(_.spec.groups).max
-    if (clockMoved) Clock.marks(ClockOffset(clockMs, known, ended), groups).toSeq else Nil
-  }
+  private def feedsGate(node: JValue, input: JValue): Boolean =
+    (node \ "gate" \ "kind").extractOpt[String].contains("loaded") && (input \ "side").extract[Int] == 1
+
+  private def kind(node: JValue): String = (node \ "kind").extract[String]
+}
+
+/** What gives changes; `clock` are the clock's marks of the batch. */
+private sealed trait LocalRows {
+  def changes(clock: Seq[Envelope]): Seq[Changelog]
+}
+
+/** What gives envelopes to an operator. */
+private sealed trait LocalEnvelopes {
+  def envelopes(clock: Seq[Envelope]): Seq[Envelope]
 }
 
 private final class LocalRecord(
@@ -148,18 +182,22 @@ private object LocalRecord {
 }
 
 /** One operator's machine and its state, by key group. */
-private final class LocalOperator(nodeJson: String) {
+private final class LocalOperator(nodeJson: String, inputs: Seq[LocalEnvelopes], passesLoaded: Boolean)
+    extends LocalRows {
   private val operator = Operator.read(nodeJson)
+  private val timing = operator.spec.timing
   private val states = new mutable.TreeMap[Int, MemoryState]
   private var machine = operator.machine()
 
-  def run(envelopes: Seq[Envelope]): Seq[Changelog] = {
+  def changes(clock: Seq[Envelope]): Seq[Changelog] = {
+    val marks = if (timing.usesClock) clock else Nil
     val results = new ArrayBuffer[Changelog]
-    envelopes.groupBy(_.group).toSeq.sortBy(_._1).foreach { case (group, rows) =>
+    val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right)
+    (inputs.flatMap(_.envelopes(clock)) ++ marks).groupBy(_.group).toSeq.sortBy(_._1).foreach { case (group, rows) =>
       val batch = new GroupBatch
       rows.foreach(batch.add)
-      val state = states.getOrElseUpdate(group, new MemoryState)
-      Machine.run(machine, batch, state, (kind, hash, left, right) => results += Changelog(kind, hash, left, right))
+      Machine.run(machine, timing, group, batch, states.getOrElseUpdate(group, new MemoryState), out)
+      if (passesLoaded && group == 0) Rekeyer.passLoaded(batch, out)
     }
     results.toSeq
   }
@@ -175,13 +213,22 @@ private final class LocalOperator(nodeJson: String) {
   }
 }
 
-/** One table's queue of records and its ingest. */
-private final class LocalScan(val spec: IngestSpec) {
+private final class LocalRekey(spec: RekeySpec, input: LocalOperator) extends LocalEnvelopes {
+  private val rekeyer = new Rekeyer(spec)
+
+  def envelopes(clock: Seq[Envelope]): Seq[Envelope] = input.changes(clock).flatMap(rekeyer(_))
+}
+
+/** One table's queue of records and its ingest; `loading` are the partitions that it will call loaded. */
+private final class LocalScan(val spec: IngestSpec, val isGated: Boolean) extends LocalRows with LocalEnvelopes {
   val queue = new ArrayBuffer[LocalRecord]
+  var loading: Seq[Int] = Nil
+  var isLoaded = false
+  private val runner = new IngestRunner(spec, new Counters)
 
   /** What the queued records become, marks included: the work of one task. */
-  def take(): Seq[Envelope] = {
-    val runner = new IngestRunner(spec, new Counters)
+  def envelopes(clock: Seq[Envelope]): Seq[Envelope] = {
+    runner.start()
     val record = new SourceRecord
     record.topic = UTF8String.fromString(spec.topics.keys.min)
     val rows = queue.iterator.flatMap { given =>
@@ -190,8 +237,23 @@ private final class LocalScan(val spec: IngestSpec) {
     } ++ runner.finish()
     val envelopes = rows.map(LocalScan.envelope).toVector
     queue.clear()
-    envelopes
+    envelopes ++ loadedMarks()
   }
+
+  /** A scan that nothing stateful follows: its rows and rejects are changes. */
+  def changes(clock: Seq[Envelope]): Seq[Changelog] =
+    envelopes(clock).filter(e => e.kind <= RowKind.Delete || e.kind == RowKind.Reject).map { e =>
+      Changelog(e.kind, KeyGroup.hash(e.key), e.row, null)
+    }
+
+  private def loadedMarks(): Seq[Envelope] =
+    if (!isLoaded || loading.isEmpty) Nil
+    else {
+      val sources = for (topic <- spec.topics.values.toSeq; p <- loading) yield Envelope.source(topic, p)
+      loading = Nil
+      for (source <- sources; group <- 0 until spec.groups)
+        yield Envelope(group, spec.side, RowKind.Loaded, 0, source, 0, Array.emptyByteArray, Array.emptyByteArray)
+    }
 }
 
 private object LocalScan {
@@ -208,12 +270,12 @@ private object LocalScan {
 }
 
 /** What one step gives out: result rows, encoded records, and dead letters with their reasons. */
-private final class LocalOutput(emitter: Emitter) {
+private final class LocalOutput {
   private val rows = new ArrayBuffer[JValue]
   private val records = new ArrayBuffer[JValue]
   private val rejects = new ArrayBuffer[JValue]
 
-  def add(change: Changelog): Unit =
+  def add(change: Changelog, emitter: Emitter): Unit =
     if (change.kind == RowKind.Reject) rejects += LocalOutput.reject(DeadLetter.unpack(change.left))
     else {
       val values = RowJson.write(emitter.values(change), emitter.spec.schema).arr

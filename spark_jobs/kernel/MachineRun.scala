@@ -1,5 +1,7 @@
 package org.apache.spark.sql.rejoin
 
+import java.nio.charset.StandardCharsets.UTF_8
+
 import scala.collection.mutable.ArrayBuffer
 
 import org.json4s._
@@ -10,64 +12,89 @@ import org.apache.spark.sql.types.{LongType, StructType, TimestampNTZType}
 
 /** One state machine over state in memory, driven by events: what the oracle and the operator cases test.
   *
-  * Events are `["left"|"right"|"input", "+I", [values]]`, `["watermark_left"|"watermark_right", ms]`
-  * and `["clock", ms]`. All rows go to one key group; each input is one partition. The node is the
-  * planner's JSON, with `leftKey`/`rightKey` (ordinals of the join key) and, for temporal joins,
-  * `leftTime`/`rightTime` (ordinals of the row time) besides.
+  * Events, one JSON array each:
+  * {{{
+  * [input, "+I", [values]]        a row; input is "left", "right", or a number from 0
+  * [input, "+I", [values], ms]    the same, with its time, where no column of it holds that
+  * ["watermark", input, ms]       from the input's only partition
+  * ["loaded", input]              its initial content is complete
+  * ["clock", ms]
+  * ["end"]
+  * }}}
+  * All rows go to one key group; input i is topic i with one partition. The node is the planner's
+  * JSON and, besides, `rows`: per input its `schema`, the ordinals of its `key`, and of its row `time`
+  * where it has one.
   */
 final class MachineRun(nodeJson: String) {
   private implicit val formats: Formats = DefaultFormats
   private val node = parse(nodeJson)
-  private val isJoin = (node \ "kind").extract[String] != "normalize"
   private val operator = Operator.read(nodeJson)
-  private val inputs =
-    if (isJoin) Vector(input("left", "leftKey", "leftTime"), input("right", "rightKey", "rightTime"))
-    else Vector(new MachineInput(OperatorSpec.schema(node \ "schema"), (node \ "key").extract[Seq[Int]], None))
-  private val output = new JoinedBytes(inputs(0).schema.size, if (isJoin) inputs(1).schema.size else 0)
-  private val outputSchema = StructType(inputs.flatMap(_.schema.fields))
+  private val inputs = (node \ "rows").children.map { input =>
+    new MachineInput(
+      OperatorSpec.schema(input \ "schema"),
+      (input \ "key").extract[Seq[Int]],
+      OperatorSpec.present(input \ "time").map(_.extract[Int]))
+  }.toVector
+  private val (left, right) = operator.spec.emitted
+  private val output = new JoinedBytes(left.size, right.size)
+  private val outputSchema = StructType(left.fields ++ right.fields)
   private var state = new MemoryState
   private var machine = operator.machine()
   private var seq = 0L
   private var isFirst = true
 
-  private def input(side: String, key: String, time: String): MachineInput =
-    new MachineInput(
-      OperatorSpec.schema(node \ side \ "schema"),
-      (node \ key).extract[Seq[Int]],
-      (node \ time).extractOpt[Int])
-
-  /** Runs batches of events; gives per batch the rows `[kind, values...]` that it emitted. */
+  /** Runs batches of events; gives per batch the rows `[kind, values...]` that it emitted.
+    *
+    * A watermark that the operator passes on is `["watermark", ms]`, the word that its inputs are
+    * loaded `["loaded"]`, a record that it sets aside `["reject", topic, reason, value]`.
+    */
   def run(batchesJson: String): String =
     compact(render(JArray(parse(batchesJson).children.map(batch => JArray(runBatch(batch.children))))))
 
   private def runBatch(events: List[JValue]): List[JValue] = {
     val batch = new GroupBatch
-    if (isFirst && isJoin) Clock.marks(ClockOffset(0, Map(0 -> 1, 1 -> 1), ended = false), 1).foreach(batch.add)
+    if (isFirst) {
+      val known = ClockOffset(Long.MinValue, inputs.indices.map(_ -> 1).toMap, ended = false)
+      Clock.marks(known.copy(partitions = Map.empty), known, 1, Map.empty).foreach(batch.add)
+    }
     isFirst = false
     events.foreach(event => batch.add(envelope(event)))
     val emitted = new ArrayBuffer[JValue]
-    Machine.run(machine, batch, state, (kind, _, left, right) => emitted += row(kind, left, right))
+    val out: Output = (kind, _, left, right) => emitted += row(kind, left, right)
+    Machine.run(machine, operator.spec.timing, 0, batch, state, out)
     emitted.toList
   }
 
   private def envelope(event: JValue): Envelope = {
     seq += 1
     event match {
-      case JArray(List(JString("watermark_left"), JInt(ms))) => mark(RowKind.Watermark, ms.toLong, 0)
-      case JArray(List(JString("watermark_right"), JInt(ms))) => mark(RowKind.Watermark, ms.toLong, 1 << 16)
-      case JArray(List(JString("clock"), JInt(ms))) => mark(RowKind.Clock, ms.toLong, 0).copy(seq = 1)
-      case JArray(List(JString(side), JString(kind), values: JArray)) =>
-        val index = if (side == "right") 1 else 0
-        inputs(index).envelope(index, RowKind.parse(kind), seq, values)
+      case JArray(List(JString("watermark"), input, JInt(ms))) => mark(RowKind.Watermark, ms.toLong, number(input))
+      case JArray(List(JString("loaded"), input)) => mark(RowKind.Loaded, 0, number(input))
+      case JArray(List(JString("clock"), JInt(ms))) => mark(RowKind.Clock, ms.toLong, 0).copy(source = 0, seq = 1)
+      case JArray(List(JString("end"))) => mark(RowKind.End, Long.MaxValue, 0)
+      case JArray(List(input, JString(kind), values: JArray)) =>
+        inputs(number(input)).envelope(number(input), RowKind.parse(kind), seq, values)
+      case JArray(List(input, JString(kind), values: JArray, JInt(ms))) =>
+        inputs(number(input)).envelope(number(input), RowKind.parse(kind), seq, values).copy(time = ms.toLong)
       case other => throw new IllegalArgumentException(s"no event: ${other}")
     }
   }
 
-  private def mark(kind: Byte, time: Long, source: Int): Envelope =
-    Envelope(0, 0, kind, time, source, seq, Array.emptyByteArray, Array.emptyByteArray)
+  private def number(input: JValue): Int = input match {
+    case JInt(n) => n.toInt
+    case JString("left") => 0
+    case JString("right") => 1
+    case other => throw new IllegalArgumentException(s"no input: $other")
+  }
+
+  private def mark(kind: Byte, time: Long, input: Int): Envelope =
+    Envelope(0, 0, kind, time, Envelope.source(input, 0), seq, Array.emptyByteArray, Array.emptyByteArray)
 
   private def row(kind: Byte, left: Array[Byte], right: Array[Byte]): JValue =
-    JArray(JString(RowKind.name(kind)) :: RowJson.write(output(left, right), outputSchema).arr)
+    if (kind == RowKind.Watermark) JArray(List(JString("watermark"), JInt(java.nio.ByteBuffer.wrap(left).getLong)))
+    else if (kind == RowKind.Loaded) JArray(List(JString("loaded")))
+    else if (kind == RowKind.Reject) MachineRun.reject(DeadLetter.unpack(left))
+    else JArray(JString(RowKind.name(kind)) :: RowJson.write(output(left, right), outputSchema).arr)
 
   /** Goes on with a new machine on the state as it is stored. */
   def restart(): Unit = {
@@ -78,8 +105,29 @@ final class MachineRun(nodeJson: String) {
   /** Rows that the machine says it stores, by side. */
   def stateRows(): String = GroupState.load(state).rows.mkString("[", ",", "]")
 
+  /** Rows that the machine says it dropped because they came late. */
+  def lateRows(): Long = GroupState.load(state).lateRows
+
   /** Cells in the state, the group's own among them. */
   def stateCells(): Int = state.size
+
+  /** Bytes of the state, names of cells included. */
+  def stateBytes(): Long = state.bytes
+
+  /** Cells read, cells written, bytes read, bytes written since the start or restart. */
+  def stateTraffic(): String =
+    s"[${state.cellsRead},${state.cellsWritten},${state.bytesRead},${state.bytesWritten}]"
+}
+
+private object MachineRun {
+  def reject(letter: UnsafeRow): JValue = {
+    val headers = letter.getArray(4)
+    val reason = (0 until headers.numElements()).map(headers.getStruct(_, 2)).collectFirst {
+      case header if header.getUTF8String(0).toString == "rejoin.reason" => new String(header.getBinary(1), UTF_8)
+    }
+    val value = new String(letter.getBinary(2), UTF_8)
+    JArray(List("reject", letter.getUTF8String(0).toString, reason.getOrElse(""), value).map(JString(_)))
+  }
 }
 
 /** One input of a [[MachineRun]]: packs values, key and time out of a JSON row. */
@@ -92,11 +140,12 @@ private final class MachineInput(val schema: StructType, key: Seq[Int], time: Op
   def envelope(side: Int, kind: Byte, seq: Long, values: JArray): Envelope = {
     val row = pack(values)
     view.pointTo(row, row.length)
-    Envelope(0, side.toByte, kind, time.fold(0L)(timeOf), side << 16, seq, Packed(packKey(view)), row)
+    val source = Envelope.source(side, 0)
+    Envelope(0, side.toByte, kind, time.fold(Envelope.NoTime)(timeOf), source, seq, Packed(packKey(view)), row)
   }
 
   private def timeOf(ordinal: Int): Long =
-    if (view.isNullAt(ordinal)) Long.MinValue
+    if (view.isNullAt(ordinal)) Envelope.NoTime
     else
       schema(ordinal).dataType match {
         case LongType => view.getLong(ordinal)

@@ -1,44 +1,73 @@
 package org.apache.spark.sql.rejoin
 
-import java.util
+import java.util.Arrays
 
 /** Turns an upsert stream into a complete changelog: +I, -U/+U, -D with full rows.
   *
   * {{{
-  * cell 'N' + primary key : version, row
+  * cell 'N' + primary key : version, TTL, row
   * }}}
   * Flink's ChangelogNormalize (docs/semantics.md, "Normalisation"): unknown deletes are ignored,
-  * identical rows swallowed. Of several changes of a key in one batch only the net one leaves. Every
-  * group hears every mark; one of them passes it on.
+  * identical rows swallowed unless there is a TTL. Rows that fail the filter are not stored. Of several
+  * changes of a key in one batch only the net one leaves. Every group hears every mark; one of them
+  * passes it on.
   */
-final class Normalize(updateBefore: Boolean, accepts: Array[Byte] => Boolean) extends Machine {
+final class Normalize(spec: NormalizeSpec, outputs: OutputFunctions) extends Machine {
+  private val ttl = new KeyTtl(spec.timing.ttlMs.head)
+  private val result = new KeyedResult(outputs)
   private val value = new CellWriter
 
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
-    applyRows(batch, group, state, out)
-    batch.marks.foreach(mark => if (mark.group == 0) out.emit(mark.kind, mark.source, Rekeyer.mark(mark), null))
+    ttl.foreachDue(group, state)(expire(_, group, state))
+    batch.foreachKey(visit(_, group, state, out))
+    group.expiries.flush(state)
+    batch.marks.foreach { mark =>
+      if (mark.group == 0 && mark.kind == RowKind.Watermark)
+        out.emit(mark.kind, mark.source, Rekeyer.mark(mark.time), null)
+    }
   }
 
-  private def applyRows(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit =
-    batch.foreachKey { rows =>
-      val cell = Cell.key('N', rows.key)
-      val stored = state.get(cell)
-      val before = if (stored == null) null else new CellReader(stored).version().blob()
-      val last = rows(rows.size - 1)
-      val after = if (RowKind.isAdd(last.kind) && accepts(last.row)) last.row else null
-      if (!util.Arrays.equals(before, after)) {
-        emit(GroupBatch.hash(rows.key), before, after, out)
-        if (after == null) state.remove(cell)
-        else state.put(cell, value.reset().byte(Codec.Version).blob(after).result())
-        group.rows(0) += (if (after == null) -1 else if (before == null) 1 else 0)
-      }
+  private def visit(rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
+    val cell = Cell.key('N', rows.key)
+    val before = load(cell, state)
+    val last = rows(rows.size - 1)
+    val after = if (RowKind.isAdd(last.kind) && outputs.accepts(last.row, null)) last.row else null
+    result.emit(before, after, repeats = ttl.isOn, GroupBatch.hash(rows.key), out)
+    if (after == null) {
+      if (before != null) state.remove(cell)
+    } else if (ttl.isOn || !Arrays.equals(before, after)) {
+      ttl.touch(rows.key, group)
+      save(cell, after, state)
     }
+    group.rows(0) += (if (after == null) 0 else 1) - (if (before == null) 0 else 1)
+  }
 
-  private def emit(hash: Int, before: Array[Byte], after: Array[Byte], out: Output): Unit =
-    if (before == null) out.emit(RowKind.Insert, hash, after, null)
-    else if (after == null) out.emit(RowKind.Delete, hash, before, null)
-    else {
-      if (updateBefore) out.emit(RowKind.UpdateBefore, hash, before, null)
-      out.emit(RowKind.UpdateAfter, hash, after, null)
+  private def expire(key: Array[Byte], group: GroupState, state: KeyedState): Unit = {
+    val cell = Cell.key('N', key)
+    val row = load(cell, state)
+    if (row != null) {
+      if (ttl.hasExpired(group)) {
+        state.remove(cell)
+        group.rows(0) -= 1
+      } else if (ttl.visitAgain(key, group)) save(cell, row, state)
     }
+  }
+
+  /** The stored row, or null. */
+  private def load(cell: Array[Byte], state: KeyedState): Array[Byte] = {
+    ttl.reset()
+    val stored = state.get(cell)
+    if (stored == null) null
+    else {
+      val in = new CellReader(stored).version()
+      ttl.read(in)
+      in.blob()
+    }
+  }
+
+  private def save(cell: Array[Byte], row: Array[Byte], state: KeyedState): Unit = {
+    value.reset().byte(Codec.Version)
+    ttl.write(value)
+    state.put(cell, value.blob(row).result())
+  }
 }

@@ -1,34 +1,47 @@
 package org.apache.spark.sql.rejoin
 
-import org.apache.spark.sql.catalyst.expressions.{Expression, Predicate, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.Expression
 
 /** An operator bound on the driver and sent to tasks, each of which makes its own machine. */
-final class Operator private (spec: OperatorSpec, join: Option[JoinExpressions], filter: Option[Expression])
+final class Operator private (
+    val spec: OperatorSpec,
+    output: OutputExpressions,
+    residual: Option[Expression],
+    residuals: Seq[Option[Expression]])
     extends Serializable {
 
-  def machine(): Machine = spec match {
-    case NormalizeSpec(schema, _, _, updateBefore) =>
-      new Normalize(updateBefore, filter.fold((_: Array[Byte]) => true)(Operator.test(_, schema.size)))
-    case RegularJoinSpec(spec) => new RegularJoin(spec, new JoinFunctions(spec, join.get))
-    case TemporalJoinSpec(spec, rule) => new TemporalJoin(spec, rule, new JoinFunctions(spec, join.get))
+  def machine(): Machine = {
+    val outputs = new OutputFunctions(spec, output)
+    spec match {
+      case s: NormalizeSpec => new Normalize(s, outputs)
+      case s: RegularJoinSpec => new RegularJoin(s, new JoinFunctions(s.join, residual), outputs)
+      case s: IntervalJoinSpec => new IntervalJoin(s, new JoinFunctions(s.join, residual), outputs)
+      case s: TemporalJoinSpec if s.isEventTime =>
+        new TemporalJoin(s, new JoinFunctions(s.join, residual), outputs)
+      case s: TemporalJoinSpec => new LatestJoin(s, new JoinFunctions(s.join, residual), outputs)
+      case s: MultiJoinSpec => new MultiJoin(s, residuals, outputs)
+      case s: DeduplicateSpec if s.onWatermark => new FirstOnWatermark(s, outputs)
+      case s: DeduplicateSpec => new Deduplicate(s, outputs)
+      case s: AggregateSpec => new Aggregate(s, outputs)
+      case s: SinkMaterializerSpec if s.strategy == "deduplicate" => new SinkMaterializer(s, outputs)
+      case s: SinkMaterializerSpec => new CompactingMaterializer(s, outputs)
+    }
   }
 }
 
 object Operator {
-  def read(nodeJson: String): Operator = OperatorSpec.read(nodeJson) match {
-    case spec @ NormalizeSpec(schema, _, filter, _) =>
-      new Operator(spec, None, filter.map(text => Expressions.bind(Seq(text), schema).head))
-    case spec @ RegularJoinSpec(join) => new Operator(spec, Some(JoinExpressions.bind(join)), None)
-    case spec @ TemporalJoinSpec(join, _) => new Operator(spec, Some(JoinExpressions.bind(join)), None)
-  }
-
-  private def test(condition: Expression, fields: Int): Array[Byte] => Boolean = {
-    val predicate = Predicate.create(condition)
-    predicate.initialize(0)
-    val row = new UnsafeRow(fields)
-    bytes => {
-      row.pointTo(bytes, bytes.length)
-      predicate.eval(row)
+  def read(nodeJson: String): Operator = {
+    val spec = OperatorSpec.read(nodeJson)
+    val residual = spec match {
+      case s: RegularJoinSpec => JoinFunctions.bind(s.join)
+      case s: IntervalJoinSpec => JoinFunctions.bind(s.join)
+      case s: TemporalJoinSpec => JoinFunctions.bind(s.join)
+      case _ => None
     }
+    val residuals = spec match {
+      case s: MultiJoinSpec => MultiJoin.bind(s)
+      case _ => Nil
+    }
+    new Operator(spec, OutputExpressions.bind(spec), residual, residuals)
   }
 }

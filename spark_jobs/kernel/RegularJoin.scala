@@ -1,125 +1,66 @@
 package org.apache.spark.sql.rejoin
 
-/** One side of a regular join: its facts and its stored rows under the current join key. */
-final class JoinSide(
-    spec: SideSpec,
-    val isOuter: Boolean,
-    uniqueKey: Array[Byte] => Array[Byte],
-    pageTag: Char,
-    hasResidual: Boolean) {
-  private val countsMatches = isOuter && hasResidual
-  val hasUniqueKey: Boolean = spec.layout != SideSpec.NoUniqueKey
-  val isUpsert: Boolean = spec.upsert
-  val stored = new SideRows(pageTag, keepsMatches = countsMatches, idIsRow = !hasUniqueKey)
-
-  /** What tells the row apart from others under the same join key. */
-  val idOf: Array[Byte] => Array[Byte] = spec.layout match {
-    case SideSpec.JoinKeyContainsUniqueKey => _ => JoinSide.OnlyRow
-    case SideSpec.HasUniqueKey => uniqueKey
-    case SideSpec.NoUniqueKey => identity
-    case other => throw new IllegalArgumentException(s"unknown state layout '$other'")
-  }
-
-  def matchesOf(row: StoredRow, other: JoinSide): Long = if (countsMatches) row.matches else other.stored.rows
-
-  def addMatches(row: StoredRow, by: Long): Unit = if (countsMatches) stored.changeMatches(row, by)
-
-  def store(id: Array[Byte], row: Array[Byte], equalRow: StoredRow, matches: Long): Unit =
-    if (equalRow == null) stored.insert(new StoredRow(id, row, 1, if (countsMatches) matches else 0))
-    else stored.changeCopies(equalRow, 1)
-}
-
-object JoinSide {
-  private val OnlyRow = new Array[Byte](0)
-}
-
 /** Regular join over two changelogs: every change of a side meets all rows of the other side.
   *
-  * {{{
-  * cell 'K' + join key : version, left side, right side      (SideRows)
-  * cells 'L' / 'R'     : further pages of a side
-  * }}}
-  * The rules are Flink's StreamingJoinOperator (docs/semantics.md, "Regular join"), for both sides
-  * in one method. Where no residual predicate exists, every row of a key has the same match count,
-  * the row count of the other side, so none is stored per row.
+  * The rules are those of Flink's StreamingJoinOperator and StreamingSemiAntiJoinOperator
+  * (docs/semantics.md, "Regular join", "Semi and anti join", "State TTL"). Where no residual
+  * predicate exists and rows of the other side come and go only by its changelog, every row of a
+  * key has the same match count, the other side's row count, so none is stored per row.
   */
-final class RegularJoin(spec: JoinSpec, functions: JoinFunctions) extends Machine {
-  private val left = new JoinSide(spec.left, spec.leftIsOuter, functions.leftUniqueKey, 'L', spec.hasResidual)
-  private val right = new JoinSide(spec.right, spec.rightIsOuter, functions.rightUniqueKey, 'R', spec.hasResidual)
-  private val changes = new Changes(functions.accepts, functions.pairBy)
-  private val header = new CellWriter
-  private val pages = new CellWriter
-  private var changed = false
-
-  def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit =
-    batch.foreachKey { rows =>
-      val cell = Cell.key('K', rows.key)
-      load(rows.key, cell, state)
-      val leftBefore = left.stored.rows
-      val rightBefore = right.stored.rows
-      val matchable = functions.canMatch(rows.key)
-      var i = 0
-      while (i < rows.size) {
-        apply(rows(i), matchable, group)
-        i += 1
-      }
-      changes.flush(GroupBatch.hash(rows.key), out)
-      group.rows(0) += left.stored.rows - leftBefore
-      group.rows(1) += right.stored.rows - rightBefore
-      if (changed) save(cell, state)
-    }
-
-  private def load(key: Array[Byte], cell: Array[Byte], state: KeyedState): Unit = {
-    changed = false
-    left.stored.reset(key, state)
-    right.stored.reset(key, state)
-    val value = state.get(cell)
-    if (value != null) {
-      val in = new CellReader(value).version()
-      left.stored.read(in)
-      right.stored.read(in)
-    }
+final class RegularJoin(regular: RegularJoinSpec, functions: JoinFunctions, outputs: OutputFunctions)
+    extends Machine {
+  private val spec = regular.join
+  private val left = side(0, spec.left, spec.leftIsOuter, functions.leftUniqueKey, 'L')
+  private val right = side(1, spec.right, spec.rightIsOuter, functions.rightUniqueKey, 'R')
+  private val changes = outputs.changes()
+  private val state = new JoinState(Array(left, right), changes, functions.canMatch)
+  private val rules: JoinRules = {
+    val residual = if (spec.hasResidual) functions.residual else null
+    if (spec.isSemi || spec.isAnti) new SemiRules(spec.isAnti, left, right, residual, changes)
+    else new PairRules(left, right, residual, changes)
   }
 
-  private def save(cell: Array[Byte], state: KeyedState): Unit = {
-    header.reset().byte(Codec.Version)
-    left.stored.write(header, pages)
-    right.stored.write(header, pages)
-    if (left.stored.rows == 0 && right.stored.rows == 0) state.remove(cell)
-    else state.put(cell, header.result())
+  private def side(
+      number: Int,
+      facts: SideSpec,
+      isOuter: Boolean,
+      uniqueKey: Array[Byte] => Array[Byte],
+      pageTag: Char): JoinSide = {
+    val decides = isOuter || (number == 0 && (spec.isSemi || spec.isAnti))
+    val other = if (number == 0) spec.right else spec.left
+    val countsDiffer = other.trusted || regular.timing.ttlMs(1 - number) > 0
+    val ttlMs = regular.timing.ttlMs(number)
+    new JoinSide(facts, number, isOuter, decides, spec.hasResidual, countsDiffer, ttlMs, uniqueKey, pageTag)
   }
 
-  private def apply(change: Envelope, matchable: Boolean, group: GroupState): Unit = {
-    val fromLeft = change.side == 0
-    val input = if (fromLeft) left else right
-    val other = if (fromLeft) right else left
-    val id = input.idOf(change.row)
-    val stored = input.stored.find(id)
-    if (RowKind.isAdd(change.kind)) {
-      if (stored == null || !input.hasUniqueKey) {
-        // an upsert does not say whether it is the first of its key
-        val kind = if (input.isUpsert) RowKind.Insert else change.kind
-        accumulate(input, other, kind, id, change.row, stored, matchable)
-      } else if (!java.util.Arrays.equals(stored.row, change.row)) {
-        retract(input, other, RowKind.UpdateBefore, stored, matchable)
-        accumulate(input, other, RowKind.UpdateAfter, id, change.row, null, matchable)
-      }
-    } else if (stored != null) retract(input, other, change.kind, stored, matchable)
-    else if (!input.isUpsert) group.unknownRetractions += 1
-  }
+  def process(batch: GroupBatch, group: GroupState, keyed: KeyedState, out: Output): Unit =
+    state.process(batch, group, keyed, rules, out)
+}
+
+/** Inner, left, right and full joins, for both sides in one method.
+  *
+  * @param residual
+  *   null where every pair of rows under a key matches
+  */
+final class PairRules(
+    left: JoinSide,
+    right: JoinSide,
+    residual: (Array[Byte], Array[Byte]) => Boolean,
+    changes: Changes)
+    extends JoinRules {
 
   /** A row appears: it meets the other side's rows, whose padding goes with their first match. */
-  private def accumulate(
+  def accumulate(
       input: JoinSide,
-      other: JoinSide,
       kind: Byte,
       id: Array[Byte],
       row: Array[Byte],
-      equalRow: StoredRow,
+      known: StoredRow,
       matchable: Boolean): Unit = {
+    val other = if (input eq left) right else left
     val joinedKind = if (input.isOuter || other.isOuter) RowKind.Insert else kind
     var matches = 0L
-    if (matchable && other.stored.rows > 0)
+    if (matchable && other.stored.rows > 0) {
       other.stored.foreach { candidate =>
         if (passesResidual(input, row, candidate.row)) {
           if (other.isOuter && other.matchesOf(candidate, input) == 0)
@@ -129,17 +70,18 @@ final class RegularJoin(spec: JoinSpec, functions: JoinFunctions) extends Machin
           matches += candidate.copies
         }
       }
+      other.refresh()
+    }
     if (input.isOuter && matches == 0) emit(input, RowKind.Insert, row, null, 1)
-    input.store(id, row, equalRow, matches)
-    changed = true
+    input.store(id, row, known, matches)
   }
 
   /** A row disappears: its results go, and rows of the other side that lose their last match are padded. */
-  private def retract(input: JoinSide, other: JoinSide, kind: Byte, stored: StoredRow, matchable: Boolean): Unit = {
+  def retract(input: JoinSide, kind: Byte, row: Array[Byte], stored: StoredRow, matchable: Boolean): Unit = {
+    val other = if (input eq left) right else left
     val joinedKind = if (input.isOuter) RowKind.Delete else kind
-    val row = stored.row
     var matches = 0L
-    if (matchable && other.stored.rows > 0)
+    if (matchable && other.stored.rows > 0) {
       other.stored.foreach { candidate =>
         if (passesResidual(input, row, candidate.row)) {
           emit(input, joinedKind, row, candidate.row, candidate.copies)
@@ -149,19 +91,92 @@ final class RegularJoin(spec: JoinSpec, functions: JoinFunctions) extends Machin
           matches += candidate.copies
         }
       }
+      other.refresh()
+    }
     if (input.isOuter && matches == 0) emit(input, RowKind.Delete, row, null, 1)
-    input.stored.changeCopies(stored, -1)
-    changed = true
+    input.forget(stored)
   }
 
   private def passesResidual(input: JoinSide, row: Array[Byte], candidate: Array[Byte]): Boolean =
-    !spec.hasResidual ||
-      (if (input eq left) functions.residual(row, candidate) else functions.residual(candidate, row))
+    residual == null || (if (input eq left) residual(row, candidate) else residual(candidate, row))
 
   private def emit(side: JoinSide, kind: Byte, row: Array[Byte], otherRow: Array[Byte], times: Long): Unit = {
     var n = times
     while (n > 0) {
       if (side eq left) changes.add(kind, row, otherRow) else changes.add(kind, otherRow, row)
+      n -= 1
+    }
+  }
+}
+
+/** Semi and anti joins: left rows with a match, or those without one.
+  *
+  * Without stored match counts a change of the right side concerns the left one only where it adds
+  * the first row of a key or takes the last.
+  */
+final class SemiRules(
+    isAnti: Boolean,
+    left: JoinSide,
+    right: JoinSide,
+    residual: (Array[Byte], Array[Byte]) => Boolean,
+    changes: Changes)
+    extends JoinRules {
+
+  def accumulate(
+      input: JoinSide,
+      kind: Byte,
+      id: Array[Byte],
+      row: Array[Byte],
+      known: StoredRow,
+      matchable: Boolean): Unit =
+    if (input eq left) {
+      val matches = if (matchable) matchesOf(row) else 0L
+      if ((matches == 0) == isAnti) changes.add(kind, row, null)
+      left.store(id, row, known, matches)
+    } else {
+      if (matchable) changeMatches(row, before = 0, by = 1, if (isAnti) RowKind.Delete else kind)
+      right.store(id, row, known, 0)
+    }
+
+  def retract(input: JoinSide, kind: Byte, row: Array[Byte], stored: StoredRow, matchable: Boolean): Unit =
+    if (input eq left) {
+      val matches = if (matchable) matchesOf(row) else 0L
+      if ((matches == 0) == isAnti) changes.add(kind, row, null)
+      left.forget(stored)
+    } else {
+      if (matchable) changeMatches(row, before = 1, by = -1, if (isAnti) RowKind.Insert else kind)
+      right.forget(stored)
+    }
+
+  private def matchesOf(row: Array[Byte]): Long =
+    if (!left.countsMatches || right.stored.rows == 0) right.stored.rows
+    else {
+      var matches = 0L
+      right.stored.foreach(other => if (passesResidual(row, other.row)) matches += other.copies)
+      matches
+    }
+
+  /** Left rows that had `before` matches change sides; `kind` is what becomes of them. */
+  private def changeMatches(row: Array[Byte], before: Long, by: Long, kind: Byte): Unit =
+    if (left.stored.rows > 0) {
+      if (left.countsMatches)
+        left.stored.foreach { other =>
+          if (passesResidual(other.row, row)) {
+            if (other.matches == before) emit(kind, other)
+            left.addMatches(other, by)
+          }
+        }
+      else if (right.stored.rows == before) left.stored.foreach(emit(kind, _))
+      left.refresh()
+    }
+
+  private def passesResidual(leftRow: Array[Byte], rightRow: Array[Byte]): Boolean =
+    residual == null || residual(leftRow, rightRow)
+
+  private def emit(kind: Byte, row: StoredRow): Unit = {
+    var n = row.copies
+    while (n > 0) {
+      changes.add(kind, row.row, null)
       n -= 1
     }
   }

@@ -8,20 +8,23 @@ import org.json4s.{DefaultFormats, Formats}
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
-import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow, Generator, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow, Generator}
 import org.apache.spark.sql.types.StructType
 
-/** The planner's `rekey` node: a normaliser's changes under the join key.
+/** The planner's `rekey` node: an operator's changes as input of the next.
   *
-  * @param fields
-  *   number of columns of the normaliser's row
+  * @param left
+  *   number of columns of the packed left rows; `right` likewise
+  * @param isOrdered
+  *   whether changes keep their order, rather than retractions of a batch coming first
   */
 final class RekeySpec(
     val side: Byte,
     val groups: Int,
     val dropNullKeys: Seq[Int],
-    val fields: Int,
-    val keySize: Int,
+    val left: Int,
+    val right: Int,
+    val isOrdered: Boolean,
     key: Seq[Expression],
     row: Seq[Expression],
     rowtime: Option[Expression],
@@ -36,18 +39,24 @@ object RekeySpec {
   def read(json: String): RekeySpec = {
     implicit val formats: Formats = DefaultFormats
     val node = parse(json)
-    val input = OperatorSpec.schema(node \ "input" \ "schema")
+    val (left, right) = OperatorSpec.read(node \ "input").emitted
+    val joined = StructType((left ++ right).map(_.copy(nullable = true)))
     val timeZone = OperatorSpec.present(node \ "timeZone").fold(Expressions.DefaultTimeZone)(_.extract[String])
-    def bind(texts: Seq[String]): Seq[Expression] = Expressions.bind(texts, input, timeZone)
+    def bind(texts: Seq[String]): Seq[Expression] = Expressions.bind(texts, joined, timeZone)
     val key = bind((node \ "key").extract[Seq[String]])
     new RekeySpec(
       (node \ "side").extract[Int].toByte,
       (node \ "groups").extract[Int],
       (node \ "dropNullKeys").extract[Seq[Int]],
-      input.size,
-      key.size,
+      left.size,
+      right.size,
+      (node \ "ordered").extract[Boolean],
       key,
-      bind((node \ "row").children.map(c => (c \ "expr").extract[String])),
+      Expressions.bindAs(
+        (node \ "row").children.map(c => (c \ "expr").extract[String]),
+        joined,
+        OperatorSpec.schema(node \ "schema"),
+        timeZone),
       OperatorSpec.present(node \ "rowtime").map(time => bind(Seq(time.extract[String])).head),
       timeZone)
   }
@@ -55,12 +64,12 @@ object RekeySpec {
 
 /** Turns one task's changes into envelopes; their order within the task becomes `seq`. */
 final class Rekeyer(spec: RekeySpec) {
-  private val row = new UnsafeRow(spec.fields)
+  private val joined = new JoinedBytes(spec.left, spec.right)
   private var seq = 0L
 
   def apply(change: Changelog): Iterator[Envelope] = {
     seq += 1
-    if (change.kind == RowKind.Watermark) marks(change)
+    if (change.kind == RowKind.Watermark || change.kind == RowKind.Loaded) marks(change)
     else if (change.kind == RowKind.Reject) {
       val group = Math.floorMod(change.hash, spec.groups)
       Iterator.single(Envelope(group, spec.side, change.kind, 0, 0, seq, Rekeyer.Nothing, change.left))
@@ -68,7 +77,7 @@ final class Rekeyer(spec: RekeySpec) {
   }
 
   private def keyed(change: Changelog): Iterator[Envelope] = {
-    row.pointTo(change.left, change.left.length)
+    val row = joined(change.left, change.right)
     val key = spec.projectKey(row)
     if (spec.dropNullKeys.exists(key.isNullAt)) Iterator.empty
     else {
@@ -78,11 +87,12 @@ final class Rekeyer(spec: RekeySpec) {
         if (times.isNullAt(0)) Envelope.NoTime else Math.floorDiv(times.getLong(0), 1000L)
       }
       val group = KeyGroup.of(packed, spec.groups)
-      Iterator.single(Envelope(group, spec.side, change.kind, time, 0, seq, packed, Packed(spec.projectRow(row))))
+      val order = if (spec.isOrdered || !RowKind.isAdd(change.kind)) seq else seq | Rekeyer.AfterRetractions
+      Iterator.single(Envelope(group, spec.side, change.kind, time, 0, order, packed, Packed(spec.projectRow(row))))
     }
   }
 
-  /** A mark that one group of the normaliser passed on, for every group of the join. */
+  /** A mark that one group of the operator passed on, for every group of the next. */
   private def marks(change: Changelog): Iterator[Envelope] = {
     val time = ByteBuffer.wrap(change.left).getLong
     (0 until spec.groups).iterator.map { group =>
@@ -92,13 +102,20 @@ final class Rekeyer(spec: RekeySpec) {
 }
 
 object Rekeyer {
+  private val AfterRetractions = 1L << 48
   private val Nothing = new Array[Byte](0)
 
-  /** A watermark mark as a normaliser passes it on: source id in place of the hash. */
-  def mark(mark: Envelope): Array[Byte] = ByteBuffer.allocate(8).putLong(mark.time).array
+  /** A watermark as an operator passes it on: its source id stands in place of the hash. */
+  def mark(timeMs: Long): Array[Byte] = ByteBuffer.allocate(8).putLong(timeMs).array
+
+  /** What an operator has heard of loaded partitions, for the next. */
+  def passLoaded(batch: GroupBatch, out: Output): Unit =
+    batch.marks.foreach { mark =>
+      if (mark.kind == RowKind.Loaded) out.emit(RowKind.Loaded, mark.source, Rekeyer.mark(mark.time), null)
+    }
 }
 
-/** [[Rekeyer]] as the only column of a select; children are kind, hash and left. */
+/** [[Rekeyer]] as the only column of a select; children are kind, hash, left and right. */
 final case class RekeyRows(children: Seq[Expression], spec: RekeySpec) extends Generator with CodegenFallback {
   @transient private lazy val rekeyer = new Rekeyer(spec)
 
@@ -110,7 +127,7 @@ final case class RekeyRows(children: Seq[Expression], spec: RekeySpec) extends G
         children(0).eval(input).asInstanceOf[Byte],
         children(1).eval(input).asInstanceOf[Int],
         children(2).eval(input).asInstanceOf[Array[Byte]],
-        null)).map { e =>
+        children(3).eval(input).asInstanceOf[Array[Byte]])).map { e =>
       new GenericInternalRow(Array[Any](e.group, e.side, e.kind, e.time, e.source, e.seq, e.key, e.row))
     }
 

@@ -8,9 +8,16 @@ import org.apache.spark.sql.streaming.{MapState, OutputMode, StatefulProcessor, 
 /** Runs a state machine inside transformWithState: one call per key group and batch.
   *
   * All of an operator's state is one map variable, `cells`; there are no Spark timers and no TTL.
+  *
+  * @param passesLoaded
+  *   whether an operator further on has to hear which partitions are loaded
   */
-final class StatefulAdapter(operator: Operator, name: String, counters: Counters)
+final class StatefulAdapter(operator: Operator, name: String, passesLoaded: Boolean, counters: Counters)
     extends StatefulProcessor[Int, Envelope, Changelog] {
+  private val streams = (operator.spec.timing.inputs.flatten ++ (operator.spec match {
+    case join: TemporalJoinSpec => join.gate.build
+    case _ => Nil
+  })).distinct
   @transient private lazy val machine = operator.machine()
   @transient private var cells: MapState[Array[Byte], Array[Byte]] = _
 
@@ -21,11 +28,9 @@ final class StatefulAdapter(operator: Operator, name: String, counters: Counters
     val batch = new GroupBatch
     rows.foreach(batch.add)
     val results = new ArrayBuffer[Changelog]
-    val after = Machine.run(
-      machine,
-      batch,
-      new MapKeyedState(cells),
-      (kind, hash, left, right) => results += Changelog(kind, hash, left, right))
+    val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right)
+    val after = Machine.run(machine, operator.spec.timing, group, batch, new MapKeyedState(cells), out)
+    if (passesLoaded && group == 0) Rekeyer.passLoaded(batch, out)
     report(group, after)
     results.iterator
   }
@@ -35,9 +40,22 @@ final class StatefulAdapter(operator: Operator, name: String, counters: Counters
     counters.level(s"$name/rows/left", group, epoch, state.rows(0))
     counters.level(s"$name/rows/right", group, epoch, state.rows(1))
     counters.level(s"$name/late", group, epoch, state.lateRows)
+    counters.level(s"$name/gate-timeouts", group, epoch, state.gateTimeouts)
     counters.level(s"$name/unknown-retractions", group, epoch, state.unknownRetractions)
     counters.level(s"$name/watermark", group, epoch, state.watermarks.current)
+    counters.level(s"$name/open", group, epoch, if (state.isOpen) 1 else 0)
+    if (group == 0) reportPartitions(state.watermarks, epoch)
   }
+
+  /** Every group hears the same marks: one speaks for all. */
+  private def reportPartitions(watermarks: Watermarks, epoch: Long): Unit =
+    watermarks.partitions(streams).foreach { partition =>
+      def say(what: String, value: Long): Unit =
+        counters.level(s"$name${Counters.Source}${partition.source}/$what", 0, epoch, value)
+      say("watermark", partition.watermark)
+      say("idle", if (partition.isIdle) 1 else 0)
+      say("loaded", if (partition.isLoaded) 1 else 0)
+    }
 }
 
 /** The cells of the group that transformWithState is handling. */

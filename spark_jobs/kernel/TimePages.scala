@@ -5,14 +5,14 @@ import scala.collection.mutable.ArrayBuffer
 /** A row with its event time; `order` is its place among rows of its key, `row` null a deletion. */
 final class TimedRow(val time: Long, val order: Long, val kind: Byte, val row: Array[Byte])
 
-/** Rows of one key sorted by (time, order), in pages of a few kB.
+/** Rows of one key sorted by (time, order), in pages of a few kB; of about 30 kB where there are a million rows.
   *
   * {{{
   * one page : inside the key's header cell                       (almost every key)
   * n pages  : cells tag + page number + key; the header lists them with their first times
   * }}}
-  * Reading at a time, adding a row and dropping everything before a time each touch the pages
-  * concerned only.
+  * Reading at a time, adding a row and dropping everything before a time each touch the header and
+  * the pages concerned only.
   */
 final class TimePages(pageTag: Char) {
   import TimePages._
@@ -62,7 +62,7 @@ final class TimePages(pageTag: Char) {
     }
     if (at == 0) page.firstTime = row.time
     page.dirty = true
-    if (page.bytes > 2 * PageBytes && rows.size > 1) split(index)
+    if (page.bytes > 2 * pageBytes && rows.size > 1) split(index)
   }
 
   /** The last row at or before the time, or null. */
@@ -101,6 +101,14 @@ final class TimePages(pageTag: Char) {
       })
     }
   }
+
+  def clear(): Unit = {
+    while (pages.nonEmpty) drop(pages.size - 1)
+    size = 0
+  }
+
+  /** Pages grow with their number, so that the header, which lists them, stays as short as one of them. */
+  private def pageBytes: Long = math.max(PageBytes, pages.size * EntryBytes)
 
   private def cut(page: Page, at: Int): Unit =
     if (at > 0) {
@@ -204,6 +212,9 @@ final class TimePages(pageTag: Char) {
 
 object TimePages {
   private val PageBytes = 4096L
+
+  /** About what the header says of a page. */
+  private val EntryBytes = 16L
 
   private def sizeOf(row: TimedRow): Long = 8L + (if (row.row == null) 0 else row.row.length)
 

@@ -4,31 +4,50 @@ import json
 
 from pyspark.sql import DataFrame
 
-from spark_jobs.operators.running import Running, scan_id, spec
+from spark_jobs.operators.running import Running, Scan, spec
 from spark_jobs.plan.physical import KafkaScan
 from spark_jobs.streaming.kafka import Subscription
 
 SOURCE = "org.apache.spark.sql.rejoin.GatedKafka"
 
 
-def build_scan(scan: KafkaScan, running: Running, *, chunked: bool) -> DataFrame:
-    """The envelopes of one table: rows, rejects and, where a join needs them, watermarks.
+def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:
+    """The envelopes of one table: rows, rejects and, where a join needs them, marks.
 
     `chunked`: many rows in one envelope, as stateful operators take them.
     """
-    start = running.manifest.scans[scan_id(scan)]
+    start = running.manifest.scans[scan.id]
     subscription = Subscription(
-        table=scan_id(scan),
-        topics=tuple(topic.name for topic in scan.topics),
+        table=scan.id,
+        topics=tuple(topic.name for topic in scan.node.topics),
         starts=start.starts,
         ends=start.ends,
-        properties=scan.properties,
+        properties=scan.node.properties,
         max_offsets=running.max_offsets,
-        headers=_reads_headers(scan),
+        headers=_reads_headers(scan.node),
+        loaded=start.loaded,
+        alignment=_alignment(scan.node, running),
     )
     records = running.spark.readStream.format(SOURCE).options(**subscription.options()).load()
-    return running.frame(
-        running.kernel.ingest(records._jdf, json.dumps({**spec(scan), "chunked": chunked}))
+    return envelopes(scan, records, running, chunked=chunked)
+
+
+def envelopes(scan: Scan, records: DataFrame, running: Running, *, chunked: bool) -> DataFrame:
+    """What becomes of Kafka's records."""
+    described = {**spec(scan.node), "chunked": chunked}
+    return running.frame(running.kernel.ingest(records._jdf, json.dumps(described)))
+
+
+def _alignment(scan: KafkaScan, running: Running) -> str | None:
+    if scan.alignment is None:
+        return None
+    return json.dumps(
+        {
+            "group": scan.alignment.group,
+            "maxDriftMs": scan.alignment.max_drift_ms,
+            "query": running.query,
+            "topics": [topic.index for topic in scan.topics],
+        }
     )
 
 

@@ -1,6 +1,8 @@
 """The SELECT list, the encoding and the writer at the end of a query."""
 
 import json
+from collections.abc import Sequence
+from functools import reduce
 from typing import Literal
 
 from pyspark.sql import DataFrame
@@ -14,16 +16,25 @@ from spark_jobs.sql.types import RowField
 from spark_jobs.streaming.kafka import resolved
 
 
-def build_sink(sink: KafkaSink, changes: DataFrame, running: Running) -> DataStreamWriter:
-    """Changes to records, records to the topic; not started yet."""
-    described = json.dumps(_spec(sink, running))
-    records = running.frame(running.kernel.emit(changes._jdf, described))
+def build_sink(
+    sink: KafkaSink, described: str, records: DataFrame, running: Running
+) -> DataStreamWriter:
+    """Records to the topic; not started yet."""
     if sink.exchange:
         records = records.repartition(running.manifest.parallelism, "key")
     writer = records.writeStream
     # PySpark has no foreach for a writer that lives in the JVM
     writer._jwrite = running.kernel.foreachWriter(records._jdf, described)
     return writer
+
+
+def build_records(described: str, changes: Sequence[DataFrame], running: Running) -> DataFrame:
+    """The changes of the sink's inputs as records."""
+    encoded = [
+        running.frame(running.kernel.emit(rows._jdf, described, number))
+        for number, rows in enumerate(changes)
+    ]
+    return reduce(DataFrame.unionAll, encoded)
 
 
 def build_changes(project: Project, rows: DataFrame) -> DataFrame:
@@ -39,9 +50,9 @@ def build_changes(project: Project, rows: DataFrame) -> DataFrame:
     )
 
 
-def _spec(sink: KafkaSink, running: Running) -> dict[str, Json]:
+def describe(sink: KafkaSink, running: Running) -> str:
     """The sink's JSON with what the encoder and the writer must know of this run."""
-    return {
+    known: dict[str, Json] = {
         **to_json(sink),  # with its inputs: their schemas are what the SELECT list is bound to
         "properties": {name: resolved(value) for name, value in sink.properties.items()},
         "keyFormat": _format(sink, sink.key_format, "key"),
@@ -50,9 +61,10 @@ def _spec(sink: KafkaSink, running: Running) -> dict[str, Json]:
         "checkpoint": running.manifest.checkpoint,
         "repeated": running.repeated_epoch,
         # state has the same partitions in every epoch, a bare scan only those with new records
-        "dense": sink.exchange or not isinstance(sink.input.input, KafkaScan),
+        "dense": sink.exchange or not any(isinstance(i.input, KafkaScan) for i in sink.inputs),
         "deletesFirst": sink.exchange,
     }
+    return json.dumps(known)
 
 
 def _format(sink: KafkaSink, declared: Format | None, part: Literal["key", "value"]) -> Json:

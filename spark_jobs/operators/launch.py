@@ -9,8 +9,24 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_jobs.errors import UnsupportedError
 from spark_jobs.operators.build import build_query
 from spark_jobs.operators.clock import needs_clock, tell_partitions
-from spark_jobs.operators.running import Running, operator_id, scan_id, scans, stateful_nodes
-from spark_jobs.plan.physical import KafkaScan, KafkaSink, Normalize, ReadFrom, to_json
+from spark_jobs.operators.running import (
+    Running,
+    Scan,
+    feeds_gate,
+    operator_id,
+    scans,
+    stateful_nodes,
+)
+from spark_jobs.plan.physical import (
+    IntervalJoin,
+    KafkaScan,
+    KafkaSink,
+    ReadFrom,
+    RegularJoin,
+    Stateful,
+    TemporalJoin,
+    to_json,
+)
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.kafka import KafkaEdge, Limit
 from spark_jobs.streaming.manifest import CheckpointFolder, Manifest, ScanStart
@@ -18,7 +34,8 @@ from spark_jobs.streaming.query import QueryLife
 from spark_jobs.streaming.report import OperatorShape, QueryShape
 
 # what may change about an operator without touching the state it has written
-_NOT_STATE = ("input", "inputs", "where", "pairBy", "updateBefore", "changelogMode", "uniqueKeys")
+_NOT_STATE = ("id", "inputs", "output", "gate", "changelogMode", "uniqueKeys")
+_TWO_SIDED = (RegularJoin, IntervalJoin, TemporalJoin)
 
 
 class Launch:
@@ -31,7 +48,7 @@ class Launch:
         self._sink = sink
         self._name = name
         self._settings = settings
-        self._scans = tuple(scans(sink))
+        self._scans = scans(sink)
         self.folder = CheckpointFolder(spark, settings.checkpoint, name)
         self.folder.lock()
         self._manifest = self._open()
@@ -51,12 +68,12 @@ class Launch:
         if needs_clock(self._sink):
             counts: dict[str, int] = {}
             for scan in self._scans:
-                with _edge(scan) as edge:
+                with _edge(scan.node) as edge:
                     counts |= edge.partition_counts()
             tell_partitions(self._spark, self._name, self._sink, counts)
 
     def _open(self) -> Manifest:
-        topics = {t.index: t.name for scan in self._scans for t in scan.topics}
+        topics = {t.index: t.name for scan in self._scans for t in scan.node.topics}
         listed = tuple(name for _, name in sorted(topics.items()))
         state = _state_identity(self._sink)
         found = self.folder.read_manifest()
@@ -70,7 +87,7 @@ class Launch:
             groups=self._settings.key_groups,
             parallelism=self._settings.cores(),
             state=state,
-            scans={scan_id(scan): _scan_start(scan) for scan in self._scans},
+            scans={scan.id: _scan_start(scan) for scan in self._scans},
         )
         self.folder.write_manifest(manifest)
         return manifest
@@ -101,7 +118,7 @@ class Launch:
         read = [offsets for offsets in self.folder.committed_offsets() if offsets is not None]
         left = 0
         for i, scan in enumerate(self._scans):
-            start = self._manifest.scans[scan_id(scan)]
+            start = self._manifest.scans[scan.id]
             at = read[i] if i < len(read) else start.starts
             for topic, ends in (start.ends or {}).items():
                 left += sum(max(end - at[topic].get(p, 0), 0) for p, end in ends.items())
@@ -110,7 +127,7 @@ class Launch:
 
 def is_bounded(sink: KafkaSink) -> bool:
     """Whether the query ends by itself; raises where only some of its inputs do."""
-    modes = {scan.table: scan.bounded.mode for scan in scans(sink)}
+    modes = {scan.node.table: scan.node.bounded.mode for scan in scans(sink)}
     endless = [table for table, mode in modes.items() if mode == "unbounded"]
     if endless and len(endless) < len(modes):
         raise UnsupportedError(
@@ -126,20 +143,34 @@ def shape(sink: KafkaSink, name: str) -> QueryShape:
     return QueryShape(
         name=name,
         sink=sink.topic,
-        tables={scan_id(scan): scan.table for scan in scans(sink)},
-        operators=[
-            OperatorShape(operator_id(name, o), o.kind, not isinstance(o, Normalize))
-            for o in stateful_nodes(sink)
-        ],
+        tables={scan.id: scan.node.table for scan in scans(sink)},
+        topics={t.name: t.index for scan in scans(sink) for t in scan.node.topics},
+        operators=[_operator_shape(name, node) for node in stateful_nodes(sink)],
     )
 
 
-def _scan_start(scan: KafkaScan) -> ScanStart:
-    with _edge(scan) as edge:
-        if scan.bounded.mode == "unbounded":
-            return ScanStart(starts=edge.starts(_limit(scan.startup)), ends=None)
-        ends = edge.ends(_limit(scan.bounded))
-        return ScanStart(starts=edge.exact_starts(_limit(scan.startup)), ends=ends)
+def _operator_shape(query: str, node: Stateful) -> OperatorShape:
+    gated = [scan.node for i in node.inputs if feeds_gate(node, i) for scan in scans(i)]
+    return OperatorShape(
+        id=operator_id(query, node),
+        kind=node.kind,
+        sides=("left", "right") if isinstance(node, _TWO_SIDED) else ("input",),
+        tells_time=any(node.timing.inputs),
+        waits=isinstance(node, TemporalJoin) and node.gate.kind != "none",
+        gated=tuple(sorted({topic.index for scan in gated for topic in scan.topics})),
+    )
+
+
+def _scan_start(scan: Scan) -> ScanStart:
+    node = scan.node
+    with _edge(node) as edge:
+        if node.bounded.mode == "unbounded":
+            starts, ends = edge.starts(_limit(node.startup)), None
+        else:
+            ends = edge.ends(_limit(node.bounded))
+            starts = edge.exact_starts(_limit(node.startup))
+        loaded = edge.to_load(_limit(node.startup), ends) if scan.gated else None
+    return ScanStart(starts=starts, ends=ends, loaded=loaded)
 
 
 def _edge(scan: KafkaScan) -> KafkaEdge:
@@ -153,8 +184,15 @@ def _limit(declared: ReadFrom) -> Limit:
 
 def _state_identity(sink: KafkaSink) -> str:
     """A digest of everything the cells in the state depend on."""
-    nodes = [
-        {k: v for k, v in to_json(node).items() if k not in _NOT_STATE}
-        for node in stateful_nodes(sink)
-    ]
+    nodes = [_state_of(node) for node in stateful_nodes(sink)]
     return hashlib.sha256(json.dumps(nodes, sort_keys=True).encode()).hexdigest()
+
+
+def _state_of(node: Stateful) -> dict[str, object]:
+    timing = node.timing
+    streams = [[stream.topic for stream in side] for side in timing.inputs]
+    kept = {k: v for k, v in to_json(node).items() if k not in (*_NOT_STATE, "timing")}
+    reads = [[i.side, list(i.key), [named.expr for named in i.row]] for i in node.inputs]
+    # whether rows carry the time of their last change, not how long they live
+    expires = [ttl > 0 for ttl in timing.ttl_ms]
+    return {**kept, "reads": reads, "streams": streams, "expires": expires}

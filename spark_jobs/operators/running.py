@@ -1,17 +1,21 @@
 """What the operators of one query share while they are built."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.plan.physical import (
     Json,
     KafkaScan,
-    Normalize,
+    KafkaSink,
     Physical,
-    RegularJoin,
+    Project,
+    Rekey,
+    Results,
+    Stateful,
     TemporalJoin,
     inputs_of,
     to_json,
@@ -20,7 +24,7 @@ from spark_jobs.streaming.kafka import resolved
 from spark_jobs.streaming.manifest import Manifest
 from spark_jobs.streaming.session import kernel
 
-StatefulNode: TypeAlias = Normalize | RegularJoin | TemporalJoin
+BUILD_SIDE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +54,54 @@ class Running:
         return ClassicDataFrame(jdf, self.spark)
 
 
-def scan_id(scan: KafkaScan) -> str:
-    """The scan's name within its query; a self-join reads one table twice."""
-    return f"{scan.side}-{scan.table}"
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One place in the plan that reads a table.
+
+    `id`: its name within the query, as a table may be read in several places. `gated`: probe rows
+    wait until what it finds at the first start is loaded.
+    """
+
+    id: str
+    node: KafkaScan
+    gated: bool
 
 
-def scans(node: Physical) -> Iterator[KafkaScan]:
-    """The scans below a node, left to right."""
+def scans(root: Physical) -> tuple[Scan, ...]:
+    """The scans below a node, left to right: the order in which they are built."""
+    seen: Counter[str] = Counter()
+    found: list[Scan] = []
+    for node, gated in _scans(root, gated=False):
+        name = f"{node.side}-{node.table}"
+        seen[name] += 1
+        found.append(Scan(name if seen[name] == 1 else f"{name}-{seen[name]}", node, gated))
+    return tuple(found)
+
+
+def _scans(node: Physical, *, gated: bool) -> Iterator[tuple[KafkaScan, bool]]:
     if isinstance(node, KafkaScan):
-        yield node
+        yield node, gated
     for below in inputs_of(node):
-        yield from scans(below)
+        yield from _scans(below, gated=gated or feeds_gate(node, below))
 
 
-def stateful_nodes(node: Physical) -> Iterator[StatefulNode]:
-    """The operators with state below a node, in the order in which Spark reports on them."""
+def feeds_gate(node: Physical, below: Physical) -> bool:
+    """Whether the node's probe rows wait until this input of it is loaded."""
+    waits = isinstance(node, TemporalJoin) and node.gate.kind == "loaded"
+    return waits and isinstance(below, KafkaScan | Rekey) and below.side == BUILD_SIDE
+
+
+def stateful_nodes(node: Physical) -> Iterator[Stateful]:
+    """The operators with state in the order in which Spark reports on them: the last one first."""
+    if not isinstance(node, KafkaScan | Rekey | Project | KafkaSink | Results):
+        yield node
     for below in inputs_of(node):
         yield from stateful_nodes(below)
-    if isinstance(node, Normalize | RegularJoin | TemporalJoin):
-        yield node
 
 
-def operator_id(query: str, node: StatefulNode) -> str:
+def operator_id(query: str, node: Stateful) -> str:
     """What the kernel's counters call the operator; fixed for a checkpoint."""
-    own = f"{node.kind}-{node.input.side}" if isinstance(node, Normalize) else node.kind
-    return f"{query}/{own}"
+    return f"{query}/{node.id}"
 
 
 def spec(node: Physical) -> dict[str, Json]:

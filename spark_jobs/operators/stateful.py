@@ -1,35 +1,26 @@
-"""Joins and the normaliser: envelopes into one transformWithState, changes out of it."""
+"""Stateful operators: envelopes into one transformWithState, changes out of it."""
 
 import json
-from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from spark_jobs.operators.clock import build_clock
-from spark_jobs.operators.running import Running, StatefulNode, operator_id, spec
-from spark_jobs.plan.physical import Normalize, RegularJoin, Rekey, TemporalJoin
+from spark_jobs.operators.running import Running, operator_id, spec
+from spark_jobs.plan.physical import Rekey, Stateful
 
 
-def build_join(
-    node: RegularJoin | TemporalJoin, inputs: list[DataFrame], running: Running
+def build_stateful(
+    node: Stateful, rows: DataFrame, running: Running, *, passes_loaded: bool
 ) -> DataFrame:
-    """Both inputs in one stream of envelopes; for a temporal join the clock's marks among them."""
-    if isinstance(node, TemporalJoin):
-        inputs = [*inputs, build_clock(node, running)]
-    return _stateful(node, reduce(DataFrame.unionAll, inputs), running)
+    """The changes that an operator makes of the envelopes of all its inputs.
 
-
-def build_normalize(node: Normalize, rows: DataFrame, running: Running) -> DataFrame:
-    """Upserts to a complete changelog."""
-    return _stateful(node, rows, running)
+    `passes_loaded`: an operator further on has to hear which partitions are loaded.
+    """
+    name = operator_id(running.query, node)
+    described = {**spec(node), "name": name, "passesLoaded": passes_loaded}
+    return running.frame(running.kernel.stateful(rows._jdf, json.dumps(described)))
 
 
 def build_rekey(node: Rekey, changes: DataFrame, running: Running) -> DataFrame:
-    """The normaliser's changes as envelopes under the join key."""
+    """An operator's changes as envelopes under the next one's key."""
     described = {**spec(node), "input": spec(node.input)}
     return running.frame(running.kernel.rekey(changes._jdf, json.dumps(described)))
-
-
-def _stateful(node: StatefulNode, rows: DataFrame, running: Running) -> DataFrame:
-    named = {**spec(node), "name": operator_id(running.query, node)}
-    return running.frame(running.kernel.stateful(rows._jdf, json.dumps(named)))

@@ -1,25 +1,32 @@
 """The two inputs of a join: key facts, the rows that state keeps, and how each side enters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from spark_jobs.plan.changelog import changelog_of
+from spark_jobs.plan.building import Building, Feed, Feeder, Shape, peel
+from spark_jobs.plan.changelog import INSERT, kinds
 from spark_jobs.plan.keys import (
     EquiKey,
     JoinCondition,
     Key,
+    by_processing_time,
     is_unique,
     key_order,
     smallest,
     split_condition,
     unique_keys,
+    upsert_keys,
 )
-from spark_jobs.plan.logical import Join, Logical
-from spark_jobs.plan.physical import JoinInput, Side, SideLayout
-from spark_jobs.plan.scans import Shape, rekeyed, row_type, scan
+from spark_jobs.plan.logical import Deduplicate, Field, Join, Logical, Project
+from spark_jobs.plan.physical import Side, SideLayout
+from spark_jobs.plan.scans import row_type
 from spark_jobs.plan.sources import Source, source_of
-from spark_jobs.sql.expr import Expr, columns, transform
+from spark_jobs.plan.times import is_versioned, times
+from spark_jobs.sql.expr import Column, Expr, columns
 from spark_jobs.sql.types import DataType
+
+JoinTime: TypeAlias = Literal["event", "processing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +34,35 @@ class JoinSide:
     """One input; `kept` are the positions in its fields whose values state and result need.
 
     `upsert` means that its rows may come without their old versions: every join key column is part
-    of the primary key, so the old row is found where the new one goes.
+    of the primary key, so the old row is found where the new one goes. `source` is the table where
+    the input is one.
     """
 
-    source: Source
+    node: Logical
+    source: Source | None
     layout: SideLayout
     unique_key: Key | None
     kept: tuple[int, ...]
     keys: tuple[Expr, ...]
     upsert: bool
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.node.fields
+
+    def described(self, names: Sequence[str]) -> Side:
+        """What the machine is told; `names` are those of the kept columns."""
+        by_key = self.layout == "has-unique-key"
+        key = sorted(self.unique_key or ()) if by_key else []
+        is_stored = set(key) <= set(self.kept)
+        return Side(
+            schema=row_type(
+                (n, self.fields[i].type) for n, i in zip(names, self.kept, strict=True)
+            ),
+            layout=self.layout if is_stored else "no-unique-key",
+            unique_key=tuple(self.kept.index(i) for i in key) if is_stored else (),
+            upsert=self.upsert,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,54 +77,112 @@ class JoinSides:
     def kept_names(self, side: int) -> tuple[str, ...]:
         if side == 0:
             return tuple(self.names[i] for i in self.left.kept)
-        width = len(self.left.source.fields)
+        width = len(self.left.fields)
         return tuple(self.names[i + width] for i in self.right.kept)
 
     @property
     def key_type(self) -> DataType:
-        return row_type((f"k{i}", e.type) for i, e in enumerate(self.left.keys))
-
-    def named(self, keys: frozenset[Key]) -> tuple[tuple[str, ...], ...]:
-        """Keys of the joined row by name, those that are all kept."""
-        ordered = sorted(keys, key=key_order)
-        return tuple(
-            tuple(self.names[i] for i in sorted(k))
-            for k in ordered
-            if all(self.names[i] for i in k)
-        )
+        return key_type(self.left.keys)
 
 
-def join_sides(join: Join, read: Sequence[Expr]) -> JoinSides:
-    """Decide for both inputs; `read` are the expressions over the joined row."""
-    condition = split_condition(join)
+def key_type(keys: Iterable[Expr]) -> DataType:
+    """The type of an operator's key."""
+    return row_type((f"k{i}", e.type) for i, e in enumerate(keys))
+
+
+def named_keys(keys: frozenset[Key], names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Unique keys by column name, those that are all kept."""
+    ordered = sorted(keys, key=key_order)
+    return tuple(tuple(names[i] for i in sorted(k)) for k in ordered if all(names[i] for i in k))
+
+
+def join_time(join: Join) -> JoinTime | None:
+    """By which time a join looks versions up; None where it is no temporal join."""
+    if not is_versioned(join):
+        return None
+    return "processing" if by_processing_time(join) else "event"
+
+
+def join_sides(
+    join: Join, read: Sequence[Expr], condition: JoinCondition | None = None
+) -> JoinSides:
+    """Decide for both inputs; `read` are the expressions over the joined row.
+
+    `condition` is what is left of an interval join's without its bounds.
+    """
+    condition = condition or split_condition(join)
     used = columns([*read, *condition.residual])
     width = len(join.left.fields)
-    left = _side(join.left, condition, 0, frozenset(i for i in used if i < width), join)
-    right = _side(join.right, condition, 1, frozenset(i - width for i in used if i >= width), join)
+    left = _side(join, 0, condition, frozenset(i for i in used if i < width))
+    right = _side(join, 1, condition, frozenset(i - width for i in used if i >= width))
     kept = {*left.kept, *(i + width for i in right.kept)}
     fields = (*join.left.fields, *join.right.fields)
     names = unique_names([f.name if i in kept else "" for i, f in enumerate(fields)])
     return JoinSides(condition, left, right, names)
 
 
-def _side(
-    node: Logical, condition: JoinCondition, side: int, used: frozenset[int], join: Join
-) -> JoinSide:
+def _side(join: Join, side: int, condition: JoinCondition, used: Key) -> JoinSide:
+    node = join.left if side == 0 else join.right
+    time = join_time(join)
+    keys = tuple(k.left if side == 0 else k.right for k in condition.keys)
+    facts = input_side(node, keys, used, keeps_key=time != "event")
+    probes = time is not None and side == 0
+    fed = versions(node, time) if time is not None and side == 1 else node
+    return JoinSide(
+        node=fed,
+        source=source_of(fed),
+        layout=facts.layout,
+        unique_key=facts.unique_key,
+        kept=facts.kept,
+        keys=keys,
+        upsert=facts.upsert and not probes,
+    )
+
+
+def input_side(node: Logical, keys: tuple[Expr, ...], used: Key, *, keeps_key: bool) -> JoinSide:
+    """What is known of one input of a join by these keys whose columns `used` somebody reads.
+
+    `keeps_key`: state goes by unique key, whose columns it therefore stores.
+    """
     source = source_of(node)
-    if source is None:
-        raise ValueError("a join input is not a source")
-    unique = unique_keys(node)
-    layout, unique_key = input_spec(unique, condition.columns_of(side))
-    reads = condition.columns_read(side)
-    known = changelog_of(node) == "upsert" and any(reads <= key for key in unique)
-    upsert = known and not (join.as_of is not None and side == 0)
+    unique = upsert_keys(node) if keeps_order(node) else unique_keys(node)
+    layout, unique_key = input_spec(
+        unique, frozenset(e.index for e in keys if isinstance(e, Column))
+    )
+    reads = columns(keys)
+    is_upsert = source is not None and source.table.changelog == "upsert"
     kept = set(used)
-    if layout == "has-unique-key" and join.as_of is None:
+    if layout == "has-unique-key" and keeps_key:
         kept |= unique_key or frozenset()
     # an empty row would be a case of its own everywhere
     kept = kept or {min(reads, default=0)}
-    keys = tuple(k.left if side == 0 else k.right for k in condition.keys)
-    return JoinSide(source, layout, unique_key, tuple(sorted(kept)), keys, upsert)
+    upsert = is_upsert and any(reads <= key for key in unique)
+    return JoinSide(node, source, layout, unique_key, tuple(sorted(kept)), keys, upsert)
+
+
+def keeps_order(node: Logical) -> bool:
+    """Whether several changes of a row may come in one batch, so that their order counts.
+
+    A temporal join passes the changes of its probe side on, each with its version. Only those of
+    one join key leave in order, so rows may be told apart by keys that contain it.
+    """
+    base = peel(node).base
+    return isinstance(base, Join) and is_versioned(base) and kinds(base.left) != INSERT
+
+
+def versions(node: Logical, time: JoinTime) -> Logical:
+    """The build side of a temporal join as it is fed.
+
+    The last row of each key by time is what a temporal join makes of its build side anyway: the
+    rows below such a deduplication are its versions.
+    """
+    above = peel(node)
+    match above.base:
+        case Deduplicate(input=inner, keep="last", order=order) if above.where is None:
+            by = "event" if times(inner)[order] == "rowtime" else "processing"
+            return Project(inner, above.exprs, node.fields) if by == time else node
+        case _:
+            return node
 
 
 def input_spec(unique: frozenset[Key], join_key: Key) -> tuple[SideLayout, Key | None]:
@@ -109,52 +194,44 @@ def input_spec(unique: frozenset[Key], join_key: Key) -> tuple[SideLayout, Key |
     return "has-unique-key", smallest(unique)
 
 
-def regular_side(side: JoinSide, names: Sequence[str]) -> Side:
-    """What the machine is told of one input of a regular join."""
-    by_key = side.layout == "has-unique-key" and side.unique_key is not None
-    return Side(
-        schema=_schema(side, names),
-        layout=side.layout,
-        unique_key=tuple(side.kept.index(i) for i in sorted(side.unique_key or ()))
-        if by_key
-        else (),
-        upsert=side.upsert,
-    )
-
-
-def _schema(side: JoinSide, names: Sequence[str]) -> DataType:
-    fields = side.source.fields
-    return row_type((n, fields[i].type) for n, i in zip(names, side.kept, strict=True))
-
-
-def join_inputs(
-    join: Join, sides: JoinSides, settings: Mapping[str, str]
-) -> tuple[JoinInput, JoinInput]:
-    """Both inputs as they run; topics are numbered through."""
-    left = _input(sides, 0, join, settings, 0)
-    right = _input(sides, 1, join, settings, len(sides.left.source.table.topics))
+def join_feeds(
+    join: Join,
+    sides: JoinSides,
+    feed: Feeder,
+    building: Building,
+    *,
+    rowtimes: tuple[Expr | None, Expr | None] = (None, None),
+    marks: tuple[bool, bool] = (False, False),
+) -> tuple[Feed, Feed]:
+    """Both inputs as they run; `rowtimes` are over their own fields."""
+    left = feed(sides.left.node, _shape(join, sides, 0, rowtimes[0], marks[0]), 0, building)
+    right = feed(sides.right.node, _shape(join, sides, 1, rowtimes[1], marks[1]), 1, building)
     return left, right
 
 
-def _input(
-    sides: JoinSides, side: int, join: Join, settings: Mapping[str, str], first_topic: int
-) -> JoinInput:
+def _shape(join: Join, sides: JoinSides, side: int, rowtime: Expr | None, marks: bool) -> Shape:
     facts = sides.left if side == 0 else sides.right
-    is_outer = side == 0 and join.kind == "left"
-    shape = Shape(
-        row=tuple(
-            (name, facts.source.exprs[i])
-            for name, i in zip(sides.kept_names(side), facts.kept, strict=True)
-        ),
-        key=tuple(transform(e, lambda c: facts.source.exprs[c.index]) for e in facts.keys),
-        drop_null_keys=() if is_outer else _strict(sides.condition.keys),
-        timed=join.as_of is not None,
+    shows = join.kind == "full" or join.kind == ("right" if side else "left")
+    shows = shows or (join.kind == "anti" and side == 0)
+    return Shape(
+        row=side_row(facts, sides.kept_names(side)),
+        key=facts.keys,
+        drop_null_keys=() if shows else strict(sides.condition.keys),
+        rowtime=rowtime,
+        marks=marks,
+        upsert=facts.upsert,
     )
-    make = rekeyed if facts.source.table.changelog == "upsert" and not facts.upsert else scan
-    return make(facts.source, shape, settings, side, first_topic)
 
 
-def _strict(keys: Sequence[EquiKey]) -> tuple[int, ...]:
+def side_row(side: JoinSide, names: Sequence[str]) -> tuple[tuple[str, Expr], ...]:
+    """The columns that a side sends, under the names of the joined row."""
+    return tuple(
+        (name, Column(i, side.fields[i].name, side.fields[i].type))
+        for name, i in zip(names, side.kept, strict=True)
+    )
+
+
+def strict(keys: Sequence[EquiKey]) -> tuple[int, ...]:
     """Places in the join key where NULL equals nothing."""
     return tuple(i for i, key in enumerate(keys) if not key.null_safe)
 

@@ -9,9 +9,20 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import assert_never
 
-from spark_jobs.plan.logical import Filter, Join, Logical, Project, Scan, Sink
+from spark_jobs.plan.logical import (
+    Aggregate,
+    Deduplicate,
+    Filter,
+    Join,
+    Logical,
+    Project,
+    RowNumber,
+    Scan,
+    Sink,
+    Union,
+)
 from spark_jobs.sql.expr import Call, Column, Expr, columns, conjuncts, transform
-from spark_jobs.sql.types import DataType
+from spark_jobs.sql.types import INTEGERS, DataType
 
 Key = frozenset[int]
 
@@ -48,19 +59,25 @@ class JoinCondition:
 def split_condition(join: Join) -> JoinCondition:
     """Equalities between one expression of each side, and the rest.
 
-    In a temporal join a primary key column compared with a constant counts as well: the key is
-    then known, only not from the left row.
+    In a temporal join a column compared with a constant counts as well where it may be part of
+    the lookup: the key is then known, only not from the left row.
     """
+    found = condition_of(conjuncts(join.condition), len(join.left.fields))
+    if join.as_of is not None or join.snapshot is not None:
+        return _with_constants(join, found)
+    return found
+
+
+def condition_of(predicates: Iterable[Expr], left_width: int) -> JoinCondition:
+    """The predicates of a join, taken apart."""
     keys: list[EquiKey] = []
     residual: list[Expr] = []
-    for predicate in conjuncts(join.condition):
-        key = _equi_key(predicate, len(join.left.fields))
+    for predicate in predicates:
+        key = _equi_key(predicate, left_width)
         if key is None:
             residual.append(predicate)
         else:
             keys.append(key)
-    if join.as_of is not None:
-        return _with_constants(join, tuple(keys), tuple(residual))
     return JoinCondition(tuple(keys), tuple(residual))
 
 
@@ -73,15 +90,16 @@ def _equi_key(predicate: Expr, left_width: int) -> EquiKey | None:
     return None
 
 
-def _with_constants(
-    join: Join, keys: tuple[EquiKey, ...], residual: tuple[Expr, ...]
-) -> JoinCondition:
+def _with_constants(join: Join, found: JoinCondition) -> JoinCondition:
+    """Versions are found by the whole key, so by event time only the primary key may count."""
     width = len(join.left.fields)
-    condition = JoinCondition(keys, residual)
-    wanted = frozenset().union(*unique_keys(join.right)) - condition.columns_of(1)
+    wanted = frozenset(range(len(join.right.fields)))
+    if not by_processing_time(join):
+        wanted = frozenset().union(*unique_keys(join.right))
+    wanted -= found.columns_of(1)
     constants: list[EquiKey] = []
     rest: list[Expr] = []
-    for predicate in residual:
+    for predicate in found.residual:
         match predicate:
             case Call(op="=", args=(a, b)) if same_bytes(a.type, b.type):
                 pair = next(((c, v) for c, v in ((a, b), (b, a)) if not columns((v,))), None)
@@ -89,7 +107,14 @@ def _with_constants(
                     constants.append(EquiKey(pair[1], shift(pair[0], -width), False))
                     continue
         rest.append(predicate)
-    return JoinCondition((*keys, *constants), tuple(rest))
+    return JoinCondition((*found.keys, *constants), tuple(rest))
+
+
+def by_processing_time(join: Join) -> bool:
+    """Whether left rows meet the right rows as they are now, not as they were."""
+    if isinstance(join.as_of, Column) and join.as_of.index < len(join.left.fields):
+        return join.left.fields[join.as_of.index].time == "proctime"
+    return join.snapshot is not None
 
 
 def same_bytes(a: DataType, b: DataType) -> bool:
@@ -130,18 +155,56 @@ def and_all(predicates: Iterable[Expr]) -> Expr | None:
 
 
 def unique_keys(node: Logical) -> frozenset[Key]:
-    """Every set of output columns known to be unique, as Flink derives them."""
+    """Every set of output columns known to be unique, as Flink derives them.
+
+    The empty set is the key of a table of one row. A column of a key may be NULL.
+    """
+    match node:
+        case Filter(input=inner) | Sink(input=inner) | RowNumber(input=inner):
+            return unique_keys(inner)
+        case Project(input=inner, exprs=exprs):
+            return _projected(unique_keys(inner), exprs)
+        case Join():
+            return _joined(node, unique_keys(node.left), unique_keys(node.right))
+        case _:
+            return _own_keys(node)
+
+
+def upsert_keys(node: Logical) -> frozenset[Key]:
+    """Unique keys by which a row's changes stay in order: Flink's FlinkRelMdUpsertKeys.
+
+    A join sends rows to its tasks by join key, so a key that does not contain the join key may
+    have its deletion overtaken by the insertion that follows it.
+    """
+    match node:
+        case Filter(input=inner) | Sink(input=inner) | RowNumber(input=inner):
+            return upsert_keys(inner)
+        case Project(input=inner, exprs=exprs):
+            return _projected(upsert_keys(inner), exprs)
+        case Join():
+            condition = split_condition(node)
+            left, right = condition.columns_read(0), condition.columns_read(1)
+            return _joined(
+                node,
+                frozenset(k for k in upsert_keys(node.left) if left <= k),
+                frozenset(k for k in upsert_keys(node.right) if right <= k),
+            )
+        case _:
+            return _own_keys(node)
+
+
+def _own_keys(node: Scan | Union | Deduplicate | Aggregate) -> frozenset[Key]:
     match node:
         case Scan(table=table, fields=fields):
             names = [f.name for f in fields]
             key = frozenset(names.index(name) for name in table.primary_key)
             return frozenset((key,)) if key else frozenset()
-        case Filter(input=inner) | Sink(input=inner):
-            return unique_keys(inner)
-        case Project(input=inner, exprs=exprs):
-            return _projected(unique_keys(inner), exprs)
-        case Join():
-            return _joined(node)
+        case Deduplicate(partition=partition):
+            return frozenset((frozenset(partition),))
+        case Aggregate(keys=keys):
+            return frozenset((frozenset(range(len(keys))),))
+        case Union():
+            return frozenset()
         case _:
             assert_never(node)
 
@@ -149,28 +212,43 @@ def unique_keys(node: Logical) -> frozenset[Key]:
 def _projected(keys: frozenset[Key], exprs: Sequence[Expr]) -> frozenset[Key]:
     places: dict[int, list[int]] = {}
     for position, expr in enumerate(exprs):
-        if isinstance(expr, Column):
-            places.setdefault(expr.index, []).append(position)
+        source = _same_value(expr)
+        if source is not None:
+            places.setdefault(source, []).append(position)
     kept = (key for key in sorted(keys, key=key_order) if key <= places.keys())
     found = [frozenset(c) for key in kept for c in product(*(places[i] for i in sorted(key)))]
     return frozenset(found[:MAX_KEYS])
 
 
-def _joined(join: Join) -> frozenset[Key]:
-    width = len(join.left.fields)
-    left = unique_keys(join.left)
+def _same_value(expr: Expr) -> int | None:
+    """The column whose values the expression keeps apart: itself, or widened without loss."""
+    match expr:
+        case Column(index=index):
+            return index
+        case Call(op="CAST", args=(Column(index=index, type=source),), type=target):
+            return index if _widens(source, target) else None
+        case _:
+            return None
+
+
+def _widens(source: DataType, target: DataType) -> bool:
+    if source.name in INTEGERS and target.name in INTEGERS:
+        return INTEGERS.index(source.name) <= INTEGERS.index(target.name)
+    return same_bytes(source, target) and (source.precision or 0) <= (target.precision or 0)
+
+
+def _joined(join: Join, left: frozenset[Key], right: frozenset[Key]) -> frozenset[Key]:
+    """The keys of a join whose inputs have these; semi and anti joins keep the left ones."""
     if join.kind in ("semi", "anti"):
         return left
-    right = frozenset(frozenset(i + width for i in key) for key in unique_keys(join.right))
+    width = len(join.left.fields)
     condition = split_condition(join)
-    keys = {a | b for a in left for b in right}
-    if is_unique(unique_keys(join.right), condition.columns_of(1)) and join.kind in (
-        "inner",
-        "left",
-    ):
+    moved = frozenset(frozenset(i + width for i in key) for key in right)
+    keys = {a | b for a in left for b in moved}
+    if join.kind in ("inner", "left") and is_unique(right, condition.columns_of(1)):
         keys |= left
-    if is_unique(left, condition.columns_of(0)) and join.kind in ("inner", "right"):
-        keys |= right
+    if join.kind in ("inner", "right") and is_unique(left, condition.columns_of(0)):
+        keys |= moved
     return frozenset(sorted(keys, key=key_order)[:MAX_KEYS])
 
 

@@ -4,6 +4,9 @@ The nodes stand in sql/logical.py, because the binder makes them and imports poi
 """
 
 from spark_jobs.sql.logical import (
+    Aggregate,
+    AggregateCall,
+    Deduplicate,
     Field,
     Filter,
     Join,
@@ -11,12 +14,19 @@ from spark_jobs.sql.logical import (
     Logical,
     Position,
     Project,
+    RowNumber,
     Scan,
     Sink,
+    Snapshot,
     TimeAttribute,
+    Union,
+    inputs_of,
 )
 
 __all__ = [
+    "Aggregate",
+    "AggregateCall",
+    "Deduplicate",
     "Field",
     "Filter",
     "Join",
@@ -24,7 +34,11 @@ __all__ = [
     "Logical",
     "Position",
     "Project",
+    "RowNumber",
     "Scan",
     "Sink",
+    "Snapshot",
     "TimeAttribute",
+    "Union",
+    "inputs_of",
 ]

@@ -1,56 +1,68 @@
 """One table as an input of a query: which columns of its records are read, and how rows leave.
 
-A table whose rows come without their old versions (upsert) enters a join in one of two ways: as it
-is, where the join key is part of the primary key and the join's own state holds the old row; or
-through a normaliser, keyed by primary key, whose complete changelog is keyed anew.
+A table whose rows come without their old versions (upsert) enters an operator in one of two ways:
+as it is, where every key column is part of the primary key and the operator's own state holds the
+old row; or through a normaliser, keyed by primary key, whose complete changelog is keyed anew.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from spark_jobs.plan.building import Building, Feed, Shape
 from spark_jobs.plan.changelog import ALL, INSERT, mode_text
 from spark_jobs.plan.physical import (
+    Alignment,
+    JoinInput,
     KafkaScan,
     Named,
     Normalize,
+    Output,
     ReadColumn,
     ReadFrom,
     Rekey,
-    Topic,
+    Stateful,
 )
 from spark_jobs.plan.sources import Source, written_out
+from spark_jobs.plan.timing import state_ttl, timing, topic_times
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.expr import Column, Expr, columns
-from spark_jobs.sql.options import SETTINGS, parse_offsets
+from spark_jobs.sql.options import parse_duration_ms, parse_offsets
 from spark_jobs.sql.spark_text import render
 from spark_jobs.sql.types import DataType, RowField, with_nullable
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What a query wants of a source: expressions over the table's columns.
+def table_feed(source: Source, wanted: Shape, side: int, building: Building) -> Feed:
+    """A table in the shape that an operator wants; `wanted` is over the source's fields."""
+    shape = wanted.over(source.exprs)
+    table = source.table
+    rows: JoinInput
+    if is_normalized(table, building) and not shape.upsert:
+        below = normalized(source, shape.exprs, building, marks=shape.marks, side=side)
+        rows = rekey(below, column_names(table), shape, side, building)
+        (read,) = below.inputs
+    else:
+        rows = read = scan(source, shape, side, building)
+    topics = read.topics if isinstance(read, KafkaScan) else ()
+    times = topic_times(table, topics, building)
+    return Feed((rows,), times if shape.marks else (), times)
 
-    `row` and `key` are what leaves; `drop_null_keys` are the places in the key whose NULL means
-    that the row can neither match nor show; `timed` asks for event time and watermarks.
+
+def is_normalized(table: Table, building: Building) -> bool:
+    """Whether only a normaliser makes a complete changelog of the table's rows."""
+    if table.changelog == "retract" and table.primary_key:
+        return building.flag("table.exec.source.cdc-events-duplicate")
+    return table.changelog == "upsert"
+
+
+def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaScan:
+    """The source as it is: append-only, retracting, or upsert rows for whom can take those.
+
+    Unlike elsewhere, `shape` is over the columns of the table.
     """
-
-    row: tuple[tuple[str, Expr], ...]
-    key: tuple[Expr, ...]
-    drop_null_keys: tuple[int, ...] = ()
-    timed: bool = False
-
-
-def scan(
-    source: Source, shape: Shape, settings: Mapping[str, str], side: int = 0, first_topic: int = 0
-) -> KafkaScan:
-    """The source as it is: append-only, retracting, or upsert rows for whom can take those."""
     table = source.table
     names = column_names(table)
-    rowtime = _rowtime(table) if shape.timed else None
-    watermark = _watermark(table) if shape.timed else None
-    exprs = [*shape.key, *(e for _, e in shape.row)]
-    exprs += [e for e in (source.filter, rowtime, watermark) if e is not None]
+    watermark = _watermark(table) if shape.marks else None
+    exprs = [*shape.exprs, *(e for e in (source.filter, watermark) if e is not None)]
     keyed = table.changelog == "upsert"
     read = columns(exprs) | (_primary_key(table) if keyed else frozenset())
     value_format = table.value_format
@@ -60,89 +72,107 @@ def scan(
     return KafkaScan(
         table=table.name,
         side=side,
-        topics=tuple(Topic(t, first_topic + i) for i, t in enumerate(table.topics)),
-        groups=key_groups(settings),
+        topics=building.topics(table.topics),
+        groups=building.groups,
         changelog=table.changelog,
         key_format=table.key_format,
         value_format=value_format,
         columns=tuple(_read_column(table, i) for i in sorted(read)),
         primary_key=table.primary_key if keyed else (),
         filter=text_of(source.filter, names),
-        rowtime=text_of(rowtime, names),
+        rowtime=text_of(shape.rowtime, names),
         watermark=text_of(watermark, names),
         key=tuple(key_text(e, names) for e in shape.key),
         drop_null_keys=shape.drop_null_keys,
         row=tuple(Named(n, render(e, names)) for n, e in shape.row),
         schema=row_type((n, e.type) for n, e in shape.row),
-        marks=shape.timed,
+        marks=shape.marks,
         on_error=table.option("rejoin.on-error") or ("dead-letter" if dead_letters else "fail"),
         dead_letter_topic=dead_letters,
         startup=_read_from(table, "startup"),
         bounded=_read_from(table, "bounded"),
         properties=table.properties,
-        time_zone=time_zone(settings),
+        time_zone=building.time_zone,
         changelog_mode=mode_text(
             INSERT if table.changelog == "append" else ALL, table.changelog == "retract"
         ),
         unique_keys=(table.primary_key,) if table.primary_key else (),
+        alignment=_alignment(table),
     )
+
+
+def _alignment(table: Table) -> Alignment | None:
+    prefix = "scan.watermark.alignment."
+    group = table.options.get(prefix + "group")
+    drift_ms = parse_duration_ms(table.options.get(prefix + "max-drift") or "")
+    return None if group is None or drift_ms is None else Alignment(group, drift_ms)
 
 
 def normalized(
     source: Source,
     exprs: Iterable[Expr],
-    settings: Mapping[str, str],
+    building: Building,
     *,
-    update_before: bool = True,
-    timed: bool = False,
+    pair_by: tuple[Expr, ...] | None = None,
+    marks: bool = False,
     side: int = 0,
-    first_topic: int = 0,
 ) -> Normalize:
-    """An upsert source as a complete changelog of the table columns that `exprs` read."""
+    """A source as a complete changelog of the table columns that `exprs` read.
+
+    With `pair_by` (over the table's columns) an upsert sink follows, which needs no old rows.
+    """
     table = source.table
     key = _primary_key(table)
-    kept = sorted(columns(exprs) | key)
+    kept = sorted(columns([*exprs, *(pair_by or ())]) | key)
     shape = Shape(
         row=tuple((table.columns[i].name, _column(table, i)) for i in kept),
         key=tuple(_column(table, table.index(name)) for name in table.primary_key),
-        timed=timed,
+        marks=marks,
     )
-    rows = scan(source, shape, settings, side, first_topic)
+    rows = scan(source, shape, side, building)
+    names = column_names(table)
     return Normalize(
+        id=building.operator_id(Normalize.kind),
         schema=rows.schema,
         key=tuple(kept.index(table.index(name)) for name in table.primary_key),
-        filter=None,
-        update_before=update_before,
-        input=rows,
-        changelog_mode=mode_text(ALL, update_before),
+        output=Output(
+            where=None,
+            pair_by=texts_of(pair_by, names),
+            time_zone=building.time_zone,
+        ),
+        timing=timing(building, (), ttl_ms=state_ttl(building)),
+        inputs=(rows,),
+        changelog_mode=mode_text(ALL, pair_by is None),
         unique_keys=(table.primary_key,),
     )
 
 
-def rekeyed(
-    source: Source, shape: Shape, settings: Mapping[str, str], side: int, first_topic: int
+def rekey(
+    below: Stateful,
+    names: Sequence[str],
+    shape: Shape,
+    side: int,
+    building: Building,
+    *,
+    ordered: bool = False,
 ) -> Rekey:
-    """An upsert source in the shape a join wants, through a normaliser."""
-    rowtime = _rowtime(source.table) if shape.timed else None
-    exprs = [*shape.key, *(e for _, e in shape.row), *(e for e in (rowtime,) if e is not None)]
-    below = normalized(
-        source, exprs, settings, timed=shape.timed, side=side, first_topic=first_topic
-    )
-    names = column_names(source.table)
-    row = {e.index: n for n, e in shape.row if isinstance(e, Column)}
-    key = [row.get(i) for i in (source.table.index(n) for n in source.table.primary_key)]
+    """An operator's rows, whose columns have these names, in the shape that another wants."""
+    sent = {names[e.index]: n for n, e in shape.row if isinstance(e, Column)}
     return Rekey(
         side=side,
-        groups=key_groups(settings),
+        groups=building.groups,
         key=tuple(key_text(e, names) for e in shape.key),
         drop_null_keys=shape.drop_null_keys,
-        rowtime=text_of(rowtime, names),
+        rowtime=text_of(shape.rowtime, names),
         row=tuple(Named(n, render(e, names)) for n, e in shape.row),
         schema=row_type((n, e.type) for n, e in shape.row),
-        time_zone=time_zone(settings),
+        ordered=ordered,
+        time_zone=building.time_zone,
         input=below,
         changelog_mode=below.changelog_mode,
-        unique_keys=() if None in key else (tuple(n for n in key if n is not None),),
+        unique_keys=tuple(
+            tuple(sent[n] for n in key) for key in below.unique_keys if sent.keys() >= set(key)
+        ),
     )
 
 
@@ -161,7 +191,12 @@ def text_of(expr: Expr | None, names: Sequence[str]) -> str | None:
     return None if expr is None else render(expr, names)
 
 
-def key_text(expr: Expr, names: list[str]) -> str:
+def texts_of(exprs: Sequence[Expr] | None, names: Sequence[str]) -> tuple[str, ...] | None:
+    """Spark's texts of expressions that need not be there."""
+    return None if exprs is None else tuple(render(e, names) for e in exprs)
+
+
+def key_text(expr: Expr, names: Sequence[str]) -> str:
     """A key column; keys are compared as bytes, so that -0.0 must become 0.0."""
     text = render(expr, names)
     match expr.type.name:
@@ -177,19 +212,6 @@ def column_names(table: Table) -> list[str]:
     return [c.name for c in table.columns]
 
 
-def key_groups(settings: Mapping[str, str]) -> int:
-    return int(setting(settings, "rejoin.key-groups"))
-
-
-def time_zone(settings: Mapping[str, str]) -> str:
-    return setting(settings, "table.local-time-zone")
-
-
-def setting(settings: Mapping[str, str], name: str) -> str:
-    """A SET value or its default."""
-    return settings.get(name) or SETTINGS[name].default or ""
-
-
 def _primary_key(table: Table) -> frozenset[int]:
     return frozenset(table.index(name) for name in table.primary_key)
 
@@ -197,13 +219,6 @@ def _primary_key(table: Table) -> frozenset[int]:
 def _column(table: Table, index: int) -> Column:
     declared = table.columns[index]
     return Column(index, declared.name, declared.type)
-
-
-def _rowtime(table: Table) -> Expr | None:
-    """The table's event time; watermark and as-of conditions are checked before."""
-    if table.watermark is None:
-        return None
-    return written_out(_column(table, table.index(table.watermark.column)), table)
 
 
 def _watermark(table: Table) -> Expr | None:

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import assert_never
 
-from spark_jobs.plan.logical import Field, Filter, Join, Logical, Position, Project, Scan, Sink
+from spark_jobs.plan.logical import Field, Filter, Logical, Position, Project, Scan, inputs_of
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.expr import Column, Expr, transform
 
@@ -26,16 +25,8 @@ def sources(node: Logical) -> Iterator[Source]:
     if source is not None:
         yield source
         return
-    match node:
-        case Filter(input=inner) | Project(input=inner) | Sink(input=inner):
-            yield from sources(inner)
-        case Join(left=left, right=right):
-            yield from sources(left)
-            yield from sources(right)
-        case Scan():
-            return
-        case _:
-            assert_never(node)
+    for input_ in inputs_of(node):
+        yield from sources(input_)
 
 
 def source_of(node: Logical) -> Source | None:

@@ -15,13 +15,16 @@ from spark_jobs.errors import (
 )
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.inserts import bind_insert
+from spark_jobs.sql.joins import renamed
 from spark_jobs.sql.logical import Logical, Sink
+from spark_jobs.sql.namespace import Namespace
 from spark_jobs.sql.options import REFUSED_SETTINGS, SETTINGS
 from spark_jobs.sql.parser import parse
 from spark_jobs.sql.queries import QueryBinder
 from spark_jobs.sql.source import Source, nearest
 from spark_jobs.sql.statements import (
     CreateTable,
+    CreateTemporalFunction,
     CreateView,
     InsertInto,
     Query,
@@ -29,6 +32,7 @@ from spark_jobs.sql.statements import (
     Statement,
 )
 from spark_jobs.sql.tables import bind_table
+from spark_jobs.sql.temporal_functions import bind_temporal_function
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ def bind(text: str, source_name: str = "<sql>") -> Job:
         )
         binder.source.report(error, 0)
     binder.end()
-    return Job(binder.settings, binder.tables, tuple(binder.inserts), text, source_name)
+    return Job(binder.names.settings, binder.names.tables, tuple(binder.inserts), text, source_name)
 
 
 def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
@@ -86,7 +90,7 @@ def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
     if not binder.source.problems and not binder.bound:
         binder.source.report(SqlError("NO_QUERY", "the script has no SELECT"), 0)
     binder.end()
-    return BoundQuery(binder.settings, binder.tables, binder.bound[-1])
+    return BoundQuery(binder.names.settings, binder.names.tables, binder.bound[-1])
 
 
 class _ScriptBinder:
@@ -94,9 +98,7 @@ class _ScriptBinder:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.settings: dict[str, str] = {}
-        self.tables: dict[str, Table] = {}
-        self.views: dict[str, Logical] = {}
+        self.names = Namespace()
         self.inserts: list[Sink] = []
         self.queries: list[Query] = []
         self.bound: list[Logical] = []
@@ -116,6 +118,8 @@ class _ScriptBinder:
                 self._create_table(statement)
             case CreateView():
                 self._create_view(statement)
+            case CreateTemporalFunction():
+                self._create_temporal_function(statement)
             case SetOption():
                 self._set(statement)
             case InsertInto():
@@ -131,7 +135,7 @@ class _ScriptBinder:
         if self._exists(name.text, statement.if_not_exists, name.start):
             return
         self.source.broken.add(name.text)
-        self.tables[name.text] = bind_table(self.source, statement)
+        self.names.tables[name.text] = bind_table(self.source, statement)
         self.source.broken.discard(name.text)
 
     def _create_view(self, statement: CreateView) -> None:
@@ -141,13 +145,22 @@ class _ScriptBinder:
         self.source.broken.add(name.text)
         node = self._query(statement.query)
         if statement.columns:
-            binder = QueryBinder(self.source, self.tables, self.views)
-            node = binder.renamed(node, list(statement.columns))
-        self.views[name.text] = node
+            binder = QueryBinder(self.source, self.names)
+            node = renamed(binder, node, list(statement.columns))
+        self.names.views[name.text] = node
         self.source.broken.discard(name.text)
 
+    def _create_temporal_function(self, statement: CreateTemporalFunction) -> None:
+        name = statement.name
+        if not self._exists(name.text, False, name.start):
+            self.source.broken.add(name.text)
+            function = bind_temporal_function(self.source, self.names, statement)
+            self.names.functions[name.text] = function
+            self.source.broken.discard(name.text)
+
     def _exists(self, name: str, tolerated: bool, start: int) -> bool:
-        if name not in self.tables and name not in self.views:
+        names = self.names
+        if not any(name in known for known in (names.tables, names.views, names.functions)):
             return False
         if not tolerated:
             self.source.report(CatalogError("TABLE_TWICE", f"{name} exists already"), start)
@@ -172,13 +185,13 @@ class _ScriptBinder:
             )
             self.source.report(error, value.start)
         else:
-            self.settings[key.text] = value.text
+            self.names.settings[key.text] = value.text
 
     def _query(self, node: exp.Expr) -> Logical:
-        return QueryBinder(self.source, self.tables, self.views).bind(node)
+        return QueryBinder(self.source, self.names).bind(node)
 
     def _insert(self, statement: InsertInto) -> None:
-        table = self.tables.get(statement.table.text)
+        table = self.names.tables.get(statement.table.text)
         query: Logical | None = None
         with self.source.collecting():
             query = self._query(statement.query)
@@ -189,10 +202,11 @@ class _ScriptBinder:
 
     def _no_sink(self, statement: InsertInto) -> None:
         name = statement.table
-        if name.text in self.views:
+        if name.text in self.names.views:
             error = CatalogError("UNKNOWN_TABLE", f"{name.text} is a view and cannot be written")
             self.source.report(error, name.start)
         elif name.text not in self.source.broken:
-            hint = nearest(name.text, self.tables) or "CREATE TABLE must come before the INSERT"
+            known = self.names.tables
+            hint = nearest(name.text, known) or "CREATE TABLE must come before the INSERT"
             error = CatalogError("UNKNOWN_TABLE", f"no table {name.text}", hint)
             self.source.report(error, name.start)

@@ -53,10 +53,16 @@ class CallBinder:
         return Literal(name.upper(), with_nullable(types.STRING, False))
 
     def _refuse_function(self, name: str, node: exp.Expr) -> NoReturn:
-        if name in functions.AGGREGATES:
-            self.at.refuse(
-                node, f"the aggregate function {name}", "aggregate before or after the join"
+        if name in functions.GROUP_FUNCTIONS:
+            self.at.fail(
+                "MISPLACED_AGGREGATE",
+                f"the aggregate function {name} cannot stand here",
+                node,
+                "it can stand in a select list and in HAVING, not inside of another one",
             )
+        if name in functions.AGGREGATES:
+            others = ", ".join(functions.GROUP_FUNCTIONS)
+            self.at.refuse(node, f"the aggregate function {name}", f"there is {others}")
         if name in functions.WINDOWS:
             self.at.refuse(node, f"the window function {name}")
         if name in functions.UNREPEATABLE:

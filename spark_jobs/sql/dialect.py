@@ -12,6 +12,15 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from spark_jobs.sql.syntax import (
+    HintText,
+    IntervalLiteral,
+    NamedArgument,
+    TableArgument,
+    TableFunction,
+    TypedCast,
+    TypedLiteral,
+)
 from spark_jobs.sql.type_text import TypeTextError, UnsupportedTypeError, parse_type_at
 from spark_jobs.sql.types import DataType
 
@@ -59,29 +68,6 @@ class UnparsableError(ParseError):
         self.start = start
         self.hint = hint
         self.unsupported = False
-
-
-class TypedLiteral(exp.Expression):
-    """`TIMESTAMP '2020-08-15 00:01:00'`: kind and text."""
-
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True}
-
-
-class IntervalLiteral(exp.Expression):
-    """`INTERVAL '1:30' HOUR TO MINUTE`: the expression or text, and the units."""
-
-    arg_types: ClassVar[dict[str, bool]] = {
-        "this": True,
-        "unit": True,
-        "to": False,
-        "negative": False,
-    }
-
-
-class TypedCast(exp.Expression):
-    """CAST and TRY_CAST; `to` holds our own DataType."""
-
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "to": True, "op": True}
 
 
 class FlinkTokenizer(tokens.Tokenizer):
@@ -142,6 +128,8 @@ class FlinkParser(parser.Parser):
 
     def raise_error(self, message: str, token: Token = parser.SENTINEL_NONE) -> None:
         token = token or self._curr or self._prev
+        if token and token.token_type == TokenType.HINT:
+            raise _unsupported(f"the hint {token.text}", token)
         if message.startswith("Required keyword"):
             # sqlglot's words for an operator or clause whose operand is not there
             message = f"something is missing before '{token.text}'" if self._curr else "incomplete"
@@ -162,21 +150,78 @@ class FlinkParser(parser.Parser):
         return type_
 
     def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
-        """Table functions have a grammar of their own, so they are refused before it begins."""
+        """Table functions have a grammar of their own; windows are refused before it begins."""
         start = self._curr
-        if self._match_texts(("LATERAL",)) and not self._match_texts(("TABLE",), advance=False):
-            raise _unsupported("LATERAL", start)
+        if self._match_texts(("LATERAL",)):
+            return self._flink_table_function(start)
         if self._match_texts(("TABLE",)):
             self._match(TokenType.L_PAREN)
             name = self._curr.text.upper() if self._curr else ""
             raise _unsupported(f"the table function {name}", start)
         return super()._parse_table(*args, **kwargs)
 
-    def _parse_hint(self) -> exp.Hint | None:
-        """A hint changes what a query does, so it cannot be passed over."""
-        if self._match(TokenType.HINT, advance=False):
-            raise _unsupported(f"the hint {self._curr.text}", self._curr)
+    def _flink_table_function(self, start: Token) -> exp.Expr:
+        """`TABLE (name(...))` behind LATERAL, or `SNAPSHOT(...)` alone."""
+        wrapped = self._match_texts(("TABLE",))
+        if not wrapped and self._curr.text.upper() != "SNAPSHOT":
+            raise _unsupported("LATERAL without TABLE", start)
+        if wrapped:
+            self._flink_sign(TokenType.L_PAREN, "(")
+        name = self._flink_word("the name of a table function")
+        self._flink_sign(TokenType.L_PAREN, "(")
+        arguments: list[exp.Expr] = []
+        while not self._match(TokenType.R_PAREN):
+            if arguments:
+                self._flink_sign(TokenType.COMMA, ",")
+            arguments.append(self._flink_argument())
+        if wrapped:
+            self._flink_sign(TokenType.R_PAREN, ")")
+        alias = self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS)
+        found = TableFunction(this=name, expressions=arguments, alias=alias)
+        return found.update_positions(start)
+
+    def _flink_argument(self) -> exp.Expr:
+        start = self._curr
+        if self._next.token_type == TokenType.FARROW:
+            name = self._flink_word("the name of an argument")
+            self._advance()
+            return NamedArgument(this=name, expression=self._flink_argument())
+        if self._match_texts(("TABLE",)):
+            return TableArgument(this=self._flink_word("the name of a table"))
+        found = self._parse_disjunction()
+        if found is None:
+            self.raise_error("expected an argument", start)
+            raise AssertionError
+        return found
+
+    def _flink_word(self, what: str) -> exp.Expr:
+        token = self._curr
+        if not token or not (token.token_type == TokenType.IDENTIFIER or token.text[:1].isalpha()):
+            self.raise_error(f"expected {what}")
+        self._advance()
+        return exp.Identifier(this=token.text, quoted=False).update_positions(token)
+
+    def _flink_sign(self, sign: TokenType, text: str) -> None:
+        if not self._match(sign):
+            self.raise_error(f"expected {text}")
+
+    def _parse_hint(self) -> exp.Expr | None:  # type: ignore[override]
+        """The hint behind SELECT; anywhere else it is an error, as it cannot be passed over."""
+        if self._match(TokenType.HINT):
+            return HintText(this=self._prev.text).update_positions(self._prev)
         return None
+
+    def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        start = self._curr
+        found = super()._parse_function_call(*args, **kwargs)
+        # the base leaves EXISTS without its place
+        return found.update_positions(start) if isinstance(found, exp.Exists) else found
+
+    def _parse_ordered(self, *args: Any, **kwargs: Any) -> exp.Ordered | None:
+        found = super()._parse_ordered(*args, **kwargs)
+        if self._prev.text.upper() in ("FIRST", "LAST"):
+            raise _unsupported(f"NULLS {self._prev.text.upper()}", self._prev)
+        return found
 
     def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
         """A comma joins; the base would take an error behind it for the end of FROM."""

@@ -8,14 +8,16 @@ from spark_jobs.sql import literals, types
 from spark_jobs.sql.calls import CallBinder
 from spark_jobs.sql.casts import arithmetic, cast, comparable, unified
 from spark_jobs.sql.coercion import can_cast
-from spark_jobs.sql.dialect import IntervalLiteral, TypedCast, TypedLiteral
 from spark_jobs.sql.expr import Call, Expr, Literal
 from spark_jobs.sql.literals import LiteralError
 from spark_jobs.sql.positions import Complaint, name_path
 from spark_jobs.sql.scope import Scope
+from spark_jobs.sql.syntax import IntervalLiteral, TypedCast, TypedLiteral
 from spark_jobs.sql.types import DataType, with_nullable
 
-_COMPARISONS: dict[type[exp.Expr], str] = {
+Special = Callable[[exp.Expr], Expr | None]
+
+COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
     exp.LT: "<",
@@ -41,6 +43,7 @@ _NEGATED = {
 # what sqlglot reads and Flink or rejoin has not, by the name that people know
 _REFUSED: dict[type[exp.Expr], str] = {
     exp.Window: "OVER",
+    exp.Filter: "FILTER",
     exp.Exists: "EXISTS",
     exp.Subquery: "a subquery in an expression",
     exp.Select: "a subquery in an expression",
@@ -64,10 +67,15 @@ _REFUSED: dict[type[exp.Expr], str] = {
 
 
 class ExpressionBinder:
-    """Binds expressions over the columns of one scope."""
+    """Binds expressions over the columns of one scope.
 
-    def __init__(self, scope: Scope) -> None:
+    `special` is asked first about every node: what it gives stands for the node, as a column does
+    for an aggregate function.
+    """
+
+    def __init__(self, scope: Scope, special: Special | None = None) -> None:
         self.scope = scope
+        self.special = special
         self.at = Complaint(scope.source)
 
     def bind(self, node: exp.Expr) -> Expr:
@@ -76,6 +84,9 @@ class ExpressionBinder:
         Raises:
             PositionedError: the first problem in it.
         """
+        found = None if self.special is None else self.special(node)
+        if found is not None:
+            return found
         handler = _HANDLERS.get(type(node))
         if handler is None:
             self.at.refuse(node, _REFUSED.get(type(node), type(node).__name__.upper()))
@@ -133,10 +144,23 @@ class ExpressionBinder:
         return self.bind(node.this)
 
     def comparison(self, node: exp.Expr) -> Expr:
-        return self._compare(_COMPARISONS[type(node)], node.this, node.expression, node)
+        if isinstance(node.this, exp.Tuple) and isinstance(node.expression, exp.Tuple):
+            return self._compare_lists(node)
+        return self._compare(COMPARISONS[type(node)], node.this, node.expression, node)
 
     def _compare(self, op: str, left: exp.Expr, right: exp.Expr, node: exp.Expr) -> Expr:
         return self.compared(op, self.bind(left), self.bind(right), node)
+
+    def _compare_lists(self, node: exp.Expr) -> Expr:
+        """`(a, b) = (c, d)`, one comparison each, and its negation."""
+        left, right = node.this.expressions, node.expression.expressions
+        op = COMPARISONS[type(node)]
+        if op not in ("=", "<>") or len(left) != len(right):
+            self.at.refuse(node, f"{op} between lists of values", "compare their values one by one")
+        parts = tuple(self._compare("=", a, b, node) for a, b in zip(left, right, strict=True))
+        nullable = any(p.type.nullable for p in parts)
+        equal = Call("AND", parts, with_nullable(types.BOOLEAN, nullable))
+        return equal if op == "=" else self.negated(equal)
 
     def compared(self, op: str, left: Expr, right: Expr, node: exp.Expr) -> Expr:
         pair = comparable(left, right)
@@ -160,9 +184,10 @@ class ExpressionBinder:
         return Call(op, tuple(args), with_nullable(types.BOOLEAN, nullable))
 
     def negation(self, node: exp.Expr) -> Expr:
-        return self._not(self.condition(node.this, "NOT"))
+        return self.negated(self.condition(node.this, "NOT"))
 
-    def _not(self, inner: Expr) -> Expr:
+    def negated(self, inner: Expr) -> Expr:
+        """NOT, in the form in which it is negated least."""
         if isinstance(inner, Call) and inner.op in _NEGATED:
             return Call(_NEGATED[inner.op], inner.args, inner.type)
         return Call("NOT", (inner,), inner.type)
@@ -190,7 +215,7 @@ class ExpressionBinder:
 
     def in_list(self, node: exp.Expr) -> Expr:
         if node.args.get("query") or not node.expressions:
-            self.at.refuse(node, "IN (SELECT ...)", "write a JOIN on a table with that primary key")
+            self.at.refuse(node, "IN (SELECT ...)", "it can stand in WHERE, beside AND")
         value = self.bind(node.this)
         items = [self.bind(e) for e in node.expressions]
         if value.type.name in types.DATETIMES:
@@ -221,7 +246,7 @@ class ExpressionBinder:
             self.at.fail("BAD_LITERAL", "ESCAPE takes one character", node)
         nullable = any(a.type.nullable for a in args)
         call = Call("LIKE", args, with_nullable(types.BOOLEAN, nullable))
-        return self._not(call) if inner.args.get("negate") else call
+        return self.negated(call) if inner.args.get("negate") else call
 
     def concatenation(self, node: exp.Expr) -> Expr:
         args = (self.bind(node.this), self.bind(node.expression))
@@ -351,7 +376,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expr]] = 
     exp.Bracket: ExpressionBinder.item,
     exp.Anonymous: ExpressionBinder.function,
     TypedCast: ExpressionBinder.cast,
-    **dict.fromkeys(_COMPARISONS, ExpressionBinder.comparison),
+    **dict.fromkeys(COMPARISONS, ExpressionBinder.comparison),
     **dict.fromkeys(_ARITHMETIC, ExpressionBinder.arithmetic),
 }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from spark_jobs.sql import types
 from spark_jobs.sql.coercion import common_type, digits
 from spark_jobs.sql.expr import Expr, Literal
+from spark_jobs.sql.logical import AggregateFunction
 from spark_jobs.sql.types import DataType, with_nullable
 
 SIGNATURES = {
@@ -99,8 +100,16 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# the aggregate functions that a query may call, beside GROUP BY or without
+GROUP_FUNCTIONS: dict[str, AggregateFunction] = {
+    "COUNT": "COUNT",
+    "SUM": "SUM",
+    "MIN": "MIN",
+    "MAX": "MAX",
+    "AVG": "AVG",
+}
 AGGREGATES = _names(
-    """AVG COUNT SUM MIN MAX COLLECT LISTAGG FIRST_VALUE LAST_VALUE STDDEV STDDEV_POP STDDEV_SAMP
+    """COLLECT LISTAGG FIRST_VALUE LAST_VALUE STDDEV STDDEV_POP STDDEV_SAMP
     VAR_POP VAR_SAMP VARIANCE ARRAY_AGG GROUPING GROUPING_ID GROUP_ID CUME_DIST PERCENT_RANK NTILE
     LEAD LAG RANK DENSE_RANK ROW_NUMBER JSON_ARRAYAGG JSON_OBJECTAGG APPROX_COUNT_DISTINCT SUM0
     PERCENTILE SINGLE_VALUE"""

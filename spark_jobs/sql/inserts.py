@@ -8,7 +8,7 @@ from spark_jobs.sql.coercion import assignable
 from spark_jobs.sql.expr import Column, Expr, Literal
 from spark_jobs.sql.logical import Logical, Position, Project, Sink
 from spark_jobs.sql.positions import start_of
-from spark_jobs.sql.queries import project
+from spark_jobs.sql.projections import project
 from spark_jobs.sql.source import Source, nearest
 from spark_jobs.sql.statements import InsertInto, Name
 
@@ -36,7 +36,7 @@ def bind_insert(source: Source, statement: InsertInto, table: Table, query: Logi
         _check_count(source, statement, table, targets, query)
         exprs = [_written(source, statement, c, targets, query) for c in _writable(table)]
     position = Position(*source.position(statement.start))
-    return Sink(_projected(query, exprs, table), table, position)
+    return Sink(_projected(query, exprs, table), table, position, statement.on_conflict)
 
 
 def _writable(table: Table) -> list[TableColumn]:

@@ -1,7 +1,9 @@
 """Logical nodes: what the query means, before any strategy is chosen.
 
 Each node has `fields`, its output columns in order. Positions in expressions refer to the fields
-of the input (for `Join`: left fields, then right fields).
+of the input (for `Join`: left fields, then right fields). A field's `time` is what its type says,
+as in Flink's validated plan; which operators keep a time attribute alive is decided on the
+optimised plan (plan/times.py).
 """
 
 from dataclasses import dataclass, replace
@@ -14,6 +16,8 @@ from spark_jobs.sql.types import DataType
 
 TimeAttribute: TypeAlias = OneOf["rowtime", "proctime"] | None
 JoinType: TypeAlias = OneOf["inner", "left", "right", "full", "semi", "anti"]
+AggregateFunction: TypeAlias = OneOf["COUNT", "SUM", "MIN", "MAX", "AVG"]
+ConflictStrategy: TypeAlias = OneOf["deduplicate", "nothing", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +68,24 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
-    """A join. `as_of` (over the LEFT fields) makes it `FOR SYSTEM_TIME AS OF`.
+class Snapshot:
+    """`LATERAL TABLE(SNAPSHOT(...))`: when the build side counts as loaded.
 
-    `condition` None is a cross join. An outer side makes the other side's fields nullable; time
-    attributes survive only where Flink keeps them (both sides lose them in a regular join).
+    `at_ms`: its watermark has reached this time. `idle_ms`: it has said nothing for so long.
+    """
+
+    at_ms: int | None
+    idle_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A join.
+
+    `as_of` (over the LEFT fields) makes it `FOR SYSTEM_TIME AS OF` or a temporal table function;
+    `snapshot` makes it a LATERAL SNAPSHOT join. `condition` None is a cross join. An outer side
+    makes the other side's fields nullable; semi and anti joins have the left fields alone.
+    `ttl_ms` is what STATE_TTL hints say of each side (None: the job's setting).
     """
 
     left: "Logical"
@@ -77,18 +94,87 @@ class Join:
     condition: Expr | None
     as_of: Expr | None
     position: Position
+    snapshot: Snapshot | None = None
+    ttl_ms: tuple[int | None, int | None] = (None, None)
 
     @property
     def fields(self) -> tuple[Field, ...]:
         left, right = self.left.fields, self.right.fields
+        if self.kind in ("semi", "anti"):
+            return left
         if self.kind in ("right", "full"):
             left = tuple(_nullable(f) for f in left)
         if self.kind in ("left", "full"):
             right = tuple(_nullable(f) for f in right)
-        if self.as_of is None:
-            left = tuple(replace(f, time=None) for f in left)
-        right = tuple(replace(f, time=None) for f in right)
         return left + right
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """UNION ALL: the inputs' columns by position, of the types that `fields` say."""
+
+    inputs: tuple["Logical", ...]
+    fields: tuple[Field, ...]
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class RowNumber:
+    """`ROW_NUMBER() OVER (PARTITION BY partition ORDER BY order)` as one more field at the end.
+
+    Positions are those of the input's fields; `order` pairs them with whether they descend.
+    """
+
+    input: "Logical"
+    partition: tuple[int, ...]
+    order: tuple[tuple[int, bool], ...]
+    fields: tuple[Field, ...]
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Deduplicate:
+    """The first or the last row of each key by a time attribute: `ROW_NUMBER() = 1`, versions.
+
+    `corrects`: the first row by event time leaves at once and is replaced by an earlier one that
+    comes later (Flink's mini-batch); otherwise it waits until the watermark has passed it.
+    """
+
+    input: "Logical"
+    partition: tuple[int, ...]
+    order: int
+    keep: OneOf["first", "last"]
+    position: Position
+    corrects: bool = False
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """One aggregate function; `argument` None is COUNT(*)."""
+
+    function: AggregateFunction
+    argument: Expr | None
+    distinct: bool
+    filter: Expr | None
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """GROUP BY `keys` (none: one row for the whole table); fields are keys, then calls.
+
+    Without calls it is SELECT DISTINCT.
+    """
+
+    input: "Logical"
+    keys: tuple[Expr, ...]
+    calls: tuple[AggregateCall, ...]
+    fields: tuple[Field, ...]
+    position: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +184,29 @@ class Sink:
     input: "Logical"
     table: Table
     position: Position
+    on_conflict: ConflictStrategy | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:
         return self.input.fields
 
 
-Logical: TypeAlias = Scan | Filter | Project | Join | Sink
+Logical: TypeAlias = (
+    Scan | Filter | Project | Join | Union | RowNumber | Deduplicate | Aggregate | Sink
+)
+
+
+def inputs_of(node: Logical) -> tuple[Logical, ...]:
+    """The nodes that feed this one, left to right."""
+    match node:
+        case Scan():
+            return ()
+        case Join(left=left, right=right):
+            return left, right
+        case Union(inputs=inputs):
+            return inputs
+        case _:
+            return (node.input,)
 
 
 def _nullable(field: Field) -> Field:

@@ -86,6 +86,11 @@ def _choice(help_: str, *values: str, default: str | None = None) -> Option:
     return Option(help_, " | ".join(values), default, lambda text: text in values)
 
 
+def _enum(help_: str, *values: str) -> Option:
+    """An enumeration of Flink's, which takes either case; the first value is the default."""
+    return Option(help_, " | ".join(values), values[0], lambda text: text.lower() in values)
+
+
 def _flag(help_: str, default: str = "false") -> Option:
     return Option(help_, "true | false", default, lambda text: text.lower() in ("true", "false"))
 
@@ -183,17 +188,8 @@ FORMATS: dict[str, FormatKind] = {
 }
 KEY_FORMATS = ("json", "avro-confluent", "raw")
 # formats that Flink has and rejoin has not
-KNOWN_FORMATS = (
-    "avro",
-    "debezium-avro-confluent",
-    "csv",
-    "canal-json",
-    "maxwell-json",
-    "ogg-json",
-    "protobuf",
-    "parquet",
-    "orc",
-)
+_FOREIGN = "avro debezium-avro-confluent csv canal-json maxwell-json ogg-json protobuf parquet orc"
+KNOWN_FORMATS = tuple(_FOREIGN.split())
 
 _BOUNDED = {
     "scan.bounded.mode": _choice(
@@ -207,6 +203,20 @@ _BOUNDED = {
     ),
     "scan.bounded.specific-offsets": _offsets("the first offsets not to read"),
     "scan.bounded.timestamp-millis": _integer("reading ends at this time, epoch milliseconds"),
+}
+_WATERMARKS = {
+    "scan.watermark.idle-timeout": _duration(
+        "a partition without records for this long holds no watermark back"
+    ),
+    "scan.watermark.alignment.group": Option(
+        "tables of one group wait for each other's event time"
+    ),
+    "scan.watermark.alignment.max-drift": _duration(
+        "how far a table may be ahead of the slowest one of its group"
+    ),
+    "scan.watermark.alignment.update-interval": _duration(
+        "how often the tables of a group compare their watermarks", "1 s"
+    ),
 }
 _KAFKA = {
     "topic": Option("topics; several with semicolons, one for a sink"),
@@ -231,6 +241,7 @@ _KAFKA = {
     ),
     "rejoin.dead-letter.topic": Option("topic for records that cannot be decoded"),
     **_BOUNDED,
+    **_WATERMARKS,
 }
 _BY_TRIGGER = "every micro-batch looks for new partitions"
 _ORDER_BY_KEY = "records go to the partition of their key, which keeps a row's changes in order"
@@ -297,6 +308,53 @@ SETTINGS: dict[str, Option] = {
     "table.exec.source.idle-timeout": _duration(
         "a partition without records for this long holds no watermark back; 0 is never", "0 ms"
     ),
+    "table.exec.source.cdc-events-duplicate": _flag(
+        "change events may come twice: rows of a PRIMARY KEY are compared with the last one"
+    ),
+    "table.exec.state.ttl": _duration(
+        "rows that nothing has written for this long are forgotten; 0 is never", "0 ms"
+    ),
+    "table.exec.interval-join.min-cleanup-interval": _duration(
+        "how much later than it could an interval join forgets rows and pads outer ones", "0 ms"
+    ),
+    "table.exec.sink.upsert-materialize": _enum(
+        "a list of rows per sink key: where keys differ, never, always", "auto", "none", "force"
+    ),
+    "table.exec.sink.require-on-conflict": _flag(
+        "an INSERT whose query has another key than the sink must say ON CONFLICT"
+    ),
+    "table.exec.mini-batch.enabled": _flag(
+        "ROW_NUMBER() = 1 by event time emits at once and corrects itself, as in Flink's mini-batch"
+    ),
+    "rejoin.multi-join": _flag(
+        "three or more inputs that are joined by one key are joined by one operator", "true"
+    ),
+    "rejoin.input-faults": _choice(
+        "changes that no changelog can hold, such as a second +I of a primary key: repaired, or"
+        " trusted as Flink does",
+        "repair",
+        "trust",
+        default="repair",
+    ),
+    "rejoin.interval-join.min-cleanup-rule": _choice(
+        "least cleanup interval of an interval join: none, or half of its window",
+        "zero",
+        "half",
+        default="zero",
+    ),
+    "rejoin.bootstrap.timeout": _duration(
+        "how long the rows of a processing-time join wait for the other side's first content"
+    ),
+    "rejoin.bootstrap.on-timeout": _choice(
+        "what then: the job fails, or goes on with what is there", "fail", "go", default="fail"
+    ),
+    "rejoin.temporal.late-probe": _choice(
+        "a late row at a temporal join: dropped as in Flink 2.4, or joined as in older releases",
+        "drop",
+        "join",
+        default="drop",
+    ),
+    "rejoin.late.topic": Option("topic for rows that come too late for their join"),
     "rejoin.checkpoint": Option("folder of the checkpoint", "a path"),
     "rejoin.trigger-interval": _duration("least time between two micro-batches", "200 ms"),
     "rejoin.max-offsets-per-trigger": _integer("most records of one micro-batch", least=1),
@@ -309,14 +367,11 @@ SETTINGS: dict[str, Option] = {
 }
 # settings that Flink has: what to do instead
 REFUSED_SETTINGS: dict[str, str] = {
-    "table.exec.state.ttl": "joins keep their rows for ever: leave it out",
-    "table.exec.mini-batch.enabled": "every micro-batch is folded: leave it out",
     "table.exec.mini-batch.allow-latency": "SET 'rejoin.trigger-interval'",
     "table.exec.mini-batch.size": "SET 'rejoin.max-offsets-per-trigger'",
+    "table.optimizer.multi-join.enabled": "SET 'rejoin.multi-join'",
     "table.exec.resource.default-parallelism": "SET 'rejoin.parallelism'",
-    "table.exec.sink.upsert-materialize": "write to a sink keyed like the query: leave it out",
     "table.exec.sink.not-null-enforcer": "leave it out",
-    "table.exec.source.cdc-events-duplicate": "declare a PRIMARY KEY: duplicates do no harm then",
     "parallelism.default": "SET 'rejoin.parallelism'",
     "pipeline.max-parallelism": "SET 'rejoin.key-groups'",
     "execution.checkpointing.interval": "SET 'rejoin.trigger-interval': every batch is committed",

@@ -1,5 +1,6 @@
 """Where parsed nodes stand in the text, and errors placed there."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -30,6 +31,11 @@ def start_of(node: exp.Expr) -> int:
     """Where the text of a node begins, as well as its parts tell; 0 if none does."""
     starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
     return min(starts, default=0)
+
+
+def others(node: exp.Expr, known: Iterable[str]) -> list[str]:
+    """Parts of a node that are there and not known: nothing may be ignored."""
+    return [part for part, value in node.args.items() if value and part not in known]
 
 
 def name_path(node: exp.Expr) -> tuple[list[Name], exp.Expr | None]:

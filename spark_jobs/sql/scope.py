@@ -1,10 +1,10 @@
-"""Names that an expression can see: the columns of the relations in FROM."""
+"""Names that an expression can see: the columns of FROM, and those of the query around it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from spark_jobs.errors import SqlError
-from spark_jobs.sql.expr import Column, Expr, FieldAccess
+from spark_jobs.errors import SqlError, UnsupportedError
+from spark_jobs.sql.expr import Column, Expr, FieldAccess, columns, transform
 from spark_jobs.sql.logical import Field
 from spark_jobs.sql.source import Source, nearest
 from spark_jobs.sql.statements import Name
@@ -21,11 +21,27 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class Outer:
+    """What a subquery sees of the query around it.
+
+    `refused_in` names the part of the subquery that may not read it, such as an aggregate.
+    """
+
+    scope: "Scope"
+    refused_in: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
-    """All relations an expression can refer to, in the order of FROM."""
+    """All relations an expression can refer to, in the order of FROM.
+
+    In a subquery, column i of the query around it is the column -1 - i, until the subquery has
+    become a join.
+    """
 
     source: Source
     relations: tuple[Relation, ...]
+    outer: Outer | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -38,11 +54,34 @@ class Scope:
             return self._column(qualified, parts[1], parts[2:])
         if _has(self.relations, parts[0]):
             return self._column(self.relations, parts[0], parts[1:])
+        if not qualified and self.outer is not None and self.outer.scope.knows(parts):
+            return self._outer_column(self.outer, parts)
         if qualified and len(parts) > 1:
             raise self._unknown_column(qualified, parts[1], f" in {parts[0].text}")
         if len(parts) > 1:
             raise self._unknown_table(parts[0])
         raise self._unknown_column(self.relations, parts[0], "")
+
+    def knows(self, parts: Sequence[Name]) -> bool:
+        """Whether these names are a column here or further out."""
+        if len(parts) > 1 and any(r.alias == parts[0].text for r in self.relations):
+            return True
+        further = self.outer is not None and self.outer.scope.knows(parts)
+        return _has(self.relations, parts[0]) or further
+
+    def _outer_column(self, outer: Outer, parts: Sequence[Name]) -> Expr:
+        found = outer.scope.resolve(parts)
+        what = outer.refused_in
+        if any(index < 0 for index in columns((found,))):
+            what = "a subquery of a subquery"
+        if what is not None:
+            error = UnsupportedError(
+                "UNSUPPORTED_CLAUSE",
+                f"{parts[-1].text} of the outer query in {what} is not supported",
+                "compare it in the WHERE of a subquery that neither groups nor aggregates",
+            )
+            raise self.source.place(error, parts[0].start)
+        return mirrored(found)
 
     def columns_of(self, alias: Name | None) -> list[Column]:
         """What `*` or `alias.*` stands for."""
@@ -106,6 +145,11 @@ class Scope:
         return self.source.place(
             SqlError("UNKNOWN_COLUMN", f"no column {name.text}{where}", hint), name.start
         )
+
+
+def mirrored(expr: Expr) -> Expr:
+    """Columns of a query as its subqueries see them, and back."""
+    return transform(expr, lambda c: replace(c, index=-1 - c.index))
 
 
 def _has(among: Sequence[Relation], name: Name) -> bool:

@@ -7,10 +7,12 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from spark_jobs.sql.dialect import FlinkParser, UnparsableError
+from spark_jobs.sql.logical import ConflictStrategy
 from spark_jobs.sql.source import nearest
 from spark_jobs.sql.statements import (
     ColumnClause,
     CreateTable,
+    CreateTemporalFunction,
     CreateView,
     InsertInto,
     KeyClause,
@@ -22,7 +24,19 @@ from spark_jobs.sql.statements import (
     WatermarkClause,
 )
 
-_STATEMENTS = ("CREATE TABLE", "CREATE VIEW", "SET", "INSERT INTO", "EXECUTE STATEMENT SET")
+_STATEMENTS = (
+    "CREATE TABLE",
+    "CREATE VIEW",
+    "CREATE TEMPORAL TABLE FUNCTION",
+    "SET",
+    "INSERT INTO",
+    "EXECUTE STATEMENT SET",
+)
+_CONFLICTS: dict[str, ConflictStrategy] = {
+    "DEDUPLICATE": "deduplicate",
+    "NOTHING": "nothing",
+    "ERROR": "error",
+}
 _REFUSED = (
     "ADD",
     "ALTER",
@@ -58,6 +72,7 @@ class StatementParser(FlinkParser):
     """The statements around queries."""
 
     def statement(self, tokens: list[Token], sql: str) -> list[Statement]:
+        tokens, on_conflict = _without_conflict(tokens)
         self.begin(tokens, sql)
         for token in tokens:
             if token.token_type == TokenType.UNKNOWN and token.text == '"':
@@ -72,7 +87,7 @@ class StatementParser(FlinkParser):
                 self._advance()
                 found = self._set(tokens)
             case "INSERT":
-                found = self._insert()
+                found = self._insert(on_conflict)
             case "SELECT" | "(":
                 found = Query(self._query(), tokens[0].start)
             case _:
@@ -97,9 +112,7 @@ class StatementParser(FlinkParser):
         )
 
     def _unexpected(self) -> None:
-        token = self._curr
-        self._parse_hint()
-        self.raise_error(f"unexpected '{token.text}'")
+        self.raise_error(f"unexpected '{self._curr.text}'")
 
     def _query(self) -> exp.Expr:
         if self._match(TokenType.WITH, advance=False):
@@ -108,7 +121,7 @@ class StatementParser(FlinkParser):
                 self._curr.start,
                 "make it a CREATE VIEW or a subquery in FROM",
             )
-        query = self._parse_select()
+        query = self._parse_set_operations(self._parse_select(nested=True))
         if query is None:
             self.raise_error("expected SELECT")
             raise AssertionError
@@ -159,6 +172,8 @@ class StatementParser(FlinkParser):
         return found
 
     def _create(self) -> Statement:
+        if self._match_text_seq("TEMPORAL", "TABLE", "FUNCTION"):
+            return self._create_temporal_function()
         self._match_texts(("TEMPORARY",))
         if self._match_texts(("TABLE",)):
             return self._create_table()
@@ -168,8 +183,17 @@ class StatementParser(FlinkParser):
         raise _UnsupportedSyntaxError(
             f"CREATE {kind} is not supported",
             self._prev.start,
-            "a job file creates tables and views",
+            "a job file creates tables, views and temporal table functions",
         )
+
+    def _create_temporal_function(self) -> CreateTemporalFunction:
+        name = self._name("the function's name")
+        self._need("FOR")
+        table = self._name("a table or view")
+        self._need("TIME", "ATTRIBUTE")
+        time = self._name("a time column")
+        self._need("PRIMARY KEY")
+        return CreateTemporalFunction(name, table, time, self._names("a key column"))
 
     def _if_not_exists(self) -> bool:
         return self._match_text_seq("IF", "NOT", "EXISTS")
@@ -313,7 +337,7 @@ class StatementParser(FlinkParser):
         offset += len(value) - len(value.lstrip())
         return SetOption(Name(key.strip(), start), Name(value.strip().strip("'"), offset))
 
-    def _insert(self) -> InsertInto:
+    def _insert(self, on_conflict: ConflictStrategy | None) -> InsertInto:
         start = self._curr.start
         self._advance()
         if self._match_texts(("OVERWRITE",)):
@@ -331,10 +355,22 @@ class StatementParser(FlinkParser):
             raise _UnsupportedSyntaxError(
                 "VALUES is not supported", self._prev.start, "a query reads from a Kafka topic"
             )
-        return InsertInto(table, columns, self._query(), start)
+        return InsertInto(table, columns, self._query(), start, on_conflict)
 
     def _starts_query(self) -> bool:
         return self._next.token_type in (TokenType.SELECT, TokenType.L_PAREN)
+
+
+def _without_conflict(tokens: list[Token]) -> tuple[list[Token], ConflictStrategy | None]:
+    """An INSERT without its ON CONFLICT DO ...: ON at the end would read like that of a join."""
+    words = [t.text.upper() for t in tokens]
+    if words[:1] != ["INSERT"] or words[-4:-1] != ["ON", "CONFLICT", "DO"]:
+        return tokens, None
+    strategy = _CONFLICTS.get(words[-1])
+    if strategy is None:
+        hint = nearest(words[-1], _CONFLICTS) or f"there is {', '.join(_CONFLICTS)}"
+        raise UnparsableError(f"no conflict strategy {words[-1]}", tokens[-1].start, hint)
+    return tokens[:-4], strategy
 
 
 def _is_word(token: Token) -> bool:

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from spark_jobs.sql.logical import ConflictStrategy
 from spark_jobs.sql.types import DataType
 
 
@@ -75,6 +76,16 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateTemporalFunction:
+    """CREATE TEMPORAL TABLE FUNCTION name FOR table TIME ATTRIBUTE time PRIMARY KEY (key)."""
+
+    name: Name
+    table: Name
+    time: Name
+    key: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SetOption:
     """SET 'key' = 'value'."""
 
@@ -84,12 +95,13 @@ class SetOption:
 
 @dataclass(frozen=True, slots=True)
 class InsertInto:
-    """INSERT INTO table [(columns)] query."""
+    """INSERT INTO table [(columns)] query [ON CONFLICT DO ...]."""
 
     table: Name
     columns: tuple[Name, ...]
     query: exp.Expr
     start: int
+    on_conflict: ConflictStrategy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +112,6 @@ class Query:
     start: int
 
 
-Statement: TypeAlias = CreateTable | CreateView | SetOption | InsertInto | Query
+Statement: TypeAlias = (
+    CreateTable | CreateView | CreateTemporalFunction | SetOption | InsertInto | Query
+)

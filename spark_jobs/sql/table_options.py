@@ -147,6 +147,7 @@ class OptionChecker:
                 self._need(f"{prefix.text}{prefix.format}.{required}")
         for mode in ("scan.startup", "scan.bounded"):
             self._check_scan_mode(mode)
+        self._check_alignment()
         policy = given.get("rejoin.on-error")
         if policy is not None and policy.value.text == "dead-letter":
             self._need(
@@ -168,6 +169,14 @@ class OptionChecker:
                 "'key.fields-prefix' needs 'value.fields-include' = 'EXCEPT_KEY'",
                 prefix_of_key.key,
             )
+
+    def _check_alignment(self) -> None:
+        prefix = "scan.watermark.alignment."
+        parts = ("group", "max-drift", "update-interval")
+        given = next((p for p in parts if prefix + p in self.clauses), None)
+        for part in ("group", "max-drift"):
+            if given is not None:
+                self._need(prefix + part, f", which '{prefix}{given}' needs")
 
     def _check_formats(self) -> None:
         given = self.clauses

@@ -111,6 +111,18 @@ class KafkaEdge:
         """The offset after the last record that may be read, of each partition."""
         return self._watermarks(1)
 
+    def to_load(self, start: Limit, ends: Offsets | None) -> Offsets:
+        """The present ends, or `ends` where they come first, of partitions with records before."""
+        starts = self.exact_starts(start)
+        return {
+            topic: {
+                p: end
+                for p, at in offsets.items()
+                if (end := min(at, (ends or {}).get(topic, {}).get(p, at))) > starts[topic][p]
+            }
+            for topic, offsets in self.latest().items()
+        }
+
     def _resolve(self, limit: Limit) -> Offsets:
         match limit.mode:
             case "earliest-offset":
@@ -218,7 +230,11 @@ def _by_topic(partitions: Sequence[TopicPartition], default: Offsets) -> Offsets
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What one scan reads: everything its Spark source needs to know."""
+    """What one scan reads: everything its Spark source needs to know.
+
+    `loaded`: a partition that is read to its offset here is called loaded. `alignment`: JSON of
+    the kernel's Alignment, where the table waits for others.
+    """
 
     table: str
     topics: tuple[str, ...]
@@ -227,6 +243,8 @@ class Subscription:
     properties: Mapping[str, str]
     max_offsets: int
     headers: bool
+    loaded: Offsets | None = None
+    alignment: str | None = None
 
     def options(self) -> dict[str, str]:
         """Options of the kernel's Kafka source."""
@@ -246,6 +264,10 @@ class Subscription:
         }
         if "group.id" in properties:
             options["groupIdPrefix"] = properties["group.id"]
+        if self.loaded:
+            options["rejoin.loaded"] = offsets_json(self.loaded)
+        if self.alignment is not None:
+            options["rejoin.alignment"] = self.alignment
         if self.ends is not None:
             options["rejoin.ends"] = offsets_json(self.ends)
         return options

@@ -24,12 +24,17 @@ _FIXED = ("topics", "'rejoin.key-groups'", "'rejoin.parallelism'")
 
 
 class ScanStart(BaseModel):
-    """Where a scan began and, if it is bounded, where it ends."""
+    """Where a scan began and, if it is bounded, where it ends.
+
+    `loaded`: where probe rows wait for this table, the ends of its partitions at the first start;
+    those without a record to read then are left out.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     starts: Offsets
     ends: Offsets | None
+    loaded: Offsets | None = None
 
 
 class Manifest(BaseModel):
@@ -133,7 +138,7 @@ class CheckpointFolder:
         return planned if planned is not None and planned != committed else None
 
     def committed_offsets(self) -> list[Offsets | None]:
-        """Of each source in the query's order, after the last epoch; None for the clock."""
+        """Of each source in the query's order, after the last epoch; None for a clock."""
         last = self._last("commits")
         text = None if last is None else self._files.read(f"offsets/{last}")
         if text is None:

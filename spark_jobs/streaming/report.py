@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from spark_jobs import __version__
 from spark_jobs.errors import RejoinError
 from spark_jobs.status import (
+    BootstrapStatus,
     BuildStatus,
     ErrorStatus,
     JobStatus,
@@ -26,25 +27,34 @@ from spark_jobs.status import (
 from spark_jobs.streaming.query import QueryLife
 
 _UNKNOWN_TIME = -(2**63)
-_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
+_PARTITIONS = 1 << 16  # source ids are topic index * this + partition
+Side: TypeAlias = Literal["left", "right", "input"]
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorShape:
-    """A stateful operator as the kernel's counters call it."""
+    """A stateful operator as the kernel's counters call it.
+
+    `tells_time`: it has a watermark. `waits`: it has a gate before which probe rows wait; for the
+    topics with the indexes `gated`, until they are loaded.
+    """
 
     id: str
     kind: str
-    joins: bool
+    sides: tuple[Side, ...]
+    tells_time: bool
+    waits: bool = False
+    gated: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class QueryShape:
-    """What of a query's plan its status shows; `tables` by scan id."""
+    """What of a query's plan its status shows; `tables` by scan id, `topics` to their index."""
 
     name: str
     sink: str
     tables: Mapping[str, str]
+    topics: Mapping[str, int]
     operators: Sequence[OperatorShape]
 
 
@@ -66,6 +76,15 @@ class Counters:
     def total(self, level: str) -> int:
         """Over all key groups."""
         return sum(value for _, value in self._levels.get(level, {}).values())
+
+    def levels(self, prefix: str, suffix: str) -> dict[int, int]:
+        """Of the levels named `prefix<number>suffix`, the value that one group speaks for."""
+        found = {}
+        for name, groups in self._levels.items():
+            number = name.removeprefix(prefix).removesuffix(suffix)
+            if name == f"{prefix}{number}{suffix}" and number.isdecimal():
+                found[int(number)] = max(value for _, value in groups.values())
+        return found
 
     def least(self, level: str) -> int | None:
         """Of all key groups; None before the first report."""
@@ -138,7 +157,7 @@ def query_status(
         _operator(operator, counters, state_bytes[i] if i < len(state_bytes) else 0)
         for i, operator in enumerate(shape.operators)
     )
-    watermarks = [counters.least(f"{o.id}/watermark") for o in shape.operators if o.joins]
+    watermarks = [counters.least(f"{o.id}/watermark") for o in shape.operators if o.tells_time]
     known = [w for w in watermarks if w is not None and w != _UNKNOWN_TIME]
     durations: Mapping[str, int] = report.get("durationMs", {})
     return QueryStatus(
@@ -153,7 +172,7 @@ def query_status(
         output_rows_total=counters.sum(f"written/{shape.name}"),
         rejects=rejects,
         late_rows_total=sum(operator.late_rows for operator in operators),
-        sources=tuple(_sources(shape, report)),
+        sources=tuple(_sources(shape, report, counters)),
         operators=operators,
         durations_ms=dict(durations),
         watermark_ms=min(known, default=None),
@@ -161,25 +180,43 @@ def query_status(
 
 
 def _operator(shape: OperatorShape, counters: Counters, state_bytes: int) -> OperatorStatus:
-    rows = {side: counters.total(f"{shape.id}/rows/{side}") for side in _SIDES}
-    if shape.joins:
-        sides = tuple(SideStatus(side=side, rows=rows[side]) for side in _SIDES)
-    else:  # the kernel counts a single input as the left one
-        sides = (SideStatus(side="input", rows=rows["left"]),)
+    # the kernel counts a single input as the left one
+    counted: dict[Side, str] = {"left": "left", "right": "right", "input": "left"}
+    sides = tuple(
+        SideStatus(side=side, rows=counters.total(f"{shape.id}/rows/{counted[side]}"))
+        for side in shape.sides
+    )
     return OperatorStatus(
         id=shape.id,
         kind=shape.kind,
         sides=sides,
         state_bytes=state_bytes,
         late_rows=counters.total(f"{shape.id}/late"),
+        unknown_retractions=counters.total(f"{shape.id}/unknown-retractions"),
+        bootstrap=_bootstrap(shape, counters) if shape.waits else None,
     )
 
 
-def _sources(shape: QueryShape, report: Mapping[str, Any]) -> list[SourceStatus]:
+def _bootstrap(shape: OperatorShape, counters: Counters) -> BootstrapStatus:
+    levels = counters.levels(f"{shape.id}/source/", "/loaded")
+    loaded = [n for source, n in levels.items() if source // _PARTITIONS in shape.gated]
+    return BootstrapStatus(
+        partitions_loaded=sum(loaded),
+        partitions_total=len(loaded),
+        # a gate keeps nothing else of the left side
+        waiting_rows=counters.total(f"{shape.id}/rows/left"),
+        complete=(counters.least(f"{shape.id}/open") or 0) > 0,
+    )
+
+
+def _sources(
+    shape: QueryShape, report: Mapping[str, Any], counters: Counters
+) -> list[SourceStatus]:
     found = []
+    times = _PartitionTimes(shape, counters)
     for source in report.get("sources", []):
         table = shape.tables.get(source.get("description", ""))
-        if table is None:  # the clock
+        if table is None:  # a clock
             continue
         ends, latest = source.get("endOffset") or {}, source.get("latestOffset") or {}
         for topic, offsets in sorted(ends.items()):
@@ -188,6 +225,8 @@ def _sources(shape: QueryShape, report: Mapping[str, Any]) -> list[SourceStatus]
                     partition=int(p),
                     offset=at,
                     latest_offset=max(at, latest.get(topic, {}).get(p, at)),
+                    watermark_ms=times.watermark(topic, int(p)),
+                    idle=times.is_idle(topic, int(p)),
                 )
                 for p, at in sorted(offsets.items(), key=lambda item: int(item[0]))
             )
@@ -195,6 +234,31 @@ def _sources(shape: QueryShape, report: Mapping[str, Any]) -> list[SourceStatus]
             status = SourceStatus(table=table, topic=topic, partitions=partitions, lag_records=lag)
             found.append(status)
     return found
+
+
+class _PartitionTimes:
+    """What the operators say of partitions; of several, the one that has heard most."""
+
+    def __init__(self, shape: QueryShape, counters: Counters) -> None:
+        self._topics = shape.topics
+        self._watermarks: dict[int, int] = {}
+        self._idle: set[int] = set()
+        for operator in shape.operators:
+            prefix = f"{operator.id}/source/"
+            for source, at in counters.levels(prefix, "/watermark").items():
+                self._watermarks[source] = max(at, self._watermarks.get(source, at))
+            idle = counters.levels(prefix, "/idle").items()
+            self._idle |= {source for source, is_idle in idle if is_idle}
+
+    def watermark(self, topic: str, partition: int) -> int | None:
+        at = self._watermarks.get(self._source(topic, partition), _UNKNOWN_TIME)
+        return None if at == _UNKNOWN_TIME else at
+
+    def is_idle(self, topic: str, partition: int) -> bool:
+        return self._source(topic, partition) in self._idle
+
+    def _source(self, topic: str, partition: int) -> int:
+        return self._topics.get(topic, 0) * _PARTITIONS + partition
 
 
 def _state_bytes(operator: Mapping[str, Any]) -> int:

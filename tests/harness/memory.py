@@ -20,6 +20,8 @@ class MemoryBackend:
 
     def __init__(self, bound: Bound) -> None:
         self._runs = [_LocalRun(plan.root) for plan in bound.plans]
+        if bound.scenario.says_loaded:
+            self.hold_loaded()
         self._topics = {bound.tables[name].topics[0]: name for name in bound.sinks}
         self._exchanged = exchanged_sinks(bound)
         self._offsets: Counter[tuple[str, int]] = Counter()
@@ -39,12 +41,27 @@ class MemoryBackend:
             case "restart":
                 self.restart()
             case "advance":
-                self._clock_ms += step.advance_ms
-                for run in self._runs:
-                    run.jvm.advance(self._clock_ms)
+                self.advance(step.advance_ms)
+            case "loaded":
+                self.loaded(step.table)
             case "end":
                 return self._outcome([run.jvm.end() for run in self._runs])
         return self._outcome([run.jvm.step() for run in self._runs])
+
+    def advance(self, ms: int) -> None:
+        """Processing time passes."""
+        self._clock_ms += ms
+        for run in self._runs:
+            run.jvm.advance(self._clock_ms)
+
+    def hold_loaded(self) -> None:
+        """Before the first step: `loaded` alone says when initial content is complete."""
+        for run in self._runs:
+            run.jvm.holdLoaded()
+
+    def loaded(self, table: str) -> None:
+        for run in self._runs:
+            run.jvm.loaded(table)
 
     def restart(self) -> None:
         for run in self._runs:

@@ -10,14 +10,15 @@ from tests.harness.literals import Literal, LiteralError, parse_row
 
 Kind: TypeAlias = OneOf["+I", "-U", "+U", "-D"]
 InputKind: TypeAlias = Kind | OneOf["raw"]
-Command: TypeAlias = OneOf["restart", "advance", "end"]
+Command: TypeAlias = OneOf["restart", "advance", "end", "loaded"]
 
 _INPUT = re.compile(r">\s*(\w+)(?:\[(\d+)\])?\s+(\+I|-U|\+U|-D|raw)\s*(\(.*\))\s*$")
 _EXPECTED = re.compile(r"<\s*(?:(\w+)\s+)?(\+I|-U|\+U|-D)\s*(\(.*\))\s*$")
 _DEAD_LETTER = re.compile(r"<\s*dead-letter\s+(\w+)\s+(\S+)\s*$")
 _ADVANCE = re.compile(r"advance\s+(\d+)\s*(ms|s|m|h)\s*$")
+_LOADED = re.compile(r"loaded\s+(\w+)\s*$")
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-_STEP_START = re.compile(r"[<>]|(restart|end)\s*$|advance\s+\d")
+_STEP_START = re.compile(r"[<>]|(restart|end)\s*$|advance\s+\d|loaded\s+\w+\s*$")
 
 
 class ScenarioError(ValueError):
@@ -56,11 +57,12 @@ class DeadLetter:
 
 @dataclass(slots=True)
 class Step:
-    """What happens at once, and what must come of it."""
+    """What happens at once, and what must come of it; `table` is the one that is `loaded`."""
 
     line: int
     command: Command | None = None
     advance_ms: int = 0
+    table: str = ""
     inputs: list[Input] = field(default_factory=list)
     expected: list[Expected] = field(default_factory=list)
     dead_letters: list[DeadLetter] = field(default_factory=list)
@@ -78,6 +80,11 @@ class Scenario:
     sql: str
     steps: tuple[Step, ...]
     fails: str | None = None
+
+    @property
+    def says_loaded(self) -> bool:
+        """Whether the steps say when initial content is complete; else the first step has it."""
+        return any(step.command == "loaded" for step in self.steps)
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -141,6 +148,9 @@ class _Steps:
             step = self._step(number, starts=True)
             step.command = "advance"
             step.advance_ms = int(found[1]) * _UNITS[found[2]]
+        elif found := _LOADED.match(text):
+            step = self._step(number, starts=True)
+            step.command, step.table = "loaded", found[1]
         elif text in ("restart", "end"):
             self._step(number, starts=True).command = "restart" if text == "restart" else "end"
         else:

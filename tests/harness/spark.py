@@ -2,28 +2,26 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
 
+from spark_jobs.kernel.build import connector_jars, kernel_jar
+from spark_jobs.operators.build import records_of
 from spark_jobs.operators.clock import tell_partitions
-from spark_jobs.operators.kafka_sink import build_changes
-from spark_jobs.operators.running import Running, scans, spec
-from spark_jobs.operators.stateful import build_join, build_normalize, build_rekey
-from spark_jobs.plan.physical import (
-    KafkaScan,
-    KafkaSink,
-    Normalize,
-    Physical,
-    RegularJoin,
-    Rekey,
-    TemporalJoin,
-    to_json,
-)
-from spark_jobs.streaming.manifest import Manifest
+from spark_jobs.operators.kafka_scan import envelopes
+from spark_jobs.operators.running import Running, Scan, scans
+from spark_jobs.plan.physical import KafkaSink, to_json
+from spark_jobs.settings import Overrides, job_settings, read_environment
+from spark_jobs.streaming.kafka import Offsets
+from spark_jobs.streaming.manifest import Manifest, ScanStart
+from spark_jobs.streaming.query import open_gate
+from spark_jobs.streaming.session import start_session, stop_session
 from tests.harness.records import Record, to_base64
 from tests.harness.runner import Bound, Outcome, exchanged_sinks
 from tests.harness.scenario import Step
@@ -33,6 +31,22 @@ _KAFKA_SCHEMA = (
     " timestampType INT, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
 _STEP_TIMEOUT_S = 120
+_LOADED_MARKER = -2  # as the kernel's Kafka source marks a partition whose content is complete
+
+
+@contextmanager
+def spark_session(folder: Path) -> Iterator[SparkSession]:
+    """A session as `rejoin run` starts it; its log and checkpoints are in the folder."""
+    given = {"rejoin.parallelism": "2", "rejoin.checkpoint": str(folder)}
+    overrides = Overrides(status_dir=folder / "status")
+    settings = job_settings(given, "tests", overrides, read_environment())
+    session = start_session(settings, [kernel_jar(), *connector_jars()])
+    open_gate(session)
+    try:
+        yield session
+    finally:
+        stop_session(session, 15)
+        SparkContext._gateway = SparkContext._jvm = None  # the next one gets a JVM of its own
 
 
 class SparkBackend:
@@ -48,6 +62,7 @@ class SparkBackend:
         self._offsets: Counter[tuple[str, int]] = Counter()
         self._partitions: Counter[str] = Counter()
         self._files = 0
+        self._loaded: dict[str, Offsets] | None = None  # by table, as of the first step
         for table in bound.tables:
             (folder / "input" / table).mkdir(parents=True)
 
@@ -61,14 +76,28 @@ class SparkBackend:
             self._partitions[topic] = max(self._partitions[topic], record.partition + 1)
 
     def run_step(self, step: Step, is_settled: Callable[[Outcome], bool]) -> Outcome:
-        if step.command == "advance":
-            raise ValueError("processing time is Spark's own: run this scenario in memory")
+        if step.command in ("advance", "loaded"):
+            raise ValueError(f"Spark knows no {step.command}: run this scenario in memory")
+        if self._loaded is None:
+            self._loaded = self._capture_loaded()
         self._write_files()
         return self._run(ending=step.command == "end")
 
     def finish(self) -> Outcome:
         """A query that is not running writes nothing."""
         return Outcome({})
+
+    def _capture_loaded(self) -> dict[str, Offsets]:
+        """What is there before the first start is the initial content; its marker comes last."""
+        found: dict[str, Offsets] = {}
+        gated = {s.node.table for p in self._bound.plans for s in scans(p.root) if s.gated}
+        for (table, partition), end in sorted(self._offsets.items()):
+            if table in gated:
+                topic = self._bound.tables[table].topics[0]
+                found.setdefault(table, {}).setdefault(topic, {})[partition] = end
+                marker = _kafka_row(topic, Record(None, None, partition), end)
+                self._pending[table].append(marker | {"timestampType": _LOADED_MARKER})
+        return found
 
     def _write_files(self) -> None:
         """One file per table and step; it appears under its name when it is complete."""
@@ -97,10 +126,15 @@ class SparkBackend:
 
     def _run_query(self, sink: KafkaSink, ending: bool) -> list[Any]:
         running = self._running(sink, ending)
-        counts = {t.name: max(self._partitions[t.name], 1) for s in scans(sink) for t in s.topics}
+        topics = [topic.name for scan in scans(sink) for topic in scan.node.topics]
+        counts = {topic: max(self._partitions[topic], 1) for topic in topics}
         tell_partitions(self._spark, sink.name, sink, counts)
-        changes = build_changes(sink.input, self._build(sink.input.input, running))
-        records = running.frame(running.kernel.emit(changes._jdf, json.dumps(to_json(sink))))
+        described = json.dumps(to_json(sink))
+
+        def read(scan: Scan, chunked: bool) -> DataFrame:
+            return self._scan(scan, chunked, running)
+
+        records = records_of(sink, described, running, read)
         rows: list[Any] = []
 
         def collect(batch: DataFrame, _: int) -> None:
@@ -119,34 +153,20 @@ class SparkBackend:
             query.stop()
         return rows
 
-    def _build(self, node: Physical, running: Running) -> DataFrame:
-        match node:
-            case KafkaScan():
-                return self._scan(node, running)
-            case Normalize():
-                return build_normalize(node, self._build(node.input, running), running)
-            case Rekey():
-                return build_rekey(node, self._build(node.input, running), running)
-            case RegularJoin() | TemporalJoin():
-                inputs = [self._build(i, running) for i in node.inputs]
-                return build_join(node, inputs, running)
-            case _:
-                raise TypeError(f"{type(node).__name__} has no rows")
-
-    def _scan(self, scan: KafkaScan, running: Running) -> DataFrame:
-        folder = str(self._folder / "input" / scan.table)
+    def _scan(self, scan: Scan, chunked: bool, running: Running) -> DataFrame:
+        folder = str(self._folder / "input" / scan.node.table)
         records = self._spark.readStream.schema(_KAFKA_SCHEMA).json(folder)
-        return running.frame(running.kernel.ingest(records._jdf, json.dumps(spec(scan))))
+        return envelopes(scan, records, running, chunked=chunked)
 
     def _running(self, sink: KafkaSink, ending: bool) -> Running:
         manifest = Manifest(
             checkpoint=str(self._folder / "checkpoint" / sink.name),
             query=sink.name,
             topics=(),
-            groups=next(scans(sink)).groups,
+            groups=scans(sink)[0].node.groups,
             parallelism=2,
             state="",
-            scans={},
+            scans={scan.id: self._start_of(scan) for scan in scans(sink)},
         )
         return Running(
             spark=self._spark,
@@ -157,6 +177,10 @@ class SparkBackend:
             repeated_epoch=None,
             ending=ending,
         )
+
+    def _start_of(self, scan: Scan) -> ScanStart:
+        loaded = (self._loaded or {}).get(scan.node.table, {}) if scan.gated else None
+        return ScanStart(starts={}, ends=None, loaded=loaded)
 
 
 def _kafka_row(topic: str, record: Record, offset: int) -> dict[str, Any]:

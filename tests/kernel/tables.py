@@ -103,8 +103,9 @@ class TableScan:
             "select": select,
             "schema": struct(self.columns),
             "input": self.node(),
+            "timeZone": "UTC",
         }
-        return run(jvm, project, records)
+        return run(jvm, {"kind": "results", "inputs": [project]}, records)
 
 
 def run(jvm: Any, plan: Mapping[str, Any], records: Sequence[Record]) -> Outcome:
@@ -132,12 +133,13 @@ def write(
         "schema": schema, "guarantee": "none", "transactionalIdPrefix": None, "properties": {},
         "exchange": False,
         **sink,
-        "input": {
+        "inputs": [{
             "kind": "project",
             "select": [{"name": n, "expr": f"`{n}`"} for n in columns],
             "schema": schema,
+            "timeZone": "UTC",
             "input": scan.node(),
-        },
+        }],
     }  # fmt: skip
     changes = [json.dumps({"op": op, "data": data}).encode() for op, data in rows]
     return run(jvm, plan, [Record(change) for change in changes])

@@ -4,7 +4,7 @@ import pytest
 
 from tests.kernel.oracle.__main__ import MAKERS, maker, run
 
-STEPS = {"plan": 1_000}
+STEPS = {"plan": 1_000, "multi": 3_000}
 
 
 @pytest.mark.parametrize("machine", MAKERS)

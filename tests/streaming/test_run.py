@@ -21,6 +21,7 @@ from spark_jobs.embedded.process import Child, free_ports, port_is_free
 from spark_jobs.status import JobStatus, read_status
 
 PARTITIONS = 2
+NOON_MS = 1_704_110_400_000  # 2024-01-01 12:00
 START_S = 240.0  # a busy machine starts Spark slowly
 STOP_S = 30.0
 
@@ -361,7 +362,11 @@ def test_two_queries_of_one_job_end_with_the_last_due_row(shop: Shop) -> None:
     assert shop.rows("large_sink", 2) == Counter(
         text(row) for row in ({"id": 3, "item": "a"}, {"id": 4, "item": "b"})
     )
-    assert {q.name for q in shop.status().queries} == {"priced_sink", "large_sink"}
+    queries = {q.name: q for q in shop.status().queries}
+    assert set(queries) == {"priced_sink", "large_sink"}
+    [source] = [s for s in queries["priced_sink"].sources if s.table == "orders"]
+    known = [p.watermark_ms for p in source.partitions if p.watermark_ms is not None]
+    assert max(known) == NOON_MS
     values = [m.value() for m in shop.messages("letters", lambda found: bool(found))]
     assert set(values) == {b"{broken"}, child.log_tail()
 

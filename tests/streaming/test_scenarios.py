@@ -1,17 +1,11 @@
 """Selected scenario files in Spark and through a broker: what memory cannot show."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from spark_jobs.embedded.broker import Broker
-from spark_jobs.kernel.build import connector_jars, kernel_jar
-from spark_jobs.settings import Overrides, job_settings, read_environment
-from spark_jobs.streaming.query import open_gate
-from spark_jobs.streaming.session import start_session, stop_session
 from tests.harness.broker import BrokerBackend
 from tests.harness.runner import Run, bind_scenario
 from tests.harness.scenario import read_scenario
@@ -33,6 +27,13 @@ IN_SPARK = [
     "shop_orders_with_product_versions",
     "dead_letters",
     "append_filter_and_project",
+    "latest_rates_are_loaded_first",
+    "snapshot_loads_then_joins",
+    "interval_left_pads_on_expiry",
+    "aggregate_over_join_with_retractions",
+    "deduplicate_last_row_by_event_time",
+    "materialize_sink_key_of_several_rows",
+    "union_all_of_a_join_and_a_table",
 ]
 # their results do not depend on how the batches are cut
 THROUGH_BROKER = [
@@ -40,19 +41,8 @@ THROUGH_BROKER = [
     "upsert_sink_key_moves_between_join_keys",
     "temporal_inner_drops_unmatched",
     "dead_letters",
+    "latest_rates_are_loaded_first",
 ]
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    folder = tmp_path_factory.mktemp("spark")
-    given = {"rejoin.parallelism": "2", "rejoin.checkpoint": str(folder)}
-    settings = job_settings(given, "scenarios", Overrides(), read_environment())
-    session = start_session(settings, [kernel_jar(), *connector_jars()])
-    open_gate(session)
-    yield session
-    stop_session(session, 15)
-    SparkContext._gateway = SparkContext._jvm = None  # the next session gets a JVM of its own
 
 
 @pytest.mark.parametrize("name", IN_SPARK)

@@ -60,6 +60,13 @@ def test_lines_that_mean_nothing_are_errors(line: str) -> None:
         parse_scenario(HEADER + f"> a +I (1)\n{line}\n", "x")
 
 
+def test_a_scenario_may_say_when_a_table_is_loaded() -> None:
+    scenario = parse_scenario("SELECT;\n> a +I (1)\nloaded a\n< +I (1)\n", "s")
+    assert [(s.command, s.table) for s in scenario.steps] == [(None, ""), ("loaded", "a")]
+    assert scenario.says_loaded
+    assert len(scenario.steps[1].expected) == 1
+
+
 def test_refused_sql_needs_no_rows() -> None:
     assert parse_scenario("fails: SOME_CODE\nSELECT 1;\n", "x").fails == "SOME_CODE"
     with pytest.raises(ScenarioError, match="no input"):

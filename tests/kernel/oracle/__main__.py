@@ -6,13 +6,32 @@ import sys
 import time
 
 from tests.harness.gateway import kernel
-from tests.kernel.oracle import normalize, plans, regular, temporal
+from tests.kernel.oracle import (
+    aggregate,
+    deduplicate,
+    interval,
+    latest,
+    materializer,
+    multi,
+    normalize,
+    plans,
+    regular,
+    temporal,
+    ttl,
+)
 from tests.kernel.oracle.check import Case, MakeMachine, Shrinker, check
 
 MAKERS = {
     "regular": regular.random_case,
+    "ttl": ttl.random_case,
+    "multi": multi.random_case,
+    "interval": interval.random_case,
     "temporal": temporal.random_case,
+    "latest": latest.random_case,
     "normalize": normalize.random_case,
+    "deduplicate": deduplicate.random_case,
+    "aggregate": aggregate.random_case,
+    "materializer": materializer.random_case,
     "plan": plans.random_case,
 }
 

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from tests.kernel.oracle.check import (
     Batch,
@@ -14,8 +14,19 @@ from tests.kernel.oracle.check import (
     random_restarts,
     struct,
 )
-
-Row: TypeAlias = tuple[Any, ...]
+from tests.kernel.oracle.keyed import (
+    ADDS,
+    INPUT,
+    Lives,
+    Marks,
+    Row,
+    Sink,
+    Time,
+    compare,
+    output,
+    rows_of,
+    timing,
+)
 
 COLUMNS = (("a", "string"), ("b", "integer"), ("v", "integer"), ("c", "string"))
 FILTERS: dict[str, Callable[[Row], bool]] = {
@@ -31,18 +42,24 @@ class Normalizer:
     key: tuple[int, ...]
     filter: str | None
     update_before: bool
+    ttl_ms: int = 0
 
     def node(self) -> dict[str, Any]:
+        pair_by = None if self.update_before else [COLUMNS[i][0] for i in self.key]
         return {
             "kind": "normalize",
             "schema": struct(COLUMNS),
             "key": list(self.key),
-            "filter": self.filter,
-            "updateBefore": self.update_before,
+            "output": output(self.filter, pair_by),
+            "timing": timing(self.ttl_ms),
+            "rows": [{"schema": struct(COLUMNS), "key": list(self.key), "time": None}],
         }
 
     def identity(self, row: Row) -> Row:
         return tuple(row[i] for i in self.key)
+
+    def sink(self) -> Sink:
+        return Sink(pair_by=None if self.update_before else self.key)
 
 
 class NormalizeModel:
@@ -51,41 +68,36 @@ class NormalizeModel:
     def __init__(self, normalizer: Normalizer) -> None:
         self._normalizer = normalizer
         self._rows: dict[Row, Row] = {}
+        self._time = Time()
+        self._lives = Lives(normalizer.ttl_ms)
 
     def step(self, batch: Batch, emitted: Emitted) -> list[str]:
+        self._time.hear(batch)
+        for key in self._lives.expired(self._time.now):
+            self._rows.pop(key, None)
         before = dict(self._rows)
-        for _, kind, values in batch:
-            self._apply(kind, tuple(values))
-        problems = []
-        found: dict[Row, list[tuple[str, Row]]] = {}
-        for change in emitted:
-            row = tuple(change[1:])
-            found.setdefault(self._normalizer.identity(row), []).append((change[0], row))
-        for key in {**before, **self._rows, **found}:
-            wanted = self._changes(before.get(key), self._rows.get(key))
-            if found.get(key, []) != wanted:
-                problems.append(f"{key}: emits {found.get(key, [])}, expected {wanted}")
-        return problems
+        touched = {self._apply(kind, row) for kind, row in rows_of(batch)}
+        sink = self._normalizer.sink()
+        repeats = self._normalizer.ttl_ms > 0
+        expected = {
+            key: sink.step(before.get(key), self._rows.get(key), repeats) for key in touched
+        }
+        emitted_rows = [change for change in emitted if change[0] != "watermark"]
+        return compare(expected, emitted_rows, self._normalizer.identity)
 
-    def state_rows(self) -> None:
-        """Normalisation has one side; its count is tested with the machine."""
+    def state_rows(self) -> list[int]:
+        return [len(self._rows), 0]
 
-    def _apply(self, kind: str, row: Row) -> None:
+    def _apply(self, kind: str, row: Row) -> Row:
+        key = self._normalizer.identity(row)
         accepted = self._normalizer.filter is None or FILTERS[self._normalizer.filter](row)
-        if kind in ("+I", "+U") and accepted:
-            self._rows[self._normalizer.identity(row)] = row
+        if kind in ADDS and accepted:
+            self._rows[key] = row
+            self._lives.written[key] = self._time.now
         else:
-            self._rows.pop(self._normalizer.identity(row), None)
-
-    def _changes(self, before: Row | None, after: Row | None) -> list[tuple[str, Row]]:
-        if before == after:
-            return []
-        if before is None:
-            return [("+I", row) for row in (after,) if row is not None]
-        if after is None:
-            return [("-D", before)]
-        old = [("-U", before)] if self._normalizer.update_before else []
-        return [*old, ("+U", after)]
+            self._rows.pop(key, None)
+            self._lives.written.pop(key, None)
+        return key
 
 
 def random_case(name: str, rng: random.Random, size: int) -> Case:
@@ -93,8 +105,13 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
         key=rng.choice([(0,), (0, 1)]),
         filter=rng.choice([None, *FILTERS]),
         update_before=rng.random() < 0.6,
+        ttl_ms=rng.choice([0, 0, 10, 5_000, 20_000]),
     )
-    batches = cut_into_batches([_event(normalizer, rng) for _ in range(size)], rng)
+    marks = Marks(rng, clock=True, watermark=False)
+    events: list[Event] = []
+    while len(events) < size:
+        events += [*marks.next(), _event(normalizer, rng)]
+    batches = cut_into_batches(events, rng)
     restarts = random_restarts(batches, rng)
     return Case(name, normalizer.node(), batches, restarts, lambda: NormalizeModel(normalizer))
 
@@ -109,4 +126,4 @@ def _event(normalizer: Normalizer, rng: random.Random) -> Event:
     kind = rng.choice(["+I", "+U", "+U", "+U", "-D", "-U"])
     if kind == "-D" and rng.random() < 0.5:
         row = [v if i in normalizer.key else None for i, v in enumerate(row)]
-    return ["input", kind, row]
+    return [INPUT, kind, row]

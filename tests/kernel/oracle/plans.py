@@ -1,111 +1,91 @@
 """Whole plans: random changelogs as real records through SQL, planner, readers, machines, writers.
 
-What a machine's own oracle cannot show: state layouts chosen from keys, filters below the join,
-normalisers in front of it, upserts whose join key moves, sinks that are keyed otherwise.
+What a machine's own oracle cannot show: state layouts chosen from keys, filters below joins,
+normalisers in front of them, chains and unions, joins that became one, aggregates on top, upserts
+whose join key moves, sinks that are keyed otherwise.
 """
 
 import json
 import random
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
+from spark_jobs.errors import UnsupportedError
 from tests.harness.memory import MemoryBackend
 from tests.harness.records import Encoder, decode
 from tests.harness.runner import bind_scenario
 from tests.harness.scenario import Input, Scenario, Step
 from tests.kernel.oracle.check import Batch, Case, Emitted, Event, cut_into_batches, random_restarts
-from tests.kernel.oracle.regular import (
-    COLUMNS,
-    ID,
-    PREDICATES,
-    RESIDUALS,
-    WHERES,
-    ChangelogWriter,
-    J,
-    K,
-    Row,
-    Side,
+from tests.kernel.oracle.regular import ID, ChangelogWriter, J, K, Row, Side
+from tests.kernel.oracle.relations import (
+    TYPES,
+    Aggregated,
+    Base,
+    Condition,
+    Exists,
+    Joined,
+    Query,
+    Values,
+    above_one,
+    conjunction,
+    equal,
+    is_null,
+    less,
 )
 
-_TYPES = {"integer": "INT", "string": "STRING"}
 _FORMATS = {
     "append": "'connector' = 'kafka', 'format' = 'json'",
     "retract": "'connector' = 'kafka', 'format' = 'changelog-json'",
     "debezium": "'connector' = 'kafka', 'format' = 'debezium-json'",
     "upsert": "'connector' = 'upsert-kafka', 'key.format' = 'json', 'value.format' = 'json'",
 }
-_PADDING: Row = (None,) * len(COLUMNS)
-Names: TypeAlias = list[str]
+SINK = "result"
+_KINDS = ("inner", "inner", "left", "left", "right", "full")
+_ADDS = ("+I", "+U")
+_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """One input table; upsert and debezium tables send no old rows."""
 
-    prefix: str
+    name: str
     mode: str
     primary_key: tuple[int, ...]
 
-    def names(self, positions: tuple[int, ...]) -> Names:
-        return [f"{self.prefix}_{COLUMNS[i][0]}" for i in positions]
+    @property
+    def is_upsert(self) -> bool:
+        return self.mode in ("upsert", "debezium")
 
     def declaration(self) -> str:
-        columns = [f"{self.prefix}_{name} {_TYPES[kind]}" for name, kind in COLUMNS]
-        return _table(self.prefix, columns, self.names(self.primary_key), self.mode)
+        columns = [f"{self.name}_{name} {kind}" for name, kind in TYPES.items()]
+        key = [f"{self.name}_{list(TYPES)[i]}" for i in self.primary_key]
+        return _table(self.name, columns, key, self.mode)
 
     def side(self) -> Side:
         layout = "has-unique-key" if self.primary_key else "no-unique-key"
-        return Side(layout, self.primary_key, self.mode in ("upsert", "debezium"))
+        return Side(layout, self.primary_key, self.is_upsert)
+
+    def identity(self, row: Row) -> Row:
+        return tuple(row[i] for i in self.primary_key) or row
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A join of two tables into a retract sink, or into one that is keyed by the left table."""
-
-    left: Source
-    right: Source
-    is_left: bool
-    key: tuple[tuple[int, bool], ...]
-    residual: str | None
-    where: str | None
-    keyed: bool
-
-    def sql(self) -> str:
-        columns = [
-            f"{s.prefix}_{n} {_TYPES[t]}" for s in (self.left, self.right) for n, t in COLUMNS
-        ]
-        key = self.left.names(self.left.primary_key) if self.keyed else []
-        sink = _table("joined", columns, key, "upsert" if self.keyed else "retract")
-        names = [
-            (*self.left.names((i,)), op, *self.right.names((i,))) for i, op in self._operators()
-        ]
-        on = [" ".join(name) for name in names] + ([f"({self.residual})"] if self.residual else [])
-        join = "LEFT JOIN" if self.is_left else "JOIN"
-        where = f" WHERE {self.where}" if self.where else ""
-        query = ["INSERT INTO joined SELECT * FROM l", join, "r ON", " AND ".join(on) + where + ";"]
-        settings = "SET 'rejoin.key-groups' = '8';"
-        tables = [self.left.declaration(), self.right.declaration(), sink]
-        return "\n".join([settings, *tables, " ".join(query)]) + "\n"
-
-    def _operators(self) -> list[tuple[int, str]]:
-        return [(i, "=" if never else "IS NOT DISTINCT FROM") for i, never in self.key]
-
-    def matches(self, left: Row, right: Row) -> bool:
-        for i, nulls_never_match in self.key:
-            if left[i] != right[i] or (left[i] is None and nulls_never_match):
-                return False
-        return self.residual is None or PREDICATES[self.residual](left, right)
-
-    def shows(self, left: Row, right: Row) -> bool:
-        return self.where is None or PREDICATES[self.where](left, right)
-
-
-def _table(name: str, columns: Names, key: Names, mode: str) -> str:
+def _table(name: str, columns: list[str], key: list[str], mode: str) -> str:
     lines = [*columns, *([f"PRIMARY KEY ({', '.join(key)}) NOT ENFORCED"] if key else [])]
     servers = "'properties.bootstrap.servers' = 'localhost:9092'"
     options = f"{_FORMATS[mode]}, 'topic' = '{name}', {servers}"
     return f"CREATE TABLE {name} ({', '.join(lines)}) WITH ({options});"
+
+
+def job_text(sources: list[Source], query: Query, groups: int) -> str:
+    columns = [f"{name} {kind}" for name, kind in query.columns]
+    key = [query.key] if query.key else []
+    sink = _table(SINK, columns, key, "upsert" if key else "retract")
+    tables = [source.declaration() for source in sources]
+    settings = f"SET 'rejoin.key-groups' = '{groups}';"
+    return "\n".join([settings, *tables, sink, f"INSERT INTO {SINK} {query.sql};"]) + "\n"
 
 
 @dataclass(slots=True)
@@ -115,83 +95,103 @@ class TableModel:
     source: Source
     rows: list[Row] = field(default_factory=list)
 
+    def takes(self, kind: str, row: Row) -> bool:
+        """Whether a changelog of the table may go on with this change."""
+        identities = [self.source.identity(r) for r in self.rows]
+        if self.source.is_upsert:
+            return kind in _ADDS or self.source.identity(row) in identities
+        if kind in _ADDS:
+            return not self.source.primary_key or self.source.identity(row) not in identities
+        return row in self.rows
+
     def apply(self, kind: str, row: Row) -> None:
-        key = self.source.primary_key
-        add = kind in ("+I", "+U")
-        if key:
-            same = [r for r in self.rows if all(r[i] == row[i] for i in key)]
-            self.rows = [r for r in self.rows if r not in same]
-        elif not add and row in self.rows:
+        if self.source.is_upsert:
+            same = self.source.identity(row)
+            self.rows = [r for r in self.rows if self.source.identity(r) != same]
+        elif kind not in _ADDS:
             self.rows.remove(row)
-        if add:
+        if kind in _ADDS:
             self.rows.append(row)
+
+    def values(self) -> list[Values]:
+        return [dict(zip(TYPES, row, strict=True)) for row in self.rows]
 
 
 class QueryModel:
-    """The join of both tables anew after every batch, against the folded sink."""
+    """The query anew after every batch, against the folded sink."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, sources: list[Source], query: Query) -> None:
         self._query = query
-        self._tables = {"left": TableModel(query.left), "right": TableModel(query.right)}
+        self._tables = {source.name: TableModel(source) for source in sources}
         self._sink: Counter[Row] = Counter()
         self._by_key: dict[Row, Row] = {}
+        self._is_sound = True
 
     def step(self, batch: Batch, emitted: Emitted) -> list[str]:
-        for side, kind, values in batch:
-            self._tables[side].apply(kind, tuple(values))
-        problems = []
-        for kind, *values in emitted:
-            row = tuple(values)
-            if self._query.keyed:
-                self._upsert(kind, row)
-                continue
-            self._sink[row] += 1 if kind in ("+I", "+U") else -1
-            if self._sink[row] < 0:
-                problems.append(f"retracts what is not there: {row}")
-        expected = self._expected()
-        found = Counter(self._by_key.values()) if self._query.keyed else self._sink
-        problems += [f"missing: {row}" for row in (expected - found).elements()]
-        return problems + [f"too much: {row}" for row in (found - expected).elements()]
+        for name, kind, values in batch:
+            table, row = self._tables[name], tuple(values)
+            self._is_sound = self._is_sound and table.takes(kind, row)
+            if self._is_sound:
+                table.apply(kind, row)
+        if not self._is_sound:  # a shrunk case need not be a changelog any more
+            return []
+        expected = self._query.rows({n: t.values() for n, t in self._tables.items()})
+        changes = [(kind, tuple(values)) for kind, *values in emitted]
+        return self._keyed(changes, expected) if self._query.key else self._fold(changes, expected)
 
     def state_rows(self) -> None:
         """Where rows are kept is the planner's business."""
 
-    def _upsert(self, kind: str, row: Row) -> None:
-        key = tuple(row[i] for i in self._query.left.primary_key)
-        if kind in ("+I", "+U"):
-            self._by_key[key] = row
-        else:
-            self._by_key.pop(key, None)
+    def _fold(self, changes: list[tuple[str, Row]], expected: Counter[Row]) -> list[str]:
+        problems = []
+        for kind, row in changes:
+            self._sink[row] += 1 if kind in _ADDS else -1
+            if self._sink[row] < 0:
+                problems.append(f"retracts what is not there: {row}")
+        problems += [f"missing: {row}" for row in (expected - self._sink).elements()]
+        return problems + [f"too much: {row}" for row in (self._sink - expected).elements()]
 
-    def _expected(self) -> Counter[Row]:
-        result: Counter[Row] = Counter()
-        for left in self._tables["left"].rows:
-            matches = [r for r in self._tables["right"].rows if self._query.matches(left, r)]
-            if not matches and self._query.is_left:
-                matches = [_PADDING]
-            result.update(left + r for r in matches if self._query.shows(left, r))
-        return result
+    def _keyed(self, changes: list[tuple[str, Row]], expected: Counter[Row]) -> list[str]:
+        """Of several rows of a sink key any may show, of one that one, of none none."""
+        at = [name for name, _ in self._query.columns].index(self._query.key or "")
+        for kind, row in changes:
+            if kind in _ADDS:
+                self._by_key[row[at]] = row
+            else:
+                self._by_key.pop(row[at], None)
+        wanted: dict[Row, set[Row]] = {}
+        for row in expected.elements():
+            wanted.setdefault(row[at], set()).add(row)
+        problems = [f"no row for {key}" for key in wanted if key not in self._by_key]
+        shown = self._by_key.items()
+        return problems + [f"shows {r}" for k, r in shown if r not in wanted.get(k, set())]
 
 
 class PlanMachine:
     """A plan in memory that looks like a state machine to the oracle."""
 
     def __init__(self, node: str) -> None:
-        self._bound = bind_scenario(Scenario("oracle", json.loads(node)["sql"], ()))
+        given = json.loads(node)
+        self._bound = bind_scenario(Scenario("oracle", given["sql"], ()))
         self._backend = MemoryBackend(self._bound)
-        self._encoders = {s: Encoder(self._bound.tables[s]) for s in ("l", "r")}
+        names = [name for name in self._bound.tables if name != SINK]
+        self._encoders = {name: Encoder(self._bound.tables[name]) for name in names}
+        self._partitions = given["partitions"]
+        self._keys = {name: tuple(key) for name, key in given["keys"].items()}
 
     def run(self, batches: str) -> str:
         return json.dumps([self._step(batch) for batch in json.loads(batches)])
 
     def _step(self, batch: Batch) -> Emitted:
-        for side, kind, values in batch:
-            table = side[0]
-            records = self._encoders[table].encode([Input(0, table, 0, kind, tuple(values))])
-            self._backend.feed(table, records)
+        for table, kind, values in batch:
+            identity = [values[i] for i in self._keys[table]] or values
+            # changes of a row stay in order only within a partition
+            partition = sum(repr(identity).encode()) % self._partitions
+            given = Input(0, table, partition, kind, tuple(values))
+            self._backend.feed(table, self._encoders[table].encode([given]))
         outcome = self._backend.run_step(Step(0), lambda _: True)
-        sink = self._bound.tables["joined"]
-        changes = [c for record in outcome.records.get("joined", ()) for c in decode(sink, record)]
+        sink = self._bound.tables[SINK]
+        changes = [c for record in outcome.records.get(SINK, ()) for c in decode(sink, record)]
         return [[change.kind, *change.row] for change in changes]
 
     def restart(self) -> None:
@@ -202,38 +202,114 @@ class PlanMachine:
 
 
 def random_case(name: str, rng: random.Random, size: int) -> Case:
-    key = rng.choice([(K,), (K,), (K, J)])
-    left, right = _random_source("l", rng), _random_source("r", rng)
-    query = Query(
-        left,
-        right,
-        is_left=rng.random() < 0.5,
-        key=tuple((i, rng.random() < 0.7) for i in key),
-        residual=rng.choice([None, None, *RESIDUALS]),
-        where=rng.choice([None, None, *WHERES]),
-        keyed=bool(left.primary_key)
-        and bool(right.primary_key)
-        and set(right.primary_key) <= set(key),
-    )
-    spread = rng.choice([3, 6])
-    writers = [
-        ChangelogWriter("left", left.side(), rng, spread, left.primary_key),
-        ChangelogWriter("right", right.side(), rng, spread, right.primary_key),
-    ]
-    modes = [left.mode, right.mode]
+    """A query that the planner takes; what it refuses is another test's."""
+    for _ in range(_TRIES):
+        sources = [_random_source(n, rng) for n in ("a", "b", "c")]
+        query = _random_query(sources, rng)
+        node: dict[str, Any] = {
+            "sql": job_text(sources, query, rng.choice([1, 4, 16])),
+            "partitions": rng.choice([1, 3]),
+            "keys": {s.name: list(s.primary_key) for s in sources},
+        }
+        try:
+            bind_scenario(Scenario(name, node["sql"], ()))
+        except UnsupportedError:
+            continue
+        batches = cut_into_batches(_random_events(sources, rng, size), rng)
+        restarts = random_restarts(batches, rng)
+        return Case(name, node, batches, restarts, partial(QueryModel, sources, query))
+    raise AssertionError(f"{name}: {_TRIES} queries were refused")
+
+
+def varied(case: Case, rng: random.Random, groups: int, partitions: int) -> Case:
+    """The same rows in the same order: cut, restarted, spread and grouped otherwise."""
+    events = [event for batch in case.batches for event in batch]
+    batches = cut_into_batches(events, rng)
+    _, _, rest = case.node["sql"].partition("\n")
+    sql = f"SET 'rejoin.key-groups' = '{groups}';\n{rest}"
+    node = case.node | {"sql": sql, "partitions": partitions}
+    return replace(case, node=node, batches=batches, restarts=random_restarts(batches, rng))
+
+
+def _random_events(sources: list[Source], rng: random.Random, size: int) -> list[Event]:
+    spread = rng.choice([2, 4])
+    writers = {
+        s.name: ChangelogWriter(s.name, s.side(), rng, spread, (*s.primary_key, ID))
+        for s in sources
+    }
+    tables = {source.name: TableModel(source) for source in sources}
+    modes = {source.name: source.mode for source in sources}
     events: list[Event] = []
     while len(events) < size:
-        pick = rng.random() < 0.5
-        written = writers[pick].write()
-        events += [e for e in written if modes[pick] != "append" or e[1] == "+I"]
-    batches = cut_into_batches(events, rng)
-    node = {"sql": query.sql()}
-    return Case(name, node, batches, random_restarts(batches, rng), lambda: QueryModel(query))
+        for event in writers[rng.choice("abc")].write():
+            name, kind, row = event[0], event[1], tuple(event[2])
+            if modes[name] == "append" and kind != "+I":
+                continue
+            if tables[name].takes(kind, row):
+                tables[name].apply(kind, row)
+                events.append(event)
+    return events
 
 
-def _random_source(prefix: str, rng: random.Random) -> Source:
+def _random_source(name: str, rng: random.Random) -> Source:
     mode = rng.choice(["append", "retract", "retract", "upsert", "upsert", "debezium"])
-    keys: list[tuple[int, ...]] = [(ID,), (K,), (K, ID), (K, J)]
-    if mode in ("append", "retract"):
+    keys: list[tuple[int, ...]] = [(ID,), (ID,), (K, ID), (K, J)]
+    if mode == "retract":
         keys += [(), ()]
-    return Source(prefix, mode, () if mode == "append" else rng.choice(keys))
+    return Source(name, mode, () if mode == "append" else rng.choice(keys))
+
+
+def _random_query(sources: list[Source], rng: random.Random) -> Query:
+    names = [source.name for source in sources]
+    rng.shuffle(names)
+    bases = [Base(name, (name,)) for name in names]
+    if rng.random() < 0.25:
+        bases = [Base("u", tuple(names[:2])), Base(names[2], (names[2],))]
+    exists = _random_exists(bases, rng) if rng.random() < 0.3 else None
+    if exists is not None:
+        bases = bases[:-1]
+    chain: Base | Joined = bases[0]
+    for right in bases[1 : rng.choice([2, 3, 3])]:
+        kind = rng.choice(_KINDS)
+        chain = Joined(kind, chain, right, _random_condition(chain, right, rng))
+    where = rng.choice([None, None, _random_where(chain, rng)])
+    aggregated = _random_aggregate(chain, rng) if rng.random() < 0.3 else None
+    query = Query(chain, exists, where, aggregated, None)
+    return replace(query, key=_random_key(query, bases[0], rng))
+
+
+def _random_condition(left: Base | Joined, right: Base, rng: random.Random) -> Condition:
+    prefix = rng.choice(left.columns).rpartition("_")[0]
+    shared = rng.choice([("k",), ("k",), ("k", "j"), ("id",)])
+    equalities = [
+        equal(f"{prefix}_{n}", f"{right.prefix}_{n}", rng.random() < 0.25) for n in shared
+    ]
+    rest = rng.choice([[], [], [less(f"{prefix}_v", f"{right.prefix}_v")]])
+    return conjunction([*equalities, *rest])
+
+
+def _random_exists(bases: list[Base], rng: random.Random) -> Exists:
+    return Exists(rng.random() < 0.5, bases[-1], _random_condition(bases[0], bases[-1], rng))
+
+
+def _random_where(chain: Base | Joined, rng: random.Random) -> Condition:
+    prefix = rng.choice(chain.columns).rpartition("_")[0]
+    return rng.choice([above_one(f"{prefix}_v"), is_null(f"{prefix}_id")])
+
+
+def _random_aggregate(chain: Base | Joined, rng: random.Random) -> Aggregated:
+    prefix = rng.choice(chain.columns).rpartition("_")[0]
+    group = rng.choice([None, f"{prefix}_k", f"{prefix}_j"])
+    return Aggregated(group, f"{rng.choice(chain.columns).rpartition('_')[0]}_v")
+
+
+def _random_key(query: Query, first: Base, rng: random.Random) -> str | None:
+    """A column that no padding makes NULL; often not unique in the result."""
+    chain: Base | Joined = query.chain
+    while isinstance(chain, Joined):
+        if chain.kind in ("right", "full"):
+            return None
+        chain = chain.left
+    if query.aggregated is not None or rng.random() < 0.5:
+        return None
+    return f"{first.prefix}_id"

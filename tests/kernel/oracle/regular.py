@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -22,7 +22,7 @@ Test: TypeAlias = Callable[[Row, Row], bool]
 COLUMNS = (("id", "integer"), ("k", "integer"), ("j", "string"), ("v", "integer"), ("p", "string"))
 ID, K, J, V, P = range(5)
 _WIDTH = len(COLUMNS)
-_PADDING: Row = (None,) * _WIDTH
+PADDING: Row = (None,) * _WIDTH
 
 # residual predicates and WHERE clauses: Spark text, and the same in Python with SQL's NULLs
 PREDICATES: dict[str, Test] = {
@@ -31,11 +31,16 @@ PREDICATES: dict[str, Test] = {
         b[V] is None or (a[V] is not None and a[V] != b[V])
     ),
     "`l_id` = `r_id`": lambda a, b: a[ID] is not None and a[ID] == b[ID],
+    # NOT IN
+    "`l_v` = `r_v` OR `l_v` IS NULL OR `r_v` IS NULL": lambda a, b: (
+        a[V] is None or b[V] is None or a[V] == b[V]
+    ),
     "`r_id` IS NULL": lambda a, b: b[ID] is None,
     "`l_v` > 1": lambda a, b: a[V] is not None and a[V] > 1,
 }
-RESIDUALS = list(PREDICATES)[:3]
-WHERES = list(PREDICATES)[3:]
+RESIDUALS = list(PREDICATES)[:4]
+WHERES = list(PREDICATES)[4:]
+JOIN_TYPES = ("inner", "left", "right", "full", "semi", "anti")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,46 +60,71 @@ class Side:
         }
 
 
+def operator(
+    where: str | None = None, pair_by: list[str] | None = None, ttl_ms: Sequence[int] = (0, 0)
+) -> dict[str, Any]:
+    """What every stateful node says of its output and of time."""
+    timing = {"inputs": [], "policy": "min", "forward": None, "tickMs": None, "ttlMs": list(ttl_ms)}
+    return {
+        "output": {"where": where, "pairBy": pair_by, "timeZone": "UTC"},
+        "timing": timing,
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Join:
     """A regular join as the model understands it."""
 
     left: Side
     right: Side
-    is_left: bool
+    join_type: str
     key: tuple[int, ...]
     filter_nulls: tuple[bool, ...]
     residual: str | None
-    where: str | None
-    paired: bool
+    where: str | None = None
+    paired: bool = False
+    ttl_ms: tuple[int, int] = (0, 0)
 
     def node(self) -> dict[str, Any]:
-        pair_by = None
-        if self.paired:
-            left = dict.fromkeys((*self.key, *self.left.unique_key))
-            names = [f"l_{COLUMNS[i][0]}" for i in left]
-            names += [f"r_{COLUMNS[i][0]}" for i in self.right.unique_key]
-            pair_by = [f"`{name}`" for name in names]
+        sides = {"left": self.left.spec("l"), "right": self.right.spec("r")}
         return {
             "kind": "regular-join",
-            "joinType": "left" if self.is_left else "inner",
-            "left": self.left.spec("l"),
-            "right": self.right.spec("r"),
+            "joinType": self.join_type,
+            **sides,
             "key": struct(COLUMNS[i] for i in self.key),
-            "leftKey": list(self.key),
-            "rightKey": list(self.key),
             "filterNulls": list(self.filter_nulls),
             "residual": self.residual,
-            "where": self.where,
-            "updateBefore": not self.paired,
-            "pairBy": pair_by,
+            "rows": [{"schema": s["schema"], "key": list(self.key)} for s in sides.values()],
+            **operator(self.where, self._pair_by() if self.paired else None, self.ttl_ms),
         }
 
+    @property
+    def left_only(self) -> bool:
+        return self.join_type in ("semi", "anti")
+
+    def is_outer(self, side: str) -> bool:
+        return self.join_type in (side, "full")
+
+    def _pair_by(self) -> list[str]:
+        names = [f"{'lr'[i // _WIDTH]}_{COLUMNS[i % _WIDTH][0]}" for i in self._pair_columns()]
+        return [f"`{name}`" for name in names]
+
+    def _pair_columns(self) -> list[int]:
+        left = list(dict.fromkeys((*self.key, *self.left.unique_key)))
+        right = dict.fromkeys((*self.key, *self.right.unique_key))
+        return left if self.left_only else left + [_WIDTH + i for i in right]
+
     def pair_key(self, joined: Row) -> Row:
-        left = dict.fromkeys((*self.key, *self.left.unique_key))
-        return tuple(joined[i] for i in left) + tuple(
-            joined[_WIDTH + i] for i in self.right.unique_key
-        )
+        return tuple(joined[i] for i in self._pair_columns())
+
+    def matches(self, left: Row, right: Row) -> bool:
+        for i, nulls_never_match in zip(self.key, self.filter_nulls, strict=True):
+            if left[i] != right[i] or (left[i] is None and nulls_never_match):
+                return False
+        return self.residual is None or PREDICATES[self.residual](left, right)
+
+    def shows(self, left: Row, right: Row) -> bool:
+        return self.where is None or PREDICATES[self.where](left, right)
 
 
 @dataclass(slots=True)
@@ -149,27 +179,28 @@ class JoinModel:
         return [sum(side.rows.values()) for side in self._sides.values()]
 
     def _expected(self) -> Counter[Row]:
+        join = self._join
+        lefts, rights = (side.rows for side in self._sides.values())
+        pairs = {(a, b) for a in lefts for b in rights if join.matches(a, b)}
+        matched = {a for a, _ in pairs}, {b for _, b in pairs}
         result: Counter[Row] = Counter()
-        for left, copies in self._sides["left"].rows.items():
-            matches = 0
-            for right, others in self._sides["right"].rows.items():
-                if self._matches(left, right):
-                    matches += others
-                    self._add(result, left, right, copies * others)
-            if matches == 0 and self._join.is_left:
-                self._add(result, left, _PADDING, copies)
+        if join.left_only:
+            for row, copies in lefts.items():
+                if (row in matched[0]) == (join.join_type == "semi"):
+                    self._add(result, row, PADDING, copies)
+            return result
+        for a, b in pairs:
+            self._add(result, a, b, lefts[a] * rights[b])
+        for row, copies in lefts.items():
+            if row not in matched[0] and join.is_outer("left"):
+                self._add(result, row, PADDING, copies)
+        for row, copies in rights.items():
+            if row not in matched[1] and join.is_outer("right"):
+                self._add(result, PADDING, row, copies)
         return result
 
-    def _matches(self, left: Row, right: Row) -> bool:
-        for i, nulls_never_match in zip(self._join.key, self._join.filter_nulls, strict=True):
-            if left[i] != right[i] or (left[i] is None and nulls_never_match):
-                return False
-        residual = self._join.residual
-        return residual is None or PREDICATES[residual](left, right)
-
     def _add(self, result: Counter[Row], left: Row, right: Row, copies: int) -> None:
-        where = self._join.where
-        if where is None or PREDICATES[where](left, right):
+        if self._join.shows(left, right):
             result[left + right] += copies
 
     def _fold(self, changes: list[tuple[str, Row]]) -> list[str]:
@@ -203,7 +234,7 @@ class JoinModel:
         return problems
 
     def _wrong_kinds(self, changes: list[tuple[str, Row]]) -> list[str]:
-        never = {"+U"} if self._join.is_left else set()
+        never = {"+U"} if self._join.join_type in ("left", "right", "full") else set()
         never |= {"-U"} if self._join.paired else set()
         return [f"emits a {kind}: {row}" for kind, row in changes if kind in never]
 
@@ -213,7 +244,7 @@ class ChangelogWriter:
 
     def __init__(
         self,
-        name: str,
+        name: str | int,
         side: Side,
         rng: random.Random,
         spread: int,
@@ -226,7 +257,8 @@ class ChangelogWriter:
         self._spread = spread
         self._rows: list[Row] = []
         self._wanted = rng.choice([2, 5, 10]) if spread > 1 else rng.choice([2, 30])
-        self._long = rng.random() < 0.2
+        # several pages under one key, now and then
+        self._long = rng.random() < (0.2 if spread > 1 else 0.6)
 
     def write(self) -> list[Event]:
         rng = self._rng
@@ -301,23 +333,29 @@ class ChangelogWriter:
 
 
 def random_case(name: str, rng: random.Random, size: int) -> Case:
-    key = rng.choice([(K,), (K,), (K, J)])
-    left, right = _random_side(key, rng), _random_side(key, rng)
+    key: tuple[int, ...] = rng.choice([(K,), (K,), (K,), (K, J), ()])
+    left, right = random_side(key, rng), random_side(key, rng)
     keyed = "no-unique-key" not in (left.layout, right.layout)
+    join_type = rng.choice(JOIN_TYPES)
+    if join_type == "full":  # a row of each side may be padded at once
+        keyed = keyed and bool(left.unique_key) and bool(right.unique_key)
+    wheres = [where for where in WHERES if join_type not in ("semi", "anti") or "r_" not in where]
     join = Join(
         left,
         right,
-        is_left=rng.random() < 0.5,
+        join_type,
         key=key,
         filter_nulls=tuple(rng.random() < 0.7 for _ in key),
         residual=rng.choice([None, None, *RESIDUALS]),
-        where=rng.choice([None, None, None, *WHERES]),
+        where=rng.choice([None, None, None, *wheres]),
         paired=keyed and rng.random() < 0.5,
     )
-    spread = rng.choice([1, 3, 6])
+    spread = rng.choice([1, 3, 6]) if key else 1
+    # paddings of both sides that are all NULL would have one key in the sink
+    not_null = join.paired and join_type == "full"
     writers = [
-        ChangelogWriter("left", left, rng, spread),
-        ChangelogWriter("right", right, rng, spread),
+        ChangelogWriter(name, side, rng, spread, side.unique_key if not_null else ())
+        for name, side in (("left", left), ("right", right))
     ]
     bias = rng.choice([0.1, 0.5, 0.9])
     events: list[Event] = []
@@ -327,7 +365,7 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
     return Case(name, join.node(), batches, random_restarts(batches, rng), lambda: JoinModel(join))
 
 
-def _random_side(key: tuple[int, ...], rng: random.Random) -> Side:
+def random_side(key: tuple[int, ...], rng: random.Random) -> Side:
     layout = rng.choice(["join-key-contains-unique-key", "has-unique-key", "no-unique-key"])
     match layout:
         case "join-key-contains-unique-key":

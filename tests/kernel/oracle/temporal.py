@@ -1,8 +1,9 @@
-"""Event-time temporal joins: the model keeps every build row for ever and never cleans up."""
+"""Event-time temporal joins: the model keeps every build row until its key's idle time is over."""
 
+import json
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tests.kernel.oracle.check import (
@@ -14,6 +15,7 @@ from tests.kernel.oracle.check import (
     random_restarts,
     struct,
 )
+from tests.kernel.oracle.marks import END, NEVER, TimeModel
 
 Row: TypeAlias = tuple[Any, ...]
 Change: TypeAlias = tuple[str, Row]
@@ -23,9 +25,8 @@ RIGHT = (("r_t", "long"), ("r_k", "string"), ("r_v", "integer"))
 T, K, V, ID = range(4)
 _WIDTH = len(LEFT)
 _PADDING: Row = (None, None, None)
-_START = -(2**63)
-_RESIDUAL = "`l_v` < `r_v`"
-_WHERE = "`r_v` IS NULL OR `r_v` > 1"
+RESIDUAL = "`l_v` < `r_v`"
+WHERE = "`r_v` IS NULL OR `r_v` > 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,69 +43,71 @@ class Join:
     policy: str
     idle_timeout_ms: int
     paired: bool
+    ttl_ms: int = 0
+    joins_late: bool = False
+    forwards: bool = False
+    late_topic: str | None = None
 
     def node(self) -> dict[str, Any]:
         return {
             "kind": "temporal-join",
             "joinType": "left" if self.is_left else "inner",
-            "left": {"schema": struct(LEFT)},
-            "right": {"schema": struct(RIGHT), "upsert": False},
+            "time": "event",
+            "gate": {"kind": "none", "atMs": 0, "timeoutMs": 0, "onTimeout": "fail"},
+            "lateProbe": "join" if self.joins_late else "drop",
+            "left": side_node(LEFT),
+            "right": side_node(RIGHT),
             "key": struct([("k", "string")]),
-            "leftKey": [K],
-            "rightKey": [K],
-            "leftTime": T,
-            "rightTime": T,
             "filterNulls": [self.nulls_never_match],
-            "residual": _RESIDUAL if self.residual else None,
-            "where": _WHERE if self.where else None,
-            "leftTopics": [0],
-            "rightTopics": [1],
-            "idleTimeoutMs": self.idle_timeout_ms,
-            "watermarkPolicy": self.policy,
-            "pairBy": ["`l_id`"] if self.paired else None,
-            "updateBefore": not self.paired,
+            "residual": RESIDUAL if self.residual else None,
+            "output": output_node(self.where, self.paired) | {"lateTopic": self.late_topic},
+            "timing": timing_node(self.idle_timeout_ms, self.policy, self.forwards, self.ttl_ms),
+            "rows": [
+                {"schema": struct(LEFT), "key": [K], "time": T},
+                {"schema": struct(RIGHT), "key": [K], "time": T},
+            ],
         }
 
 
+def side_node(
+    columns: tuple[tuple[str, str], ...],
+    layout: str = "no-unique-key",
+    unique_key: tuple[int, ...] = (),
+    upsert: bool = False,
+) -> dict[str, Any]:
+    key = list(unique_key)
+    return {"schema": struct(columns), "layout": layout, "uniqueKey": key, "upsert": upsert}
+
+
+def output_node(where: bool, paired: bool) -> dict[str, Any]:
+    return {
+        "where": WHERE if where else None,
+        "pairBy": ["`l_id`"] if paired else None,
+        "timeZone": "UTC",
+    }
+
+
+def timing_node(idle_timeout_ms: int, policy: str, forwards: bool, ttl_ms: int) -> dict[str, Any]:
+    return {
+        "inputs": [[{"topic": i, "idleTimeoutMs": idle_timeout_ms}] for i in (0, 1)],
+        "policy": policy,
+        "forward": 1 << 14 if forwards else None,
+        "tickMs": 0,
+        "ttlMs": [ttl_ms, ttl_ms],
+    }
+
+
 @dataclass(slots=True)
-class Partition:
-    """The only partition of an input: its watermark and when, by the clock, that last moved."""
+class Life:
+    """When a key's idle time is over; the first time at which the watermark will use it."""
 
-    watermark: int = _START
-    moved_at: int = _START
+    deadline: int | None = None
+    use: int | None = None
 
-
-@dataclass(slots=True)
-class TimeModel:
-    """The watermark of the join, as docs/semantics.md has it."""
-
-    join: Join
-    clock: int
-    inputs: dict[str, Partition] = field(default_factory=dict)
-    current: int = _START
-
-    def apply(self, event: Event) -> None:
-        if event[0] == "clock":
-            self.clock = max(self.clock, event[1])
-            return
-        side = event[0].removeprefix("watermark_")
-        partition = self._partition(side)
-        if event[1] > partition.watermark:
-            partition.watermark = event[1]
-            partition.moved_at = self.clock
-
-    def advance(self) -> None:
-        active = [self._partition(side) for side in ("left", "right")]
-        timeout = self.join.idle_timeout_ms
-        if timeout:
-            active = [p for p in active if self.clock - p.moved_at < timeout]
-        marks = [p.watermark for p in active]
-        if marks:
-            pick = max(marks) if self.join.policy == "max" else min(marks)
-            self.current = max(self.current, pick)
-
-    def _partition(self, side: str) -> Partition:
-        return self.inputs.setdefault(side, Partition(moved_at=self.clock))
+    def refresh(self, clock: int, ttl_ms: int) -> None:
+        """Flink: at least the TTL is left, at most one and a half."""
+        if ttl_ms and clock != NEVER and (not self.deadline or clock + ttl_ms > self.deadline):
+            self.deadline = clock + ttl_ms * 3 // 2
 
 
 class JoinModel:
@@ -112,24 +115,31 @@ class JoinModel:
 
     def __init__(self, join: Join) -> None:
         self._join = join
-        self._time = TimeModel(join, clock=0)
+        self._time = TimeModel(join.policy, join.idle_timeout_ms)
+        self._before = NEVER
         self._build: list[tuple[int, str, Row]] = []
         self._waiting: list[tuple[str, Row]] = []
+        self._lives: dict[Any, Life] = {}
         self._sink: dict[Any, Row] = {}
         self._wanted: dict[Any, Row] = {}
 
     def step(self, batch: Batch, emitted: Emitted) -> list[str]:
-        before = self._time.current
-        marks = [e for e in batch if len(e) == 2]
-        for event in sorted(marks, key=lambda e: e[0]):  # "clock" first
-            self._time.apply(event)
-        self._time.advance()
+        self._before = self._time.current
+        self._time.hear(batch)
+        self._expire()
         for _, kind, values in (e for e in batch if e[0] == "right"):
             self._add_build(kind, tuple(values))
+        late = []
         for _, kind, values in (e for e in batch if e[0] == "left"):
-            if values[T] > before:
+            if self._join.joins_late or values[T] > self._before:
                 self._waiting.append((kind, tuple(values)))
-        return self._compare(emitted)
+                self._use(values[K], values[T])
+            else:
+                late.append(tuple(values))
+        problems = self._compare([e for e in emitted if e[0] not in ("watermark", "reject")])
+        problems += self._wrong_rejects(late, [e for e in emitted if e[0] == "reject"])
+        self._used_by_watermark()
+        return problems + self._wrong_marks([e for e in emitted if e[0] == "watermark"])
 
     def state_rows(self) -> None:
         """How many versions are kept is the machine's business."""
@@ -144,10 +154,53 @@ class JoinModel:
                 return
             time = earlier[-1]
         self._build.append((time, kind, row))
+        self._use(row[K], time)
+
+    def _use(self, key: Any, time: int) -> None:
+        life = self._lives.setdefault(key, Life())
+        life.use = time if life.use is None else min(life.use, time)
+        life.refresh(self._time.clock, self._join.ttl_ms)
+
+    def _used_by_watermark(self) -> None:
+        if self._time.current == self._before:
+            return
+        for key, life in list(self._lives.items()):
+            waiting = [row[T] for _, row in self._waiting if row[K] == key]
+            if life.use is not None and life.use <= self._time.current:
+                life.use = min(waiting, default=None)
+                life.refresh(self._time.clock, self._join.ttl_ms)
+            if not waiting and not any(row[K] == key for _, _, row in self._build):
+                del self._lives[key]
+
+    def _expire(self) -> None:
+        for key, life in list(self._lives.items()):
+            if life.deadline is not None and life.deadline <= self._time.clock:
+                self._build = [b for b in self._build if b[2][K] != key]
+                self._waiting = [w for w in self._waiting if w[1][K] != key]
+                del self._lives[key]
+
+    def _wrong_rejects(self, late: list[Row], found: Emitted) -> list[str]:
+        names = [name for name, _ in LEFT]
+        values = [
+            json.dumps(dict(zip(names, row, strict=True)), separators=(",", ":")) for row in late
+        ]
+        topic = self._join.late_topic
+        wanted = [
+            ["reject", topic, "late", v.replace(": ", ":").replace(", ", ",")] for v in values
+        ]
+        if sorted(found) == (sorted(wanted) if topic else []):
+            return []
+        return [f"sets aside {found}, expected {wanted}"]
+
+    def _wrong_marks(self, found: Emitted) -> list[str]:
+        moved = self._join.forwards and self._time.current > self._before
+        wanted = [["watermark", self._time.current]] if moved else []
+        return [] if found == wanted else [f"passes on {found}, expected {wanted}"]
 
     def _compare(self, emitted: Emitted) -> list[str]:
-        due = [(kind, row) for kind, row in self._waiting if row[T] <= self._time.current]
-        self._waiting = [(kind, row) for kind, row in self._waiting if row[T] > self._time.current]
+        until = self._time.current if self._time.current > self._before else NEVER
+        due = [(kind, row) for kind, row in self._waiting if row[T] <= until]
+        self._waiting = [(kind, row) for kind, row in self._waiting if row[T] > until]
         expected = [change for kind, row in due for change in self._joined(kind, row)]
         found = [(change[0], tuple(change[1:])) for change in emitted]
         if self._join.paired:
@@ -189,10 +242,11 @@ class JoinModel:
     def _version(self, row: Row) -> Row | None:
         if row[K] is None and self._join.nulls_never_match:
             return None
-        valid = [b for b in self._build if b[2][K] == row[K] and b[0] <= row[T]]
-        if not valid:
+        until = max(row[T], self._before)  # what the watermark has made obsolete is gone
+        valid = [b for b in self._build if b[2][K] == row[K] and b[0] <= until]
+        newest = max((time for time, _, _ in valid), default=END)
+        if newest > row[T]:
             return None
-        newest = max(time for time, _, _ in valid)
         _, kind, version = [b for b in valid if b[0] == newest][-1]
         return None if kind == "-D" else version
 
@@ -215,10 +269,11 @@ class EventWriter:
         self._timeout_ms = join.idle_timeout_ms
         self._keyed = join.paired
         self._probes: dict[str, list[Any]] = {}
-        self._now = rng.choice([-50, 0, 0, 1_600_000_000_000])
+        self._now = rng.choice([-50, 0, 0, 1_600_000_000_000, -(2**55), 2**62])
         self._pace = rng.choice([1, 5, 100])
         self._keys = [*"abcdef"[: rng.choice([1, 2, 6])], None]
-        self._clock = 0
+        self._ttl_ms = join.ttl_ms
+        self.clock = rng.choice([0, 1_700_000_000_000])
 
     def write(self) -> list[Event]:
         rng = self._rng
@@ -228,11 +283,12 @@ class EventWriter:
             return self._probe()
         if pick < 0.75:
             return [self._build()]
-        if pick < 0.97 or not self._timeout_ms:
+        if pick < (0.90 if self._ttl_ms else 0.97) or not self._timeout_ms + self._ttl_ms:
             side = rng.choice(["left", "right"])
-            return [[f"watermark_{side}", self._now - rng.choice([0, 1, 5, 20])]]
-        self._clock += rng.choice([1, self._timeout_ms // 2, self._timeout_ms])
-        return [["clock", self._clock]]
+            return [["watermark", side, self._now - rng.choice([0, 1, 5, 20])]]
+        pause = rng.choice([t for t in (self._timeout_ms, self._ttl_ms) if t])
+        self.clock += rng.choice([1, pause // 2, pause])
+        return [["clock", self.clock]]
 
     def _probe(self) -> list[Event]:
         rng = self._rng
@@ -275,10 +331,16 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
         policy="max" if rng.random() < 0.2 else "min",
         idle_timeout_ms=rng.choice([0, 0, 10]),
         paired=rng.random() < 0.4,
+        ttl_ms=rng.choice([0, 0, 7, 10_000]),
+        joins_late=rng.random() < 0.3,
+        forwards=rng.random() < 0.2,
+        late_topic=rng.choice([None, None, "late-rows"]),
     )
     writer = EventWriter(rng, join)
-    events: list[Event] = []
+    events: list[Event] = [["clock", writer.clock]]
     while len(events) < size:
         events += writer.write()
+    if rng.random() < 0.3:
+        events.append(["end"])
     batches = cut_into_batches(events, rng)
     return Case(name, join.node(), batches, random_restarts(batches, rng), lambda: JoinModel(join))

@@ -6,15 +6,28 @@ from dataclasses import replace
 import pytest
 
 from spark_jobs.plan.joins import input_spec, unique_names
-from spark_jobs.plan.keys import split_condition, unique_keys
-from spark_jobs.plan.logical import Field, Filter, Join, Logical, Project, Scan
+from spark_jobs.plan.keys import split_condition, unique_keys, upsert_keys
+from spark_jobs.plan.logical import (
+    Aggregate,
+    Deduplicate,
+    Field,
+    Filter,
+    Join,
+    Logical,
+    Position,
+    Project,
+    Scan,
+    Union,
+)
 from spark_jobs.sql.expr import Call, Column, Literal
-from spark_jobs.sql.types import BIGINT, INT, decimal
+from spark_jobs.sql.types import BIGINT, INT, STRING, DataType, decimal, timestamp
 
 Scans = Callable[..., Scan]
 Joins = Callable[..., Join]
 Refs = Callable[[Logical, str], Column]
 Calls = Callable[..., Call]
+
+AT = Position(1, 1)
 
 
 def keys_by_name(node: Logical) -> set[frozenset[str]]:
@@ -163,3 +176,91 @@ def test_layout_follows_the_unique_key() -> None:
 
 def test_names_are_made_different() -> None:
     assert unique_names(["a", "b", "a", "a0", "", "A", ""]) == ("a", "b", "a0", "a00", "", "A1", "")
+
+
+def upsert_names(node: Logical) -> set[frozenset[str]]:
+    return {frozenset(node.fields[i].name for i in key) for key in upsert_keys(node)}
+
+
+@pytest.mark.parametrize(
+    ("left_key", "right_key", "kind", "expected"),
+    [
+        # both keys are the join key: either tells the rows apart, in order
+        ("a", "x", "inner", {"a", "x", "a x"}),
+        ("a", "x", "left", {"a", "a x"}),
+        # a key without the join key: its changes may come from two tasks
+        ("b", "x", "left", set()),
+        ("b", "x", "inner", set()),
+        ("a b", "x", "left", {"a b", "a b x"}),
+        ("a", "y", "inner", set()),
+        ("b", "x", "semi", set()),
+        ("a", "x", "anti", {"a"}),
+    ],
+)
+def test_upsert_keys_contain_the_join_key(
+    left_key: str,
+    right_key: str,
+    kind: str,
+    expected: set[str],
+    scan: Scans,
+    join: Joins,
+    ref: Refs,
+    call: Calls,
+) -> None:
+    left, right = scan("l", "a b", key=left_key), scan("r", "x y", key=right_key)
+    both = join(left, right)
+    on = call("=", ref(both, "a"), ref(both, "x"))
+    assert upsert_names(join(left, right, kind, on)) == names(*expected)
+
+
+def test_keys_of_groups_and_versions(scan: Scans, ref: Refs) -> None:
+    table = scan("t", "a b c", key="c")
+    keys = (ref(table, "a"), ref(table, "b"))
+    grouped = Aggregate(table, keys, (), table.fields[:2], AT)
+    whole = Aggregate(table, (), (), (), AT)
+    kept = Deduplicate(table, (1,), 0, "last", AT)
+    both = Union((table, table), table.fields, AT)
+    assert keys_by_name(grouped) == upsert_names(grouped) == names("a b")
+    assert keys_by_name(whole) == upsert_names(whole) == names("")
+    assert keys_by_name(kept) == upsert_names(kept) == names("b")
+    assert keys_by_name(both) == upsert_names(both) == set()
+    assert input_spec(unique_keys(whole), frozenset()) == (
+        "join-key-contains-unique-key",
+        frozenset(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "kept"),
+    [
+        (INT, BIGINT, True),
+        (BIGINT, INT, False),
+        (timestamp(3), timestamp(6), True),
+        (timestamp(6), timestamp(3), False),
+        (INT, STRING, False),
+    ],
+)
+def test_keys_survive_casts_that_widen(
+    source: DataType, target: DataType, kept: bool, scan: Scans
+) -> None:
+    cast = Call("CAST", (Column(0, "a", source),), target)
+    project = Project(scan("t", "a", key="a"), (cast,), (Field("a", target),))
+    assert bool(unique_keys(project)) is kept
+
+
+def test_processing_time_lookup_takes_any_constant(
+    scan: Scans, join: Joins, ref: Refs, call: Calls
+) -> None:
+    clocked = scan("l", "a", rowtime="p")
+    left = replace(clocked, fields=(clocked.fields[0], replace(clocked.fields[1], time="proctime")))
+    right = scan("r", "x y")
+    both = join(left, right)
+    on = call("AND", call("=", ref(both, "y"), Literal(1, BIGINT)), call("<", *both_columns(both)))
+    found = split_condition(join(left, right, "inner", on, ref(left, "p")))
+    assert [k.left for k in found.keys] == [Literal(1, BIGINT)]
+    assert found.columns_of(1) == {1}
+    assert len(found.residual) == 1
+
+
+def both_columns(node: Join) -> tuple[Column, Column]:
+    return Column(0, "a", BIGINT), Column(len(node.left.fields), "x", BIGINT)

@@ -10,10 +10,12 @@ from spark_jobs.plan.physical import (
     KafkaScan,
     KafkaSink,
     Normalize,
+    Operator,
     QueryPlan,
     RegularJoin,
     Rekey,
     TemporalJoin,
+    TopicTime,
     to_json,
 )
 from spark_jobs.plan.planner import plan
@@ -32,14 +34,19 @@ def sink_of(found: QueryPlan) -> KafkaSink:
     return found.root
 
 
+def operator(found: QueryPlan) -> Operator:
+    (project,) = sink_of(found).inputs
+    return project.input
+
+
 def regular(found: QueryPlan) -> RegularJoin:
-    join = sink_of(found).input.input
+    join = operator(found)
     assert isinstance(join, RegularJoin)
     return join
 
 
 def temporal(found: QueryPlan) -> TemporalJoin:
-    join = sink_of(found).input.input
+    join = operator(found)
     assert isinstance(join, TemporalJoin)
     return join
 
@@ -100,10 +107,13 @@ def test_other_upserts_are_normalised(job: Jobs) -> None:
     assert not join.right.upsert
     assert (rekey.key, rekey.drop_null_keys) == (("`city`",), (0,))
     normalize = rekey.input
+    assert isinstance(normalize, Normalize)
     assert [normalize.schema.fields[i].name for i in normalize.key] == ["id"]
-    assert normalize.update_before
-    assert normalize.input.key == ("`id`",)
-    assert normalize.input.filter is not None
+    assert normalize.output.pair_by is None
+    below = normalize.inputs[0]
+    assert isinstance(below, KafkaScan)
+    assert below.key == ("`id`",)
+    assert below.filter is not None
 
 
 def test_null_keys_are_dropped_where_they_cannot_show(job: Jobs) -> None:
@@ -157,8 +167,7 @@ def test_self_join_makes_names_different(job: Jobs) -> None:
 def test_upsert_sink_pairs_updates_by_its_key(job: Jobs) -> None:
     found = only(job("INSERT INTO upsert_sink SELECT id, c2 FROM users JOIN changes ON id = c1;"))
     join = regular(found)
-    assert join.pair_by == ("`id`",)
-    assert not join.update_before
+    assert join.output.pair_by == ("`id`",)
     assert join.changelog_mode == "I,UA,D"
     assert not sink_of(found).exchange
 
@@ -172,20 +181,20 @@ def test_sink_key_without_the_join_key_is_exchanged(job: Jobs) -> None:
 
 def test_insertions_need_no_pairs(job: Jobs) -> None:
     found = only(job("INSERT INTO upsert_sink SELECT a1, b3 FROM a JOIN b ON a1 = b1;"))
-    assert regular(found).pair_by is None
+    assert regular(found).output.pair_by is None
     assert not sink_of(found).exchange
 
 
 def test_upserts_pass_into_an_upsert_sink_of_the_same_key(job: Jobs) -> None:
     found = only(job("INSERT INTO upsert_sink SELECT id, name FROM users;"))
-    assert isinstance(sink_of(found).input.input, KafkaScan)
+    assert isinstance(operator(found), KafkaScan)
 
 
 def test_upserts_into_other_sinks_are_normalised(job: Jobs) -> None:
     found = only(job("INSERT INTO retract_sink SELECT id, name FROM users;"))
-    node = sink_of(found).input.input
+    node = operator(found)
     assert isinstance(node, Normalize)
-    assert node.update_before
+    assert node.output.pair_by is None
 
 
 def test_temporal_join_reads_time_and_marks(job: Jobs) -> None:
@@ -197,8 +206,8 @@ def test_temporal_join_reads_time_and_marks(job: Jobs) -> None:
         )
     )
     join = temporal(found)
-    assert (join.left_topics, join.right_topics) == ((0,), (1,))
-    assert join.idle_timeout_ms == 60_000
+    assert join.timing.inputs == ((TopicTime(0, 60_000),), (TopicTime(1, 60_000),))
+    assert join.timing.tick_ms == 30_000
     assert (join.left.upsert, join.right.upsert) == (False, True)
     pay = join.inputs[0]
     assert isinstance(pay, KafkaScan)
@@ -219,7 +228,9 @@ def test_finer_temporal_key_is_normalised_and_told(job: Jobs) -> None:
     rekey = temporal(found).inputs[1]
     assert isinstance(rekey, Rekey)
     assert rekey.rowtime == "`since`"
-    assert rekey.input.input.marks
+    below = rekey.input.inputs[0]
+    assert isinstance(below, KafkaScan)
+    assert below.marks
     assert len(found.warnings) == 1
 
 
@@ -260,22 +271,21 @@ SCAN_KEYS = SHOWN | {
     *("kind", "table", "side", "topics", "groups", "changelog", "keyFormat", "valueFormat"),
     *("columns", "primaryKey", "filter", "rowtime", "watermark", "key", "dropNullKeys", "row"),
     *("schema", "marks", "onError", "deadLetterTopic", "startup", "bounded", "properties"),
-    "timeZone",
+    *("timeZone", "alignment"),
 }
-JOIN_KEYS = SHOWN | {
-    *("kind", "joinType", "left", "right", "key", "filterNulls", "residual", "where"),
-    *("updateBefore", "pairBy", "timeZone", "inputs"),
-}
-TEMPORAL_KEYS = JOIN_KEYS | {"leftTopics", "rightTopics", "idleTimeoutMs", "watermarkPolicy"}
+OPERATOR_KEYS = SHOWN | {"kind", "id", "output", "timing", "inputs"}
+TWO_INPUTS = OPERATOR_KEYS | {"joinType", "left", "right", "key", "filterNulls", "residual"}
+JOIN_KEYS = TWO_INPUTS | {"inputFaults"}
+TEMPORAL_KEYS = TWO_INPUTS | {"time", "gate", "lateProbe"}
 REKEY_KEYS = SHOWN | {
     *("kind", "side", "groups", "key", "dropNullKeys", "rowtime", "row", "schema", "input"),
-    "timeZone",
+    *("ordered", "timeZone"),
 }
-NORMALIZE_KEYS = SHOWN | {"kind", "schema", "key", "filter", "updateBefore", "input"}
+NORMALIZE_KEYS = OPERATOR_KEYS | {"schema", "key"}
 SINK_KEYS = {
     *("kind", "name", "table", "topic", "mode", "keyFormat", "valueFormat", "keyFields"),
     *("keyPrefix", "valueIncludesKey", "schema", "guarantee", "transactionalIdPrefix"),
-    *("properties", "exchange", "input"),
+    *("properties", "exchange", "inputs"),
 }
 
 
@@ -284,8 +294,8 @@ def test_json_has_the_names_that_the_kernel_reads(job: Jobs) -> None:
         only(job("INSERT INTO retract_sink SELECT a1, b3 FROM a JOIN b ON a1 = b1;")).root
     )
     assert set(sink) == SINK_KEYS
-    project = sink["input"]
-    assert set(project) == {"kind", "select", "schema", "input"} | SHOWN
+    project = sink["inputs"][0]
+    assert set(project) == {"kind", "select", "schema", "timeZone", "input"} | SHOWN
     assert project["select"][0] == {"name": "x", "expr": "`a1`"}
     join = project["input"]
     assert set(join) == JOIN_KEYS
@@ -313,7 +323,9 @@ def test_json_of_a_temporal_join(job: Jobs) -> None:
     )
     join: Any = to_json(temporal(found))
     assert set(join) == TEMPORAL_KEYS
-    assert set(join["right"]) == {"schema", "upsert"}
+    assert set(join["right"]) == {"schema", "layout", "uniqueKey", "upsert"}
+    assert set(join["timing"]) == {"inputs", "policy", "forward", "tickMs", "ttlMs"}
+    assert set(join["output"]) == {"where", "pairBy", "timeZone", "lateTopic"}
     rekey = join["inputs"][1]
     assert set(rekey) == REKEY_KEYS
     normalize = rekey["input"]

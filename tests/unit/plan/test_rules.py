@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from spark_jobs.plan.flink_text import by_name, expr_text, field_names
+from spark_jobs.plan.flink_expr import by_name, expr_text, field_names, joined_names
+from spark_jobs.plan.flink_text import draw, flink_physical_tree
 from spark_jobs.plan.keys import and_all
-from spark_jobs.plan.logical import Filter, Join, Logical, Project, Scan
+from spark_jobs.plan.logical import Aggregate, Filter, Join, Logical, Project, Scan
 from spark_jobs.sql.expr import Expr, conjuncts
 
 Optimized = Callable[[str], Logical]
@@ -14,7 +15,8 @@ Optimized = Callable[[str], Logical]
 
 def shown(condition: Expr | None, node: Logical) -> str:
     """Conjuncts in a stable order."""
-    texts = [expr_text(c, by_name(field_names(node))) for c in conjuncts(condition)]
+    names = joined_names(node) if isinstance(node, Join) else field_names(node)
+    texts = [expr_text(c, by_name(names)) for c in conjuncts(condition)]
     return " & ".join(sorted(texts))
 
 
@@ -69,6 +71,101 @@ def test_predicates_go_where_they_stay_correct(
     sql: str, expected: dict[str, str], optimized: Optimized
 ) -> None:
     assert places(optimized(" ".join(("SELECT a3, b3 FROM", sql)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("a RIGHT JOIN b ON a2 = b2 AND a1 < 2", {"on": "=(a2, b2)", "left": "<(a1, 2)"}),
+        ("a RIGHT JOIN b ON a2 = b2 AND b1 < 2", {"on": "<(b1, 2) & =(a2, b2)"}),
+        ("a RIGHT JOIN b ON a2 = b2 WHERE b1 < 2", {"on": "=(a2, b2)", "right": "<(b1, 2)"}),
+        (
+            "a FULL JOIN b ON a2 = b2 AND a1 < 2 AND b1 < 2",
+            {"on": "<(a1, 2) & <(b1, 2) & =(a2, b2)"},
+        ),
+        (
+            "a FULL JOIN b ON a2 = b2 WHERE a1 IS NULL",
+            {"on": "=(a2, b2)", "where": "IS NULL(a1)"},
+        ),
+        (
+            "a WHERE a1 < 2 AND EXISTS (SELECT 1 FROM b WHERE a2 = b2 AND a3 = 'x' AND b1 < 2)",
+            {"on": "=(a2, b2)", "left": "<(a1, 2) & =(a3, 'x')", "right": "<(b1, 2)"},
+        ),
+        (
+            "a WHERE a1 < 2 AND NOT EXISTS (SELECT 1 FROM b WHERE a2 = b2 AND a3 = 'x' AND b1 < 2)",
+            {"on": "=(a2, b2) & =(a3, 'x')", "left": "<(a1, 2)", "right": "<(b1, 2)"},
+        ),
+    ],
+)
+def test_each_kind_lets_go_what_it_may(
+    sql: str, expected: dict[str, str], optimized: Optimized
+) -> None:
+    select = "a3" if "EXISTS" in sql else "a3, b3"
+    assert places(optimized(" ".join(("SELECT", select, "FROM", sql)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("where", "kind"),
+    [
+        ("b1 < 3", "right"),
+        ("b1 BETWEEN 1 AND 3", "right"),
+        ("a1 < 3", "left"),
+        ("a1 < b1", "inner"),
+        ("a1 < 3 AND b3 IS NOT NULL", "inner"),
+        ("a1 < 3 OR b1 < 3", "full"),
+        ("a1 IS NULL", "full"),
+    ],
+)
+def test_full_join_pads_what_may_show(where: str, kind: str, optimized: Optimized) -> None:
+    text = " ".join(("SELECT a3, b3 FROM a FULL JOIN b ON a2 = b2 WHERE", where))
+    assert join_of(optimized(text)).kind == kind
+
+
+@pytest.mark.parametrize(
+    "condition", ["TRUE", "1 = 1", "NOT FALSE", "2 > 1 AND TRUE", "1 <> 2", "NOT 1 = 2"]
+)
+def test_what_always_holds_is_not_asked(condition: str, optimized: Optimized) -> None:
+    text = " ".join(("SELECT a3, b3 FROM a JOIN b ON", condition, "WHERE", condition))
+    assert places(optimized(text)) == {}
+
+
+def test_what_never_holds_is_asked(optimized: Optimized) -> None:
+    assert places(optimized("SELECT a3, b3 FROM a LEFT JOIN b ON 1 = 2")) == {"on": "false"}
+
+
+def test_predicates_go_through_unions_and_groups(optimized: Optimized) -> None:
+    root = optimized(
+        "SELECT k, n FROM (SELECT a1 AS k, COUNT(*) AS n FROM"
+        " (SELECT a1, a3 FROM a UNION ALL SELECT b1, b3 FROM b) AS u GROUP BY a1) AS g"
+        " WHERE k > 5 AND n > 1"
+    )
+    assert draw(flink_physical_tree(root)) == [
+        "Calc(select=[a1 AS k, EXPR$1 AS n], where=[>(EXPR$1, 1)])",
+        "+- GroupAggregate(groupBy=[a1], select=[a1, COUNT(*) AS EXPR$1])",
+        "   +- Exchange(distribution=[hash[a1]])",
+        "      +- Union(all=[true], union=[a1])",
+        "         :- Calc(select=[a1], where=[>(a1, 5)])",
+        "         :  +- TableSourceScan(table=[[a, source: [KafkaTableSource(a1, a2, a3)]]],"
+        " fields=[a1, a2, a3])",
+        "         +- Calc(select=[b1], where=[>(b1, 5)])",
+        "            +- TableSourceScan(table=[[b, source: [KafkaTableSource(b1, b2, b3)]]],"
+        " fields=[b1, b2, b3])",
+    ]
+
+
+def test_calls_that_nobody_reads_are_not_made(optimized: Optimized) -> None:
+    root = optimized("SELECT k FROM (SELECT a1 AS k, MAX(a3) AS m FROM a GROUP BY a1) AS g")
+    assert isinstance(root, Project)
+    assert isinstance(root.input, Aggregate)
+    assert root.input.calls == ()
+    assert [f.name for f in root.input.input.fields] == ["a1"]
+
+
+def test_group_of_all_rows_stays_one(optimized: Optimized) -> None:
+    root = optimized("SELECT 1 AS one FROM (SELECT COUNT(*) AS n, MAX(a3) AS m FROM a) AS g")
+    assert isinstance(root, Project)
+    assert isinstance(root.input, Aggregate)
+    assert len(root.input.calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -131,6 +228,17 @@ def test_what_holds_for_a_key_holds_for_its_equal(
         (
             "JOIN rates FOR SYSTEM_TIME AS OF at ON currency = code AND currency = 'EUR'",
             {"left": "=(currency, 'EUR')", "right": "=(code, 'EUR')", "on": "=(currency, code)"},
+        ),
+        # land may change: a row that fails would delete a version that is still looked up
+        (
+            "JOIN rates FOR SYSTEM_TIME AS OF at ON currency = code AND country = land"
+            " AND country = 'DE'",
+            {"left": "=(country, 'DE')", "on": "=(country, land) & =(currency, code)"},
+        ),
+        # the key alone may be compared in WHERE as well: the version is the same
+        (
+            "JOIN rates FOR SYSTEM_TIME AS OF at ON TRUE WHERE currency = code AND rate > 1",
+            {"on": "=(currency, code)", "where": ">(rate, 1)"},
         ),
     ],
 )

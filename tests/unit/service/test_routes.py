@@ -10,7 +10,14 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.driver import MAX_BYTES
-from spark_jobs.status import STATUS_FILE, ErrorStatus, JobStatus, QueryStatus
+from spark_jobs.status import (
+    STATUS_FILE,
+    BootstrapStatus,
+    ErrorStatus,
+    JobStatus,
+    OperatorStatus,
+    QueryStatus,
+)
 
 Write = Callable[[JobStatus | bytes], None]
 Job = Callable[..., JobStatus]
@@ -54,6 +61,21 @@ def test_a_failure_says_why(client: TestClient, write: Write, job: Job) -> None:
 def test_not_ready_before_the_first_epoch(client: TestClient, write: Write, job: Job) -> None:
     write(job(queries=(QueryStatus(name="a", sink="s"), QueryStatus(name="b", sink="t"))))
     assert unready(client) == {"first_epoch_pending": "no epoch yet of a, b"}
+
+
+def test_not_ready_while_probe_rows_wait_for_their_build_side(
+    client: TestClient, write: Write, job: Job
+) -> None:
+    waiting = BootstrapStatus(
+        partitions_loaded=1, partitions_total=4, waiting_rows=12, complete=False
+    )
+    join = OperatorStatus(id="q/1", kind="temporal-join", bootstrap=waiting)
+    write(job(queries=(QueryStatus(name="q", sink="s", epochs_total=2, operators=(join,)),)))
+    message = "q: 1 of 4 partitions loaded, 12 rows wait for the build side"
+    assert unready(client) == {"bootstrap_pending": message}
+    done = join.model_copy(update={"bootstrap": waiting.model_copy(update={"complete": True})})
+    write(job(queries=(QueryStatus(name="q", sink="s", epochs_total=2, operators=(done,)),)))
+    assert unready(client) == {}
 
 
 @pytest.mark.parametrize("shift_s", [-3600, 3600])

@@ -155,7 +155,7 @@ def test_computed_columns_and_watermarks_are_expressions_over_all_columns() -> N
     assert [f.time for f in bound.query.fields] == [None, "rowtime", "proctime", None]
 
 
-def test_time_attributes_end_where_they_are_computed_with() -> None:
+def test_time_attributes_pass_joins_and_end_where_they_are_computed_with() -> None:
     text = SEED_4.partition("CREATE TABLE enriched")[0]
     bound = bind_query(
         script(text, "SELECT order_time + INTERVAL '1' SECOND, order_time t FROM orders")
@@ -164,7 +164,7 @@ def test_time_attributes_end_where_they_are_computed_with() -> None:
     joined = bind_query(
         script(text, "SELECT o.* FROM orders o JOIN orders p ON o.order_id = p.order_id")
     )
-    assert [f.time for f in joined.query.fields] == [None, None, None]
+    assert [f.time for f in joined.query.fields] == [None, None, "rowtime"]
 
 
 def test_comma_join_is_a_join_without_condition() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.sql.functions import EXTRACTS, FUNCTIONS, SYNONYMS
+from spark_jobs.sql.functions import EXTRACTS, FUNCTIONS, GROUP_FUNCTIONS, SYNONYMS
 from spark_jobs.sql.metadata import keys_of
 from spark_jobs.sql.options import CONNECTORS, FORMATS, REFUSED_SETTINGS, SETTINGS, Option
 from spark_jobs.sql.spark_functions import RENDERS
@@ -44,7 +44,7 @@ def test_refused_names_say_what_to_do_instead() -> None:
         assert cells[name][1] == instead
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *SYNONYMS, *EXTRACTS])
+@pytest.mark.parametrize("name", [*FUNCTIONS, *SYNONYMS, *EXTRACTS, *GROUP_FUNCTIONS])
 def test_function_is_listed(name: str) -> None:
     assert f"`{name}`" in PAGE
 

@@ -21,7 +21,17 @@ SHAPE = QueryShape(
     name="joined",
     sink="out",
     tables={"0-orders": "orders", "1-prices": "prices"},
-    operators=[OperatorShape("joined/temporal-join", "temporal-join", joins=True)],
+    topics={"o": 0, "p": 1},
+    operators=[
+        OperatorShape(
+            "joined/temporal-join",
+            "temporal-join",
+            sides=("left", "right"),
+            tells_time=True,
+            waits=True,
+            gated=(1,),
+        )
+    ],
 )
 COUNTERS = Counters(
     json.dumps(
@@ -39,6 +49,14 @@ COUNTERS = Counters(
                 "joined/temporal-join/rows/right": {"0": [3, 2]},
                 "joined/temporal-join/late": {"0": [3, 1]},
                 "joined/temporal-join/watermark": {"0": [3, 2000], "1": [3, 1000]},
+                "joined/temporal-join/unknown-retractions": {"0": [3, 2], "1": [3, 1]},
+                "joined/temporal-join/open": {"0": [3, 0], "1": [3, 1]},
+                "joined/temporal-join/source/0/watermark": {"0": [3, 5000]},
+                "joined/temporal-join/source/2/watermark": {"0": [3, -(2**63)]},
+                "joined/temporal-join/source/2/idle": {"0": [3, 1]},
+                "joined/temporal-join/source/0/loaded": {"0": [3, 0]},
+                "joined/temporal-join/source/65536/loaded": {"0": [3, 1]},
+                "joined/temporal-join/source/65537/loaded": {"0": [3, 0]},
             },
         }
     )
@@ -71,9 +89,24 @@ def test_query_status_adds_up() -> None:
     (operator,) = found.operators
     assert [(s.side, s.rows) for s in operator.sides] == [("left", 5), ("right", 2)]
     assert operator.state_bytes == 111
+    assert operator.unknown_retractions == 3
     (source,) = found.sources
     assert (source.table, source.topic, source.lag_records) == ("orders", "o", 4)
     assert [p.partition for p in source.partitions] == [0, 2, 10]
+
+
+def test_partitions_tell_their_own_time() -> None:
+    (source,) = query_status(SHAPE, PROGRESS, COUNTERS).sources
+    known = {p.partition: (p.watermark_ms, p.idle) for p in source.partitions}
+    assert known == {0: (5000, False), 2: (None, True), 10: (None, False)}
+
+
+def test_bootstrap_counts_the_partitions_of_the_build_side() -> None:
+    (operator,) = query_status(SHAPE, PROGRESS, COUNTERS).operators
+    assert operator.bootstrap is not None
+    assert (operator.bootstrap.partitions_loaded, operator.bootstrap.partitions_total) == (1, 2)
+    assert operator.bootstrap.waiting_rows == 5
+    assert not operator.bootstrap.complete
 
 
 def test_query_status_before_the_first_epoch() -> None:

@@ -1,0 +1,104 @@
+"""`python -m bench.hot_key`: what a change costs when very many rows share one join key.
+
+Runs a regular join's machine in a JVM without Spark, over state in memory: time per change and
+state bytes per row show whether a cost grows with the rows of the key. To be run by hand.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.harness.gateway import kernel
+from tests.kernel.oracle.regular import ID, Join, K, Side
+
+_SIDES = {
+    "has-unique-key": Side("has-unique-key", (ID,), upsert=False),
+    "no-unique-key": Side("no-unique-key", (), upsert=False),
+}
+_CASES = {
+    "left join, hot left side": ("left", "left", (0, 0)),
+    "inner join, hot right side": ("inner", "right", (0, 0)),
+    "full join, hot left side, TTL": ("full", "left", (10**9, 10**9)),
+    "semi join, hot right side": ("semi", "right", (0, 0)),
+    "anti join, hot left side": ("anti", "left", (0, 0)),
+}
+_CHANGES = 2_000
+_LOAD_BATCH = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one change in a batch of its own."""
+
+    micros: float
+    cells: float
+    kilobytes: float
+
+
+def row(number: int, value: int) -> list[Any]:
+    return [number, 1, "a", value, "text"]
+
+
+def load(machine: Any, side: str, rows: int) -> float:
+    """Seconds for all rows, in large batches."""
+    started = time.perf_counter()
+    for start in range(0, rows, _LOAD_BATCH):
+        batch = [[side, "+I", row(n, 0)] for n in range(start, min(start + _LOAD_BATCH, rows))]
+        machine.run(json.dumps([batch]))
+    return time.perf_counter() - started
+
+
+def measure(machine: Any, changes: Iterable[list[Any]]) -> Cost:
+    batches = [[change] for change in changes]
+    text = json.dumps(batches)
+    before = json.loads(machine.stateTraffic())
+    started = time.perf_counter()
+    machine.run(text)
+    seconds = time.perf_counter() - started
+    after = json.loads(machine.stateTraffic())
+    reads, writes, read, written = (b - a for a, b in zip(before, after, strict=True))
+    n = len(batches)
+    return Cost(seconds * 1e6 / n, (reads + writes) / n, (read + written) / n / 1024)
+
+
+def run_case(name: str, layout: str, rows: int) -> None:
+    join_type, hot, ttl_ms = _CASES[name]
+    side = _SIDES[layout]
+    join = Join(side, side, join_type, (K,), (True,), None, ttl_ms=ttl_ms)
+    machine = kernel().machine(json.dumps(join.node()))
+    seconds = load(machine, hot, rows)
+    step = max(rows // _CHANGES, 1)
+    picked = [n * step % rows for n in range(min(_CHANGES, rows))]
+    other = "right" if hot == "left" else "left"
+    costs = {
+        "insert": measure(machine, ([hot, "+I", row(rows + n, 0)] for n in range(_CHANGES))),
+        "delete": measure(machine, ([hot, "-D", row(n, 0)] for n in picked)),
+    }
+    if join_type == "semi":
+        costs["left row"] = measure(machine, ([other, "+I", row(n, 0)] for n in range(_CHANGES)))
+    per_row = machine.stateBytes() / sum(json.loads(machine.stateRows()))
+    line = f"{name}, {layout}, {rows:>9,} rows: load {rows / seconds:>9,.0f} rows/s,"
+    line += f" {per_row:5.1f} bytes/row"
+    for change, cost in costs.items():
+        line += f"; {change} {cost.micros:.0f} us, {cost.cells:.1f} cells, {cost.kilobytes:.1f} kB"
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.hot_key", description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 100_000, 1_000_000])
+    parser.add_argument("--case", choices=_CASES, nargs="+", default=list(_CASES))
+    given = parser.parse_args()
+    for name in given.case:
+        for layout in _SIDES:
+            for rows in given.rows:
+                run_case(name, layout, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Nodes of the syntax tree that Flink SQL has and sqlglot has not."""
+
+from typing import ClassVar
+
+from sqlglot import exp
+
+
+class TypedLiteral(exp.Expression):
+    """`TIMESTAMP '2020-08-15 00:01:00'`: kind and text."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True}
+
+
+class IntervalLiteral(exp.Expression):
+    """`INTERVAL '1:30' HOUR TO MINUTE`: the expression or text, and the units."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "unit": True,
+        "to": False,
+        "negative": False,
+    }
+
+
+class TypedCast(exp.Expression):
+    """CAST and TRY_CAST; `to` holds our own DataType."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "to": True, "op": True}
+
+
+class TableFunction(exp.Expression):
+    """`LATERAL TABLE (name(arguments)) AS alias (columns)`."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": False, "alias": False}
+
+
+class NamedArgument(exp.Expression):
+    """`name => value`."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True}
+
+
+class TableArgument(exp.Expression):
+    """`TABLE name` as an argument."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
+class HintText(exp.Expression):
+    """A hint as it was written, with its signs around it."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}

@@ -1,0 +1,25 @@
+CREATE TABLE A (
+  a1 INT,
+  a2 BIGINT,
+  a3 STRING
+) WITH (
+  'connector' = 'kafka',
+  'topic' = 'A',
+  'properties.bootstrap.servers' = 'localhost:9092',
+  'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json'
+);
+
+CREATE TABLE B (
+  b1 INT,
+  b2 BIGINT,
+  b3 STRING
+) WITH (
+  'connector' = 'kafka',
+  'topic' = 'B',
+  'properties.bootstrap.servers' = 'localhost:9092',
+  'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json'
+);
+
+SELECT a1 AS x, a3 AS y FROM A WHERE a2 > 0 UNION ALL SELECT b1, b3 FROM B;
