@@ -10,7 +10,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_jobs.formats.sink_schema import AVRO, with_schema_id
 from spark_jobs.operators.running import Running
-from spark_jobs.plan.physical import Json, KafkaScan, KafkaSink, Project, to_json
+from spark_jobs.plan.physical import KafkaScan, KafkaSink, Project
+from spark_jobs.plan.plan_json import Json, to_json
 from spark_jobs.sql.options import Format
 from spark_jobs.sql.types import RowField
 from spark_jobs.streaming.kafka import resolved

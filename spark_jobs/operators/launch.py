@@ -17,16 +17,16 @@ from spark_jobs.operators.running import (
     scans,
     stateful_nodes,
 )
+from spark_jobs.plan.node_parts import ReadFrom
 from spark_jobs.plan.physical import (
     IntervalJoin,
     KafkaScan,
     KafkaSink,
-    ReadFrom,
     RegularJoin,
     Stateful,
     TemporalJoin,
-    to_json,
 )
+from spark_jobs.plan.plan_json import to_json
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.kafka import KafkaEdge, Limit
 from spark_jobs.streaming.manifest import CheckpointFolder, Manifest, ScanStart

@@ -8,7 +8,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.plan.physical import (
-    Json,
     KafkaScan,
     KafkaSink,
     Physical,
@@ -18,8 +17,8 @@ from spark_jobs.plan.physical import (
     Stateful,
     TemporalJoin,
     inputs_of,
-    to_json,
 )
+from spark_jobs.plan.plan_json import Json, to_json
 from spark_jobs.streaming.kafka import resolved
 from spark_jobs.streaming.manifest import Manifest
 from spark_jobs.streaming.session import kernel

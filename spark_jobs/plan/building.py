@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from spark_jobs.plan.keys import and_all
 from spark_jobs.plan.logical import Filter, Logical, Project
-from spark_jobs.plan.physical import InputFaults, JoinInput, Stateful, Topic, TopicTime
+from spark_jobs.plan.node_parts import InputFaults, Topic, TopicTime
+from spark_jobs.plan.physical import JoinInput, Stateful
 from spark_jobs.sql.expr import Column, Expr, conjuncts, transform
 from spark_jobs.sql.options import SETTINGS, parse_duration_ms
 

@@ -15,7 +15,8 @@ from spark_jobs.plan.flink_text import (
 )
 from spark_jobs.plan.logical import Logical
 from spark_jobs.plan.node_text import node_tree
-from spark_jobs.plan.physical import Json, QueryPlan, to_json
+from spark_jobs.plan.physical import QueryPlan
+from spark_jobs.plan.plan_json import Json, to_json
 from spark_jobs.plan.planner import plan, plan_query
 from spark_jobs.plan.rules import optimize
 from spark_jobs.sql.binder import Job, bind, bind_query

@@ -16,7 +16,8 @@ from spark_jobs.plan.joins import (
 )
 from spark_jobs.plan.keys import and_all, unique_keys
 from spark_jobs.plan.logical import Join, Logical, Scan, inputs_of
-from spark_jobs.plan.physical import Gate, IntervalJoin, Output, RegularJoin, TemporalJoin
+from spark_jobs.plan.node_parts import Gate, Output
+from spark_jobs.plan.physical import IntervalJoin, RegularJoin, TemporalJoin
 from spark_jobs.plan.scans import is_normalized, text_of, texts_of
 from spark_jobs.plan.times import version_time
 from spark_jobs.plan.timing import STATE_TTL, timing

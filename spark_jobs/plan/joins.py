@@ -19,7 +19,7 @@ from spark_jobs.plan.keys import (
     upsert_keys,
 )
 from spark_jobs.plan.logical import Deduplicate, Field, Join, Logical, Project
-from spark_jobs.plan.physical import Side, SideLayout
+from spark_jobs.plan.node_parts import Side, SideLayout
 from spark_jobs.plan.scans import row_type
 from spark_jobs.plan.sources import Source, source_of
 from spark_jobs.plan.times import is_versioned, times

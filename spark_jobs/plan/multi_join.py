@@ -36,7 +36,8 @@ from spark_jobs.plan.joins import (
 )
 from spark_jobs.plan.keys import EquiKey, Key, and_all, shift, split_condition, unique_keys
 from spark_jobs.plan.logical import Field, Join, Logical
-from spark_jobs.plan.physical import MultiJoin, Side
+from spark_jobs.plan.node_parts import Side
+from spark_jobs.plan.physical import MultiJoin
 from spark_jobs.plan.scans import row_type, text_of
 from spark_jobs.plan.times import is_versioned
 from spark_jobs.plan.timing import STATE_TTL, timing

@@ -4,24 +4,20 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from spark_jobs.plan.flink_text import Tree
+from spark_jobs.plan.node_parts import AggregateCall, Named, Output, ReadFrom, Side
 from spark_jobs.plan.physical import (
     Aggregate,
-    AggregateCall,
     Deduplicate,
     IntervalJoin,
     KafkaScan,
     KafkaSink,
     MultiJoin,
-    Named,
     Normalize,
-    Output,
     Physical,
     Project,
-    ReadFrom,
     RegularJoin,
     Rekey,
     Results,
-    Side,
     SinkMaterializer,
     Stateful,
     TemporalJoin,

@@ -5,55 +5,26 @@ The nodes say all that runs per row; how a query is started is not theirs.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 from typing import Literal as OneOf
 
+from spark_jobs.plan.node_parts import (
+    AggregateCall,
+    Gate,
+    InputFaults,
+    Named,
+    Output,
+    ReadColumn,
+    ReadFrom,
+    Side,
+    Timing,
+    Topic,
+)
 from spark_jobs.sql.catalog import ChangelogMode
 from spark_jobs.sql.logical import JoinType
 from spark_jobs.sql.options import Format
 from spark_jobs.sql.types import DataType
-
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-
-SideLayout: TypeAlias = OneOf["join-key-contains-unique-key", "has-unique-key", "no-unique-key"]
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """An expression and the column it makes."""
-
-    name: str
-    expr: str
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A topic and its place in the query's list of topics; source ids are made of that place."""
-
-    name: str
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReadColumn:
-    """A column of the table and where in the record it stands; `sql_type` tells TIME from INT."""
-
-    name: str
-    type: DataType
-    sql_type: str
-    nullable: bool
-    origin: OneOf["value", "key", "metadata"] = field(metadata={"json": "from"})
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReadFrom:
-    """Where reading starts or ends, in the words of Flink's scan.startup.* and scan.bounded.*."""
-
-    mode: str
-    timestamp_ms: int | None = None
-    offsets: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,46 +69,6 @@ class KafkaScan:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicTime:
-    """A stream of watermarks that an input follows: a topic, or another operator's `forward`."""
-
-    topic: int
-    idle_timeout_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """How time reaches an operator and leaves it; all times in milliseconds.
-
-    `inputs`: per side, whose watermarks count (empty: the operator asks for none). `forward`: the
-    topic index under which its own watermark goes on, None where nobody below asks. `tick_ms`:
-    how often the clock must tick for it, 0 for its other news alone (partition counts, the end),
-    None where the clock is not among its inputs. `ttl_ms`: state TTL per side, 0 for ever.
-    """
-
-    inputs: tuple[tuple[TopicTime, ...], ...] = ()
-    policy: str = "min"
-    forward: int | None = None
-    tick_ms: int | None = None
-    ttl_ms: tuple[int, ...] = (0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What becomes of an operator's rows before they leave it.
-
-    `where` filters them; `pair_by` is the sink's key over them, set where an upsert sink follows
-    directly: a -U or -D then leaves, as -D, only if the batch does not add its key again.
-    `late_topic`: where rows go, as JSON, that the operator drops for being late (None: nowhere).
-    """
-
-    where: str | None
-    pair_by: tuple[str, ...] | None
-    time_zone: str
-    late_topic: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Normalize:
     """Upsert rows to a complete changelog, by primary key (ordinals of the row)."""
 
@@ -176,20 +107,6 @@ class Rekey:
 
 
 JoinInput: TypeAlias = KafkaScan | Rekey
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One input of a join: its row, how its state is laid out, whether old rows are missing."""
-
-    schema: DataType
-    layout: SideLayout
-    unique_key: tuple[int, ...]
-    upsert: bool
-
-
-InputFaults: TypeAlias = OneOf["repair", "trust"]
-"""What becomes of changes that no changelog holds: ignored or made whole, or taken as they come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,22 +177,6 @@ class IntervalJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """When the probe rows of a processing-time temporal join may look at the build side.
-
-    `none`: at once. `loaded`: when every build partition has passed the end that it had at the
-    first start. `watermark`: when the build side's watermark has reached `at_ms`. After
-    `timeout_ms` (0: never) of waiting, `on_timeout` decides. `table` names the build side.
-    """
-
-    kind: OneOf["none", "loaded", "watermark"]
-    at_ms: int = 0
-    timeout_ms: int = 0
-    on_timeout: OneOf["fail", "go"] = "fail"
-    table: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class TemporalJoin:
     """Each left row with the version of the right row that is valid at its time.
 
@@ -318,17 +219,6 @@ class Deduplicate:
     inputs: tuple[JoinInput, ...]
     changelog_mode: str
     unique_keys: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateCall:
-    """An aggregate function over ordinals of the input row (None: COUNT(*), no FILTER)."""
-
-    function: OneOf["COUNT", "SUM", "MIN", "MAX", "AVG"]
-    argument: int | None
-    distinct: bool
-    filter: int | None
-    type: DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,14 +330,6 @@ class QueryPlan:
     warnings: tuple[str, ...]
 
 
-def to_json(node: Physical) -> dict[str, Json]:
-    """The node and its inputs as the kernel reads them."""
-    found = _json(node)
-    if not isinstance(found, dict):
-        raise TypeError(f"{type(node).__name__} is no plan node")
-    return found
-
-
 def inputs_of(node: Physical) -> tuple[Physical, ...]:
     """The nodes that feed this one."""
     match node:
@@ -457,27 +339,3 @@ def inputs_of(node: Physical) -> tuple[Physical, ...]:
             return (node.input,)
         case _:
             return node.inputs
-
-
-def _json(value: object) -> Json:
-    match value:
-        case None | bool() | int() | float() | str():
-            return value
-        case DataType():
-            return _json(value.spark_json())
-        case Mapping():
-            return {str(k): _json(v) for k, v in value.items()}
-        case tuple() | list():
-            return [_json(item) for item in value]
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            kind = getattr(value, "kind", None)
-            names = {f.name: f.metadata.get("json") or _camel(f.name) for f in fields(value)}
-            own = {json: _json(getattr(value, name)) for name, json in names.items()}
-            return own if kind is None else {"kind": kind} | own
-        case _:
-            raise TypeError(f"{type(value).__name__} has no place in a plan")
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)

@@ -16,8 +16,8 @@ from spark_jobs.plan.logical import (
     Sink,
     inputs_of,
 )
+from spark_jobs.plan.node_parts import AggregateCall as Call
 from spark_jobs.plan.physical import Aggregate as AggregateNode
-from spark_jobs.plan.physical import AggregateCall as Call
 from spark_jobs.plan.physical import Deduplicate as DeduplicateNode
 from spark_jobs.plan.physical import SinkMaterializer
 from spark_jobs.plan.scans import row_type

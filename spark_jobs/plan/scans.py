@@ -10,18 +10,8 @@ from typing import Literal
 
 from spark_jobs.plan.building import Building, Feed, Shape
 from spark_jobs.plan.changelog import ALL, INSERT, mode_text
-from spark_jobs.plan.physical import (
-    Alignment,
-    JoinInput,
-    KafkaScan,
-    Named,
-    Normalize,
-    Output,
-    ReadColumn,
-    ReadFrom,
-    Rekey,
-    Stateful,
-)
+from spark_jobs.plan.node_parts import Named, Output, ReadColumn, ReadFrom
+from spark_jobs.plan.physical import Alignment, JoinInput, KafkaScan, Normalize, Rekey, Stateful
 from spark_jobs.plan.sources import Source, written_out
 from spark_jobs.plan.timing import state_ttl, timing, topic_times
 from spark_jobs.sql.catalog import Table

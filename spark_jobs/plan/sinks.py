@@ -10,15 +10,8 @@ from spark_jobs.plan.keys import Key, is_unique, key_order, split_condition, uni
 from spark_jobs.plan.logical import Aggregate, Deduplicate, Join, Logical, Scan, Sink, Union
 from spark_jobs.plan.logical import Project as Select
 from spark_jobs.plan.multi_join import Chain
-from spark_jobs.plan.physical import (
-    KafkaScan,
-    KafkaSink,
-    Named,
-    Normalize,
-    Operator,
-    Project,
-    Results,
-)
+from spark_jobs.plan.node_parts import Named
+from spark_jobs.plan.physical import KafkaScan, KafkaSink, Normalize, Operator, Project, Results
 from spark_jobs.plan.row_operators import corrects_itself, materialized
 from spark_jobs.plan.scans import column_names, is_normalized, normalized, scan
 from spark_jobs.plan.sources import Source

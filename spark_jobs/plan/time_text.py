@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from spark_jobs.plan.node_parts import Timing
 from spark_jobs.plan.physical import (
     Aggregate,
     Deduplicate,
@@ -12,7 +13,6 @@ from spark_jobs.plan.physical import (
     SinkMaterializer,
     Stateful,
     TemporalJoin,
-    Timing,
 )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from spark_jobs.plan.building import Building
-from spark_jobs.plan.physical import Timing, Topic, TopicTime
+from spark_jobs.plan.node_parts import Timing, Topic, TopicTime
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.options import parse_duration_ms
 

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from spark_jobs.plan.physical import KafkaScan, Physical, inputs_of, to_json
+from spark_jobs.plan.physical import KafkaScan, Physical, inputs_of
+from spark_jobs.plan.plan_json import to_json
 from tests.harness.gateway import kernel
 from tests.harness.records import Record, to_base64
 from tests.harness.runner import Bound, Outcome, exchanged_sinks

@@ -16,7 +16,8 @@ from spark_jobs.operators.build import records_of
 from spark_jobs.operators.clock import tell_partitions
 from spark_jobs.operators.kafka_scan import envelopes
 from spark_jobs.operators.running import Running, Scan, scans
-from spark_jobs.plan.physical import KafkaSink, to_json
+from spark_jobs.plan.physical import KafkaSink
+from spark_jobs.plan.plan_json import to_json
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.streaming.kafka import Offsets
 from spark_jobs.streaming.manifest import Manifest, ScanStart

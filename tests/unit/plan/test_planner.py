@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from spark_jobs.plan.explain import masked, plan_json
+from spark_jobs.plan.node_parts import TopicTime
 from spark_jobs.plan.physical import (
     KafkaScan,
     KafkaSink,
@@ -15,9 +16,8 @@ from spark_jobs.plan.physical import (
     RegularJoin,
     Rekey,
     TemporalJoin,
-    TopicTime,
-    to_json,
 )
+from spark_jobs.plan.plan_json import to_json
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.binder import Job
 

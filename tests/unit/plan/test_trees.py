@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import pytest
 
+from spark_jobs.plan.node_parts import TopicTime
 from spark_jobs.plan.physical import (
     Aggregate,
     Deduplicate,
@@ -20,7 +21,6 @@ from spark_jobs.plan.physical import (
     Results,
     SinkMaterializer,
     TemporalJoin,
-    TopicTime,
     inputs_of,
 )
 from spark_jobs.plan.planner import plan, plan_query
