@@ -1,4 +1,6 @@
-"""Binds CREATE TEMPORAL TABLE FUNCTION: a table's rows as versions of a key."""
+"""CREATE TEMPORAL TABLE FUNCTION: a table's rows as versions of a key."""
+
+from collections.abc import Sequence
 
 from spark_jobs.errors import CatalogError
 from spark_jobs.sql.hints import TtlHints
@@ -8,6 +10,31 @@ from spark_jobs.sql.namespace import Namespace, TemporalFunction
 from spark_jobs.sql.queries import QueryBinder
 from spark_jobs.sql.source import Source, nearest
 from spark_jobs.sql.statements import CreateTemporalFunction, Name
+
+
+def create_temporal_table_function(
+    name: str, table: str, time_attribute: str, primary_key: Sequence[str]
+) -> str:
+    """The statement that declares a temporal table function, to stand in a job's text.
+
+    The Table API's `Table.createTemporalTableFunction(time_attribute, primary_key)` under a name.
+
+    Raises:
+        ValueError: no key column, or an empty name.
+    """
+    if not primary_key:
+        raise ValueError(f"temporal table function {name}: the versions need a key")
+    key = ", ".join(map(_quoted, primary_key))
+    return (
+        f"CREATE TEMPORAL TABLE FUNCTION {_quoted(name)} FOR {_quoted(table)}"
+        f" TIME ATTRIBUTE {_quoted(time_attribute)} PRIMARY KEY ({key});"
+    )
+
+
+def _quoted(name: str) -> str:
+    if not name:
+        raise ValueError("a name is empty")
+    return "`" + name.replace("`", "``") + "`"
 
 
 def bind_temporal_function(

@@ -5,6 +5,7 @@ import pytest
 from spark_jobs.errors import SqlErrors
 from spark_jobs.sql.binder import bind_query
 from spark_jobs.sql.logical import Deduplicate, Filter, Join, Project, Snapshot
+from spark_jobs.sql.temporal_functions import create_temporal_table_function
 from tests.unit.sql.shapes import shape, text
 from tests.unit.sql.texts import script
 
@@ -42,6 +43,17 @@ def test_comma_join_with_a_temporal_table_function() -> None:
     )
     joined = f"Join(inner as of $2, TRUE, Scan(Orders), {VERSIONS})"
     assert shape(query) == f"Project([*($0, $5)], Filter(=($4, $1), {joined}))"
+
+
+def test_a_function_declared_in_python_is_the_same() -> None:
+    query = "SELECT r_rate FROM Orders, LATERAL TABLE (Rates(o_time)) WHERE r_currency = o_currency"
+    made = create_temporal_table_function("Rates", "RatesHistory", "r_time", ["r_currency"])
+    assert shape(bound(query, made)) == shape(bound(query, RATES))
+
+
+def test_a_function_declared_in_python_needs_a_key() -> None:
+    with pytest.raises(ValueError, match="need a key"):
+        create_temporal_table_function("Rates", "RatesHistory", "r_time", [])
 
 
 def test_seed_004_without_an_alias_and_by_processing_time() -> None:
