@@ -4,7 +4,7 @@ First the query as Flink prints it (logical, optimised, physical), then what rej
 modes, unique keys, state layout, how long state is kept, delivery, warnings.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from spark_jobs.errors import SqlErrors
 from spark_jobs.plan.flink_text import (
@@ -48,21 +48,24 @@ def _explain_select(text: str, source_name: str) -> str:
         for problem in problems.errors:
             problem.locate(text, source_name)
         raise
-    return explain_query(bound.query, planned)
+    return explain_query(bound.query, planned, bound.settings)
 
 
 def explain_job(job: Job, plans: Sequence[QueryPlan]) -> str:
     """All queries of a job; `plans` are those of its INSERTs, in order."""
-    texts = [explain_query(i, p) for i, p in zip(job.inserts, plans, strict=True)]
+    pairs = zip(job.inserts, plans, strict=True)
+    texts = [explain_query(insert, planned, job.settings) for insert, planned in pairs]
     if len(texts) == 1:
         return texts[0]
     titled = zip(plans, texts, strict=True)
     return "\n\n".join(f"== Query {plan.name} ==\n\n{text}" for plan, text in titled)
 
 
-def explain_query(query: Logical, plan: QueryPlan) -> str:
-    """One query, as bound, and its plan."""
-    optimized = optimize(query)
+def explain_query(
+    query: Logical, plan: QueryPlan, settings: Mapping[str, str] | None = None
+) -> str:
+    """One query, as bound, and its plan under these settings."""
+    optimized = optimize(query, settings)
     sections = [
         ("Logical Plan", draw(logical_tree(query))),
         ("Optimized Logical Plan", draw(flink_logical_tree(optimized))),

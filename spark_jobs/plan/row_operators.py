@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from spark_jobs.plan.building import Building, Feeder, Rows, Shape, Wanted
-from spark_jobs.plan.changelog import INSERT, kinds, mode_text, waits_for_watermark
+from spark_jobs.plan.changelog import kinds, mode_text, waits_for_watermark
 from spark_jobs.plan.join_operators import output_of, tables
 from spark_jobs.plan.joins import key_type, named_keys, unique_names
 from spark_jobs.plan.keys import smallest, unique_keys, upsert_keys
@@ -14,7 +14,6 @@ from spark_jobs.plan.logical import (
     Field,
     Logical,
     Sink,
-    inputs_of,
 )
 from spark_jobs.plan.node_parts import AggregateCall as Call
 from spark_jobs.plan.physical import Aggregate as AggregateNode
@@ -30,7 +29,7 @@ def deduplicate(node: Deduplicate, wanted: Wanted, feed: Feeder, building: Build
     """The first or last row of each key. Its order goes by the row's time, which need not stay."""
     inner = node.input
     is_event = times(inner)[node.order] == "rowtime"
-    waits = waits_for_watermark(node) and not corrects_itself(node, building)
+    waits = waits_for_watermark(node)
     kept = columns(wanted.exprs) or frozenset(node.partition[:1] or (node.order,))
     names = unique_names([f.name if i in kept else "" for i, f in enumerate(inner.fields)])
     shape = Shape(
@@ -57,20 +56,10 @@ def deduplicate(node: Deduplicate, wanted: Wanted, feed: Feeder, building: Build
             building, (below.streams,), hears=waits, forwards=wanted.forwards, ttl_ms=ttl_ms
         ),
         inputs=below.inputs,
-        changelog_mode=mode_text(
-            INSERT | {"U"} if corrects_itself(node, building) else kinds(node),
-            wanted.update_before,
-        ),
+        changelog_mode=mode_text(kinds(node), wanted.update_before),
         unique_keys=named_keys(unique_keys(node), names),
     )
     return Rows(found, names, below.topics)
-
-
-def corrects_itself(node: Logical, building: Building) -> bool:
-    """Whether first rows leave before they are known to be the first, as in Flink's mini-batch."""
-    if isinstance(node, Deduplicate) and waits_for_watermark(node):
-        return building.flag("table.exec.mini-batch.enabled")
-    return any(corrects_itself(below, building) for below in inputs_of(node))
 
 
 def aggregate(node: Aggregate, wanted: Wanted, feed: Feeder, building: Building) -> Rows:

@@ -12,7 +12,7 @@ from spark_jobs.plan.logical import Project as Select
 from spark_jobs.plan.multi_join import Chain
 from spark_jobs.plan.node_parts import Named
 from spark_jobs.plan.physical import KafkaScan, KafkaSink, Normalize, Operator, Project, Results
-from spark_jobs.plan.row_operators import corrects_itself, materialized
+from spark_jobs.plan.row_operators import materialized
 from spark_jobs.plan.scans import column_names, is_normalized, normalized, scan
 from spark_jobs.plan.sources import Source
 from spark_jobs.plan.tree import (
@@ -61,7 +61,7 @@ class Target:
 
 
 def target_of(optimized: Logical, building: Building) -> Target:
-    updating = kinds(optimized) != INSERT or corrects_itself(optimized, building)
+    updating = kinds(optimized) != INSERT
     if not isinstance(optimized, Sink):
         fields = tuple((f.name, f.type) for f in optimized.fields)
         return Target(None, fields, "retract", updating)
