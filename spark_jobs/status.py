@@ -54,6 +54,7 @@ class BootstrapStatus(_Record):
     partitions_total: int
     waiting_rows: int
     complete: bool
+    timed_out: bool = False
 
 
 class OperatorStatus(_Record):

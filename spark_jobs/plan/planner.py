@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from spark_jobs.errors import PositionedError, SqlErrors
 from spark_jobs.plan.building import Building
 from spark_jobs.plan.logical import Logical, Sink
-from spark_jobs.plan.physical import QueryPlan
+from spark_jobs.plan.physical import Physical, QueryPlan, TemporalJoin, inputs_of
 from spark_jobs.plan.refusals import refusals
 from spark_jobs.plan.rules import optimize
 from spark_jobs.plan.sinks import root
@@ -60,4 +60,15 @@ def query_names(job: Job) -> tuple[str, ...]:
 def _plan(optimized: Logical, name: str, settings: Mapping[str, str]) -> QueryPlan:
     building = Building(settings)
     planned = root(optimized, name, building)
+    if building.setting("rejoin.late.topic") and not _sends_late_rows(planned):
+        building.warn(
+            "no late rows go to 'rejoin.late.topic': only an event-time temporal join that drops"
+            " late probe rows sends them"
+        )
     return QueryPlan(name, planned, tuple(building.warnings))
+
+
+def _sends_late_rows(node: Physical) -> bool:
+    if isinstance(node, TemporalJoin) and node.output.late_topic is not None:
+        return True
+    return any(_sends_late_rows(below) for below in inputs_of(node))

@@ -214,8 +214,8 @@ _WATERMARKS = {
     "scan.watermark.alignment.max-drift": _duration(
         "how far a table may be ahead of the slowest one of its group"
     ),
-    "scan.watermark.alignment.update-interval": _duration(
-        "how often the tables of a group compare their watermarks", "1 s"
+    "scan.watermark.alignment.update-interval": _refused(
+        "how often the tables of a group compare their watermarks", "each micro-batch compares"
     ),
 }
 _KAFKA = {
@@ -354,7 +354,7 @@ SETTINGS: dict[str, Option] = {
         "join",
         default="drop",
     ),
-    "rejoin.late.topic": Option("topic for rows that come too late for their join"),
+    "rejoin.late.topic": Option("topic for late probe rows that an event-time temporal join drops"),
     "rejoin.checkpoint": Option("folder of the checkpoint", "a path"),
     "rejoin.trigger-interval": _duration("least time between two micro-batches", "200 ms"),
     "rejoin.max-offsets-per-trigger": _integer("most records of one micro-batch", least=1),

@@ -172,9 +172,9 @@ class OptionChecker:
 
     def _check_alignment(self) -> None:
         prefix = "scan.watermark.alignment."
-        parts = ("group", "max-drift", "update-interval")
+        parts = ("group", "max-drift")
         given = next((p for p in parts if prefix + p in self.clauses), None)
-        for part in ("group", "max-drift"):
+        for part in parts:
             if given is not None:
                 self._need(prefix + part, f", which '{prefix}{given}' needs")
 

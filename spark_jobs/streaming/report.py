@@ -206,6 +206,7 @@ def _bootstrap(shape: OperatorShape, counters: Counters) -> BootstrapStatus:
         # a gate keeps nothing else of the left side
         waiting_rows=counters.total(f"{shape.id}/rows/left"),
         complete=(counters.least(f"{shape.id}/open") or 0) > 0,
+        timed_out=counters.total(f"{shape.id}/gate-timeouts") > 0,
     )
 
 

@@ -100,6 +100,15 @@ def test_interval_in_where_and_with_sides_swapped() -> None:
     assert (join.lower_ms, join.upper_ms) == (-60_000, 5_000)
 
 
+def test_a_late_topic_that_no_operator_uses_is_warned_about() -> None:
+    sql = "SELECT url FROM clicks AS c JOIN views_ AS v ON c.id = v.id;"
+    said = [
+        w for w in query(sql, **{"rejoin.late.topic": "late"}).warnings if "rejoin.late.topic" in w
+    ]
+    assert len(said) == 1
+    assert not any("rejoin.late.topic" in w for w in query(sql).warnings)
+
+
 def test_table_idle_timeout_goes_before_the_jobs() -> None:
     join = one(
         query(

@@ -51,7 +51,7 @@ def test_watermark_options_of_a_table() -> None:
     )
     table = bind_query(text).tables["T"]
     assert table.option("scan.watermark.idle-timeout") == "5 s"
-    assert table.option("scan.watermark.alignment.update-interval") == "1 s"
+    assert table.option("scan.watermark.alignment.max-drift") == "1 min"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_watermark_options_of_a_table() -> None:
     [
         ("'scan.watermark.alignment.group' = 'g'", "'scan.watermark.alignment.max-drift'"),
         ("'scan.watermark.alignment.max-drift' = '1 s'", "'scan.watermark.alignment.group'"),
-        ("'scan.watermark.alignment.update-interval' = '1 s'", "'scan.watermark.alignment.group'"),
+        ("'scan.watermark.alignment.update-interval' = '1 s'", "each micro-batch compares"),
         ("'scan.watermark.idle-timeout' = 'x'", "a duration such as"),
         ("'scan.watermark.idle' = '1 s'", "scan.watermark.idle-timeout"),
     ],

@@ -107,6 +107,16 @@ def test_bootstrap_counts_the_partitions_of_the_build_side() -> None:
     assert (operator.bootstrap.partitions_loaded, operator.bootstrap.partitions_total) == (1, 2)
     assert operator.bootstrap.waiting_rows == 5
     assert not operator.bootstrap.complete
+    assert not operator.bootstrap.timed_out
+
+
+def test_bootstrap_says_when_the_time_and_not_the_load_has_opened_it() -> None:
+    opened = Counters(
+        '{"sums": {}, "levels": {"joined/temporal-join/gate-timeouts": {"1": [3, 1]}}}'
+    )
+    (operator,) = query_status(SHAPE, PROGRESS, opened).operators
+    assert operator.bootstrap is not None
+    assert operator.bootstrap.timed_out
 
 
 def test_query_status_before_the_first_epoch() -> None:
