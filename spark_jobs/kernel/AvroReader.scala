@@ -19,7 +19,7 @@ final class AvroDecoder(format: FormatSpec, targets: Seq[FieldTarget]) extends R
   private var lastId = -1
   private var lastReader: AvroRecordReader = _
 
-  override def decode(bytes: Array[Byte], row: InternalRow): Unit = {
+  override def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit = {
     val id = AvroDecoder.schemaId(bytes)
     if (id != lastId) {
       lastReader = reader(id)

@@ -47,9 +47,23 @@ final class Decoded(types: Seq[DataType]) {
   var beforeKind: Byte = Decoded.Absent
   var afterKind: Byte = Decoded.Absent
 
+  /** Ordinals of columns of `after` whose values the event leaves out; they are NULL there. */
+  val missing = new java.util.BitSet
+
+  /** Where the change stands in the database's log and when it was made; NoTime where unknown. */
+  var position: Long = Envelope.NoTime
+  var positionMs: Long = Envelope.NoTime
+
+  /** The event empties the table. */
+  var truncates = false
+
   def clear(): Unit = {
     beforeKind = Decoded.Absent
     afterKind = Decoded.Absent
+    missing.clear()
+    position = Envelope.NoTime
+    positionMs = Envelope.NoTime
+    truncates = false
   }
 }
 
@@ -62,12 +76,14 @@ object Decoded {
   * An instance serves one task; what it cannot read is a [[BadRecord]].
   */
 trait RowDecoder {
-  def decode(bytes: Array[Byte], row: InternalRow): Unit
+
+  /** `bytes` is the key or the value of `record`, whose headers may say how it is encoded. */
+  def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit
 }
 
-/** The value of a record to row changes. The value may be null. */
+/** The value of a record, which may be null, to row changes. */
 trait ValueDecoder {
-  def decode(value: Array[Byte], into: Decoded): Unit
+  def decode(record: SourceRecord, into: Decoded): Unit
 }
 
 object Decoder {
@@ -83,7 +99,7 @@ object Decoder {
   def ofValue(spec: IngestSpec): ValueDecoder = {
     val targets = spec.columnsFrom("value")
     spec.valueFormat.name match {
-      case "debezium-json" => new DebeziumDecoder(spec, targets)
+      case "debezium-json" => new DebeziumJsonDecoder(spec, targets)
       case "changelog-json" => new ChangelogJsonDecoder(spec.valueFormat, targets)
       case _ if spec.isUpsert => new UpsertDecoder(ofRow(spec.valueFormat, targets))
       case name => new PlainDecoder(ofRow(spec.valueFormat, targets), nullIsRow = name == "raw")
@@ -96,26 +112,26 @@ object Decoder {
 
 /** Every value is an inserted row; a null value is none, but for formats that can read it. */
 final class PlainDecoder(rows: RowDecoder, nullIsRow: Boolean) extends ValueDecoder {
-  override def decode(value: Array[Byte], into: Decoded): Unit =
-    if (value != null || nullIsRow) {
-      rows.decode(value, into.after)
+  override def decode(record: SourceRecord, into: Decoded): Unit =
+    if (record.value != null || nullIsRow) {
+      rows.decode(record.value, record, into.after)
       into.afterKind = RowKind.Insert
     }
 }
 
 /** A value is the present row of its key, a null value (tombstone) the deletion of it. */
 final class UpsertDecoder(rows: RowDecoder) extends ValueDecoder {
-  override def decode(value: Array[Byte], into: Decoded): Unit =
-    if (value == null) into.beforeKind = RowKind.Delete
+  override def decode(record: SourceRecord, into: Decoded): Unit =
+    if (record.value == null) into.beforeKind = RowKind.Delete
     else {
-      rows.decode(value, into.after)
+      rows.decode(record.value, record, into.after)
       into.afterKind = RowKind.UpdateAfter
     }
 }
 
 /** The whole value as one column, as Flink's `raw` format has it. */
 final class RawDecoder(dataType: DataType, ordinal: Int, order: ByteOrder) extends RowDecoder {
-  override def decode(bytes: Array[Byte], row: InternalRow): Unit =
+  override def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit =
     if (bytes == null) row.setNullAt(ordinal)
     else
       dataType match {
@@ -145,7 +161,7 @@ final class RawDecoder(dataType: DataType, ordinal: Int, order: ByteOrder) exten
 
 /** For a query that needs no column of the value. */
 object NothingDecoder extends RowDecoder {
-  override def decode(bytes: Array[Byte], row: InternalRow): Unit = ()
+  override def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit = ()
 }
 
 object RawDecoder {

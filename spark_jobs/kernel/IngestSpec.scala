@@ -37,6 +37,30 @@ object OnError {
   final val Skip = "skip"
 }
 
+/** How a table's Debezium events are read (`Debezium` of spark_jobs/plan/node_parts.py).
+  *
+  * @param unwrapped
+  *   values are rows of ExtractNewRecordState
+  * @param fullBefore
+  *   the row before is complete and trusted
+  * @param heals
+  *   a value that the event leaves out is taken from the row in state
+  * @param positions
+  *   rows carry their source position
+  * @param timestampUnit
+  *   what a bare number in a TIMESTAMP or TIME column counts, where no schema says it
+  * @param decimals
+  *   `base64`: a text in a DECIMAL column is an unscaled number in base64, where no schema says it
+  */
+final case class DebeziumSpec(
+    unwrapped: Boolean = false,
+    fullBefore: Boolean = false,
+    heals: Boolean = false,
+    positions: Boolean = false,
+    retractsOnTruncate: Boolean = false,
+    timestampUnit: Option[String] = None,
+    decimals: String = "text")
+
 /** The planner's JSON for reading one table (`kafka-scan` of spark_jobs/plan/physical.py).
   *
   * @param topics
@@ -76,7 +100,8 @@ final case class IngestSpec(
     deadLetterTopic: Option[String],
     endOffsets: Map[String, Map[Int, Long]],
     timeZone: String,
-    chunked: Boolean) {
+    chunked: Boolean,
+    debezium: DebeziumSpec) {
 
   def isUpsert: Boolean = changelog == "upsert"
 
@@ -124,7 +149,8 @@ object IngestSpec {
       deadLetterTopic = text("deadLetterTopic"),
       endOffsets = present(node \ "endOffsets").fold(Map.empty[String, Map[Int, Long]])(endOffsets),
       timeZone = text("timeZone").getOrElse(Expressions.DefaultTimeZone),
-      chunked = OperatorSpec.present(node \ "chunked").exists(_.extract[Boolean]))
+      chunked = present(node \ "chunked").exists(_.extract[Boolean]),
+      debezium = present(node \ "debezium").fold(DebeziumSpec())(_.extract[DebeziumSpec]))
   }
 
   def format(node: JValue): FormatSpec =

@@ -57,7 +57,7 @@ object Json {
 final class JsonDecoder(options: JsonOptions, targets: Seq[FieldTarget]) extends RowDecoder {
   private val fields = new JsonFields(options, targets)
 
-  override def decode(bytes: Array[Byte], row: InternalRow): Unit =
+  override def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit =
     Json.readObject(bytes)(fields.read(_, row))
 }
 

@@ -23,7 +23,7 @@ private[rejoin] final class RecordReader(spec: IngestSpec) {
   /** The row changes of a record; the result is reused. */
   def read(record: SourceRecord): Decoded = {
     decoded.clear()
-    values.decode(record.value, decoded)
+    values.decode(record, decoded)
     if (decoded.beforeKind != Decoded.Absent) complete(record, decoded.before, decoded.beforeKind)
     if (decoded.afterKind != Decoded.Absent) complete(record, decoded.after, decoded.afterKind)
     decoded
@@ -47,7 +47,7 @@ private[rejoin] final class RecordReader(spec: IngestSpec) {
 
   private def readKey(keys: RowDecoder, record: SourceRecord, row: InternalRow): Unit =
     if (record.key != null)
-      try keys.decode(record.key, row)
+      try keys.decode(record.key, record, row)
       catch { case bad: BadRecord => throw bad.ofKey }
     else if (spec.isUpsert)
       throw new BadRecord(Reason.NullKey, "the record has no key", inKey = true)

@@ -12,7 +12,7 @@ from spark_jobs.formats.sink_schema import AVRO, with_schema_id
 from spark_jobs.operators.running import Running
 from spark_jobs.plan.physical import KafkaScan, KafkaSink, Project
 from spark_jobs.plan.plan_json import Json, to_json
-from spark_jobs.sql.options import Format
+from spark_jobs.sql.format_options import Format
 from spark_jobs.sql.types import RowField
 from spark_jobs.streaming.kafka import resolved
 

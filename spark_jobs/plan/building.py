@@ -10,7 +10,8 @@ from spark_jobs.plan.logical import Filter, Logical, Project
 from spark_jobs.plan.node_parts import InputFaults, Topic, TopicTime
 from spark_jobs.plan.physical import JoinInput, Stateful
 from spark_jobs.sql.expr import Column, Expr, conjuncts, transform
-from spark_jobs.sql.options import SETTINGS, parse_duration_ms
+from spark_jobs.sql.option import parse_duration_ms
+from spark_jobs.sql.options import SETTINGS
 
 FIRST_FORWARD = 1 << 14
 """Topic indexes from here on are operators whose watermark goes on (kernel/Spec.scala, Timing)."""

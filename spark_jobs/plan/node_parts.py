@@ -42,6 +42,26 @@ class ReadColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Debezium:
+    """How a table's Debezium events are read.
+
+    `unwrapped`: values are rows of ExtractNewRecordState. `full_before`: the row before is complete
+    (REPLICA IDENTITY FULL) and is trusted. `heals`: a value that the event leaves out is taken from
+    the row in state; otherwise such a record is rejected. `positions`: rows carry their source
+    position, so that replayed events are known. `retracts_on_truncate`: TRUNCATE retracts all rows;
+    otherwise it is rejected. `timestamp_unit` and `decimals` are for JSON without a schema.
+    """
+
+    unwrapped: bool = False
+    full_before: bool = False
+    heals: bool = False
+    positions: bool = False
+    retracts_on_truncate: bool = False
+    timestamp_unit: OneOf["millis", "micros", "nanos"] | None = None
+    decimals: OneOf["text", "base64"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
 class ReadFrom:
     """Where reading starts or ends, in the words of Flink's scan.startup.* and scan.bounded.*."""
 

@@ -11,6 +11,7 @@ from typing import Literal as OneOf
 
 from spark_jobs.plan.node_parts import (
     AggregateCall,
+    Debezium,
     Gate,
     InputFaults,
     Named,
@@ -22,8 +23,8 @@ from spark_jobs.plan.node_parts import (
     Topic,
 )
 from spark_jobs.sql.catalog import ChangelogMode
+from spark_jobs.sql.format_options import Format
 from spark_jobs.sql.logical import JoinType
-from spark_jobs.sql.options import Format
 from spark_jobs.sql.types import DataType
 
 
@@ -66,6 +67,7 @@ class KafkaScan:
     changelog_mode: str
     unique_keys: tuple[tuple[str, ...], ...]
     alignment: Alignment | None = None
+    debezium: Debezium | None = None
 
 
 @dataclass(frozen=True, slots=True)

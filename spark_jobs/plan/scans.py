@@ -16,7 +16,7 @@ from spark_jobs.plan.sources import Source, written_out
 from spark_jobs.plan.timing import state_ttl, timing, topic_times
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.expr import Column, Expr, columns
-from spark_jobs.sql.options import parse_duration_ms, parse_offsets
+from spark_jobs.sql.option import parse_duration_ms, parse_offsets
 from spark_jobs.sql.spark_text import render
 from spark_jobs.sql.types import DataType, RowField, with_nullable
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from spark_jobs.plan.building import Building
 from spark_jobs.plan.node_parts import Timing, Topic, TopicTime
 from spark_jobs.sql.catalog import Table
-from spark_jobs.sql.options import parse_duration_ms
+from spark_jobs.sql.option import parse_duration_ms
 
 TICK_MS = 1_000
 """A tick starts a batch, which costs more than being late by so much."""

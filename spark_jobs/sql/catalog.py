@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from spark_jobs.sql.expr import Expr
-from spark_jobs.sql.options import FORMATS, Format, given_or_default
+from spark_jobs.sql.format_options import FORMATS, Format
+from spark_jobs.sql.options import given_or_default
 from spark_jobs.sql.types import DataType
 
 ColumnKind: TypeAlias = Literal["physical", "computed", "metadata"]

@@ -8,7 +8,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from spark_jobs.errors import SqlError, UnsupportedError
-from spark_jobs.sql.options import parse_duration_ms
+from spark_jobs.sql.option import parse_duration_ms
 from spark_jobs.sql.positions import start_of
 from spark_jobs.sql.source import Source, nearest
 from spark_jobs.sql.statements import Name

@@ -4,16 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from spark_jobs.errors import CatalogError, PositionedError, UnsupportedError
-from spark_jobs.sql.options import (
-    CONNECTORS,
-    FORMATS,
-    KNOWN_CONNECTORS,
-    KNOWN_FORMATS,
-    MANAGED_PROPERTIES,
-    REQUIRED,
-    Option,
-    is_reference,
-)
+from spark_jobs.sql.format_options import FORMATS, KNOWN_FORMATS
+from spark_jobs.sql.option import Option, is_reference
+from spark_jobs.sql.options import CONNECTORS, KNOWN_CONNECTORS, MANAGED_PROPERTIES, REQUIRED
 from spark_jobs.sql.source import Source, nearest
 from spark_jobs.sql.statements import CreateTable, Name, OptionClause
 

@@ -271,7 +271,7 @@ SCAN_KEYS = SHOWN | {
     *("kind", "table", "side", "topics", "groups", "changelog", "keyFormat", "valueFormat"),
     *("columns", "primaryKey", "filter", "rowtime", "watermark", "key", "dropNullKeys", "row"),
     *("schema", "marks", "onError", "deadLetterTopic", "startup", "bounded", "properties"),
-    *("timeZone", "alignment"),
+    *("timeZone", "alignment", "debezium"),
 }
 OPERATOR_KEYS = SHOWN | {"kind", "id", "output", "timing", "inputs"}
 TWO_INPUTS = OPERATOR_KEYS | {"joinType", "left", "right", "key", "filterNulls", "residual"}

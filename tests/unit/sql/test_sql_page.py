@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.sql.format_options import FORMATS
 from spark_jobs.sql.functions import EXTRACTS, FUNCTIONS, GROUP_FUNCTIONS, SYNONYMS
 from spark_jobs.sql.metadata import keys_of
-from spark_jobs.sql.options import CONNECTORS, FORMATS, REFUSED_SETTINGS, SETTINGS, Option
+from spark_jobs.sql.option import Option
+from spark_jobs.sql.options import CONNECTORS, REFUSED_SETTINGS, SETTINGS
 from spark_jobs.sql.spark_functions import RENDERS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sql.md").read_text(encoding="utf-8")
