@@ -2,10 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint format kernel bench golden lock clean
+.PHONY: help setup demo test test-fast e2e lint format classes kernel bench faults golden lock clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: ## Python packages, jars and the kernel; quick when nothing changed
 	@$(PYTHON) tools/setup_env.py
@@ -13,11 +13,14 @@ setup: ## Python packages, jars and the kernel; quick when nothing changed
 demo: setup ## broker, events, job and joined rows, live; Ctrl-C ends it
 	@$(BIN)/rejoin demo
 
-test: setup lint ## lint and every test
+test: setup lint classes ## lint and every test
 	@$(BIN)/pytest
 
 test-fast: setup ## the tests that start neither Spark nor a broker
-	@$(BIN)/pytest -m "not service"
+	@$(BIN)/pytest -m "not service" -n 2
+
+e2e: setup ## PostgreSQL, Debezium, registry, job: the answers compared; ARGS="--seconds 20"
+	@$(BIN)/python -m tests.e2e $(ARGS)
 
 lint: setup ## ruff, mypy --strict, import-linter, Scala warnings
 	@$(BIN)/python tools/lint.py
@@ -25,11 +28,17 @@ lint: setup ## ruff, mypy --strict, import-linter, Scala warnings
 format: setup ## rewrite the Python files as ruff formats them
 	@$(BIN)/ruff check --quiet --fix-only && $(BIN)/ruff format
 
+classes: setup ## keep Spark's loaded classes: its JVM then starts in half the time
+	@$(BIN)/python -m bench.class_archive
+
 kernel: setup ## compile the Scala kernel if a source changed
 	@$(BIN)/python -m spark_jobs.kernel.build
 
 bench: setup ## rows per second, Kafka to Kafka; ARGS="temporal --rows 4000000"
 	@$(BIN)/rejoin bench $(or $(ARGS),regular)
+
+faults: setup ## every kind of fault against a 200k-row run; ARGS="--kinds zombie --rounds 1"
+	@$(BIN)/python -m tests.faults $(ARGS)
 
 golden: setup ## rewrite the expected plans; review the difference
 	@$(BIN)/pytest -m "not service" --update-golden -q

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.harness.gateway import kernel
-from tests.kernel.oracle.regular import ID, Join, K, Side
+from tests.kernel.oracle.regular import Join
+from tests.kernel.oracle.rows import ID, K
+from tests.kernel.oracle.sides import Side
 
 _SIDES = {
     "has-unique-key": Side("has-unique-key", (ID,), upsert=False),

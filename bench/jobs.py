@@ -9,6 +9,7 @@ from bench.data import RegularData, TemporalData
 from bench.load import Data
 
 JobName = Literal["regular", "temporal"]
+Guarantee = Literal["exactly-once", "at-least-once"]
 
 _REGULAR = """\
 CREATE TABLE orders_a (
@@ -119,6 +120,7 @@ def render(
     sink_topic: str,
     bootstrap_servers: str,
     registry_url: str,
+    guarantee: Guarantee = "exactly-once",
 ) -> str:
     """The job as one engine runs it: its settings, and a sink topic of its own."""
     sets = "".join(f"SET '{name}' = '{value}';\n" for name, value in settings.items())
@@ -126,13 +128,11 @@ def render(
     bounded = {"scan.bounded.mode": "latest-offset"}
     value = {"value.format": "avro-confluent", "value.avro-confluent.url": registry_url}
     both = {**value, "key.format": "avro-confluent", "key.avro-confluent.url": registry_url}
-    sink = {
-        "topic": sink_topic,
-        "sink.delivery-guarantee": "exactly-once",
-        "sink.transactional-id-prefix": sink_topic,
+    sink = {"topic": sink_topic, "sink.delivery-guarantee": guarantee}
+    if guarantee == "exactly-once":
+        sink["sink.transactional-id-prefix"] = sink_topic
         # Flink's own default of an hour is more than a broker allows
-        "properties.transaction.timeout.ms": "600000",
-    }
+        sink["properties.transaction.timeout.ms"] = "600000"
     append = {"connector": "kafka", **broker, **value}
     upsert = {"connector": "upsert-kafka", **broker, **both}
     body = Template(job.template).substitute(

@@ -1,16 +1,24 @@
 """`python -m service.main --status-dir DIR`: the sidecar as a process of its own."""
 
 import argparse
+import asyncio
+import contextlib
 import signal
 import socket
 import sys
+from collections.abc import AsyncIterator
 
 import uvicorn
 from fastapi import FastAPI
 
+from service.admin import build_admin
+from service.broker_routes import build_broker_router
 from service.driver import Driver
+from service.history import EVERY_S, History
+from service.page_routes import build_page
 from service.routes import build_router
 from service.settings import Settings, read_settings
+from spark_jobs import __version__
 from spark_jobs.errors import ConfigError, RejoinError
 
 _GRACE_S = 2
@@ -18,9 +26,38 @@ _GRACE_S = 2
 
 def create_app(settings: Settings) -> FastAPI:
     """The application over one job's status directory; its pages load nothing from elsewhere."""
-    app = FastAPI(title="rejoin sidecar", docs_url=None, redoc_url=None)
-    app.include_router(build_router(Driver(settings.status_dir, settings.stale_after_s)))
+    driver = Driver(settings.status_dir, settings.stale_after_s)
+    history = History()
+    app = FastAPI(
+        title="rejoin sidecar",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lambda _: _watching(driver, history),
+    )
+    app.include_router(build_router(driver, history))
+    app.include_router(build_broker_router(driver, settings))
+    app.include_router(build_admin(settings.status_dir, settings.token_file))
+    app.include_router(build_page())
     return app
+
+
+@contextlib.asynccontextmanager
+async def _watching(driver: Driver, history: History) -> AsyncIterator[None]:
+    """Keeps the history going while nobody asks."""
+
+    async def watch() -> None:
+        while True:
+            history.add(driver.look().status)
+            await asyncio.sleep(EVERY_S)
+
+    task = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -4,10 +4,13 @@
 """
 
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -63,6 +66,11 @@ METRICS: tuple[Described, ...] = (
         "Age of the last good status; grows when the driver has stopped writing it.",
     ),
     Described(
+        "rejoin_registry_waiting_seconds",
+        "gauge",
+        "How long epochs have waited for a schema registry that does not answer; 0: none does.",
+    ),
+    Described(
         "rejoin_status_errors_total",
         "counter",
         "Looks at the status file that found something unreadable.",
@@ -104,6 +112,18 @@ METRICS: tuple[Described, ...] = (
         _OPERATOR,
     ),
     Described(
+        "rejoin_query_restarts_total",
+        "counter",
+        "Times that the driver has started a failed query again.",
+        _QUERY,
+    ),
+    Described(
+        "rejoin_lost_records_total",
+        "counter",
+        "Records that were deleted before they were read, where the job goes on after that.",
+        _QUERY,
+    ),
+    Described(
         "rejoin_epoch_duration_seconds",
         "gauge",
         "How long the last epoch took.",
@@ -132,6 +152,24 @@ METRICS: tuple[Described, ...] = (
         "gauge",
         "Event time up to which the query's result is complete.",
         _QUERY,
+    ),
+    Described(
+        "rejoin_event_time_lag_seconds",
+        "gauge",
+        "How far the query's watermark is behind the clock; grows while nothing tells the time.",
+        _QUERY,
+    ),
+    Described(
+        "rejoin_unknown_retraction_rows_total",
+        "counter",
+        "Retractions of rows that the operator does not know; they are ignored.",
+        _OPERATOR,
+    ),
+    Described(
+        "rejoin_bootstrap_waiting_rows",
+        "gauge",
+        "Rows that wait until the build side of a processing-time join is loaded.",
+        _OPERATOR,
     ),
     Described(
         "rejoin_state_rows",
@@ -171,6 +209,26 @@ class DriverCollector(Collector):
             yield family
 
 
+class Exposition:
+    """The text of a scrape. Several scrapers within a moment get the same one."""
+
+    FRESH_S = 0.25
+
+    def __init__(self, driver: Driver) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(DriverCollector(driver))
+        self._lock = threading.Lock()
+        self._text = b""
+        self._made_s = float("-inf")
+
+    def text(self) -> bytes:
+        with self._lock:
+            if time.monotonic() - self._made_s >= self.FRESH_S:
+                self._text = generate_latest(self._registry)
+                self._made_s = time.monotonic()
+            return self._text
+
+
 def _family(metric: Described) -> CounterMetricFamily | GaugeMetricFamily:
     kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
     return kind(metric.name, metric.help, labels=metric.labels)
@@ -192,6 +250,9 @@ def _job_samples(status: JobStatus) -> Iterator[Sample]:
     yield "rejoin_build_info", (status.build.version, status.job), 1
     yield "rejoin_job_state_info", (status.state,), 1
     yield "rejoin_job_start_timestamp_seconds", (), instant(status.started_at)
+    since = status.registry_waiting_since
+    waiting_s = 0.0 if since is None else max(time.time() - instant(since), 0.0)
+    yield "rejoin_registry_waiting_seconds", (), waiting_s
     if status.error is not None:
         yield "rejoin_job_error_info", (status.error.code,), 1
 
@@ -202,9 +263,12 @@ def _query_samples(query: QueryStatus) -> Iterator[Sample]:
     yield "rejoin_input_rows_total", one, _count(query.input_rows_total)
     yield "rejoin_output_rows_total", one, _count(query.output_rows_total)
     yield "rejoin_late_rows_total", one, _count(query.late_rows_total)
+    yield "rejoin_query_restarts_total", one, _count(query.restarts_total)
+    yield "rejoin_lost_records_total", one, _count(query.lost_records_total)
     yield "rejoin_epoch_duration_seconds", one, query.trigger_ms / _MS
     if query.watermark_ms is not None:
         yield "rejoin_watermark_timestamp_seconds", one, query.watermark_ms / _MS
+        yield "rejoin_event_time_lag_seconds", one, _behind_s(query.watermark_ms)
     for reason, count in query.rejects.items():
         yield "rejoin_rejected_records_total", (query.name, reason), _count(count)
     for phase, duration_ms in query.durations_ms.items():
@@ -212,6 +276,10 @@ def _query_samples(query: QueryStatus) -> Iterator[Sample]:
     for operator in query.operators:
         labels = (query.name, operator.id, operator.kind)
         yield "rejoin_operator_late_rows_total", labels, _count(operator.late_rows)
+        unknown = _count(operator.unknown_retractions)
+        yield "rejoin_unknown_retraction_rows_total", labels, unknown
+        if operator.bootstrap is not None:
+            yield "rejoin_bootstrap_waiting_rows", labels, operator.bootstrap.waiting_rows
         yield "rejoin_state_bytes", labels, operator.state_bytes
         for side in operator.sides:
             yield "rejoin_state_rows", (*labels, side.side), side.rows
@@ -225,6 +293,11 @@ def _source_samples(query: str, source: SourceStatus) -> Iterator[Sample]:
         if part.watermark_ms is not None:
             at = part.watermark_ms / _MS
             yield "rejoin_source_watermark_timestamp_seconds", labels, at
+
+
+def _behind_s(watermark_ms: int) -> float:
+    """Inputs that have ended, whose watermark lies beyond all times, are not behind."""
+    return max(time.time() - watermark_ms / _MS, 0.0)
 
 
 def _count(number: int) -> int:

@@ -1,8 +1,11 @@
-"""The bodies of the sidecar's answers."""
+"""The bodies of the sidecar's answers; times are Unix milliseconds, sizes bytes."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any
 
-from spark_jobs.status import JobStatus
+from pydantic import BaseModel, ConfigDict, Field
+
+from spark_jobs.job_record import GraphEdge, GraphNode
+from spark_jobs.status import BootstrapStatus, ErrorStatus, JobStatus
 
 
 class _Body(BaseModel):
@@ -12,8 +15,8 @@ class _Body(BaseModel):
 class Reason(_Body):
     """Why something is not as it should be: a stable code, and words."""
 
-    code: str
-    message: str
+    code: str = Field(examples=["status_stale"])
+    message: str = Field(examples=["75 s old"])
 
 
 class Health(_Body):
@@ -23,9 +26,144 @@ class Health(_Body):
     reasons: tuple[Reason, ...] = ()
 
 
-class StateBody(_Body):
-    """The driver's last good status, how old it is, and what is wrong with it."""
+class StatusBody(_Body):
+    """The driver's last good status, how old it is, what is wrong with it, and with the job."""
 
     status: JobStatus | None
     age_seconds: float | None
     problem: Reason | None
+    unready: tuple[Reason, ...] = Field(description="as /health/ready has them")
+
+
+class SideState(_Body):
+    """Rows that an operator keeps of one input."""
+
+    side: str = Field(examples=["left"])
+    rows: int
+
+
+class OperatorState(_Body):
+    """What one operator keeps. Growth is of the last minute, absent until it is known."""
+
+    query: str
+    operator: str
+    kind: str = Field(examples=["regular-join"])
+    title: str
+    sides: tuple[SideState, ...]
+    state_bytes: int
+    rows_per_minute: float | None
+    bytes_per_minute: float | None
+    retention: str = Field(examples=["for ever"])
+    ttl_ms: tuple[int, ...]
+    late_rows: int
+    unknown_retractions: int
+    bootstrap: BootstrapStatus | None
+    series: tuple[tuple[float, int], ...] = Field(description="seconds ago and rows, oldest first")
+
+
+class QuerySummary(_Body):
+    """One INSERT as it runs."""
+
+    name: str
+    sink: str
+    epoch: int | None
+    epoch_ms: int
+    input_rows_total: int
+    input_rows_per_second: float | None
+    output_rows_total: int
+    output_rows_per_second: float | None
+    lag_records: int
+    late_rows_total: int
+    rejects: dict[str, int]
+    watermark_ms: int | None
+    restarts_total: int
+    last_failure: ErrorStatus | None
+    lost_records_total: int
+    warnings: tuple[str, ...]
+
+
+class QueryPlan(_Body):
+    """The plan of one INSERT: what is drawn, what `rejoin explain` prints, what the kernel runs."""
+
+    name: str
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    warnings: tuple[str, ...]
+    text: str
+    plan: dict[str, Any]
+
+
+class PartitionWatermark(_Body):
+    """`counts`: an operator follows the table's watermark."""
+
+    table: str
+    topic: str
+    partition: int
+    watermark_ms: int | None
+    idle: bool
+    lag_records: int
+    records_read: int
+    counts: bool
+
+
+class HeldBack(_Body):
+    """A partition that keeps the watermark where it is, why, and what would change that."""
+
+    partition: PartitionWatermark
+    reason: str
+    advice: str
+
+
+class QueryWatermarks(_Body):
+    """The watermark of a query and of what it follows."""
+
+    query: str
+    watermark_ms: int | None
+    partitions: tuple[PartitionWatermark, ...]
+    held_back_by: tuple[HeldBack, ...]
+
+
+class PartitionLag(_Body):
+    """Records between what is committed and the end of the partition."""
+
+    table: str
+    topic: str
+    partition: int
+    offset: int
+    end_offset: int
+    lag_records: int
+
+
+class LagBody(_Body):
+    """`measured` at the broker, or as the driver saw it at its last epoch."""
+
+    measured: str = Field(examples=["broker"], description="broker or driver")
+    problem: Reason | None
+    partitions: tuple[PartitionLag, ...]
+    lag_records: int
+
+
+class ConfigBody(_Body):
+    """Effective settings and the options of each table; what is secret reads `***`."""
+
+    settings: dict[str, str]
+    tables: dict[str, dict[str, str]]
+
+
+class SampleRow(_Body):
+    """A record of a sink topic as text; masked columns read `***`."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: str | None
+    value: str | None
+
+
+class SampleBody(_Body):
+    """The latest records of a sink, newest first; off unless the sidecar was told otherwise."""
+
+    enabled: bool
+    problem: Reason | None
+    rows: tuple[SampleRow, ...]

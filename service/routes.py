@@ -1,75 +1,116 @@
-"""The sidecar's addresses. All of them only read, and answer whatever the driver does."""
+"""The sidecar's addresses that only read; they answer whatever the driver does."""
 
-from fastapi import APIRouter, Response
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, HTTPException, Query, Response
+from fastapi.responses import PlainTextResponse
 
 from service.driver import Driver, View
-from service.metrics import DriverCollector
-from service.models import Health, Reason, StateBody
-from spark_jobs.status import BootstrapStatus
+from service.health import unready_reasons
+from service.history import History
+from service.metrics import Exposition
+from service.models import (
+    ConfigBody,
+    Health,
+    OperatorState,
+    QueryPlan,
+    QuerySummary,
+    QueryWatermarks,
+    Reason,
+    StatusBody,
+)
+from service.state import operator_states, query_summaries
+from service.watermarks import watermarks
 
 _JSON = "application/json"
+_METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def build_router(driver: Driver) -> APIRouter:
-    """The four addresses over one driver."""
-    router = APIRouter()
-    registry = CollectorRegistry()
-    registry.register(DriverCollector(driver))
+def build_router(driver: Driver, history: History) -> APIRouter:
+    """Over one driver. The functions are coroutines that never wait: no thread per request."""
+    router = APIRouter(tags=["job"])
+    router.include_router(_health(driver))
+    exposition = Exposition(driver)
 
-    @router.get("/health/live")
-    def live() -> Health:
+    @router.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        """For Prometheus."""
+        return Response(exposition.text(), media_type=_METRICS)
+
+    @router.get("/status")
+    async def status() -> StatusBody:
+        """The driver's last good status, whole."""
+        view = driver.look()
+        problem = Reason(code=view.problem, message=view.detail) if view.problem else None
+        return StatusBody(
+            status=view.status,
+            age_seconds=view.age_s,
+            problem=problem,
+            unready=unready_reasons(view),
+        )
+
+    @router.get("/queries")
+    async def queries() -> tuple[QuerySummary, ...]:
+        """Each INSERT: epoch, rates of the last minute, lag, rejects."""
+        return query_summaries(_sampled(driver, history), driver.job(), history)
+
+    @router.get("/state")
+    async def state() -> tuple[OperatorState, ...]:
+        """What each operator keeps, for how long, and how fast it grows."""
+        return operator_states(_sampled(driver, history), driver.job(), history)
+
+    @router.get("/watermarks")
+    async def marks() -> tuple[QueryWatermarks, ...]:
+        """Per partition: its watermark, and whether it holds the query back."""
+        return watermarks(driver.look().status, driver.job())
+
+    @router.get("/config")
+    async def config() -> ConfigBody:
+        """Settings and table options as the driver has them; secrets are masked."""
+        job = driver.job()
+        return ConfigBody(settings=job.config if job else {}, tables=job.tables if job else {})
+
+    router.get("/plan", response_model=tuple[QueryPlan, ...])(_plan(driver))
+    return router
+
+
+def _plan(driver: Driver) -> Callable[..., object]:
+    async def plan(
+        query: Annotated[str | None, Query(description="of one query only")] = None,
+        format: Annotated[Literal["json", "text"], Query()] = "json",
+    ) -> object:
+        """The plan of each INSERT, as JSON to draw or as the text of `rejoin explain`."""
+        job = driver.job()
+        found = [q for q in (job.queries if job else ()) if query in (None, q.name)]
+        if query is not None and not found:
+            raise HTTPException(404, "no such query")
+        if format == "text":
+            return PlainTextResponse("\n\n".join(q.text for q in found) + "\n")
+        return tuple(QueryPlan(**q.model_dump()) for q in found)
+
+    return plan
+
+
+def _sampled(driver: Driver, history: History) -> View:
+    view = driver.look()
+    history.add(view.status)
+    return view
+
+
+def _health(driver: Driver) -> APIRouter:
+    router = APIRouter(prefix="/health", tags=["health"])
+
+    @router.get("/live")
+    async def live() -> Health:
         """This process answers. Restarting it helps nothing else, so nothing else counts."""
         return Health(ok=True)
 
-    @router.get("/health/ready", response_model=Health)
-    def ready() -> Response:
+    @router.get("/ready", responses={503: {"model": Health}})
+    async def ready() -> Response:
         """200 when the job is doing its work now, 503 with the reasons when it is not."""
         reasons = unready_reasons(driver.look())
         health = Health(ok=not reasons, reasons=reasons)
         return Response(health.model_dump_json(), 503 if reasons else 200, media_type=_JSON)
 
-    @router.get("/metrics")
-    def metrics() -> Response:
-        """For Prometheus."""
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
-
-    @router.get("/state", response_model=StateBody)
-    def state() -> Response:
-        """The driver's last good status, whole."""
-        view = driver.look()
-        problem = Reason(code=view.problem, message=view.detail) if view.problem else None
-        body = StateBody(status=view.status, age_seconds=view.age_s, problem=problem)
-        return Response(body.model_dump_json(), media_type=_JSON)
-
     return router
-
-
-def unready_reasons(view: View) -> tuple[Reason, ...]:
-    """Everything that keeps the job from being ready, the status file's own trouble first."""
-    reasons = []
-    if view.problem is not None:
-        reasons.append(Reason(code=view.problem, message=view.detail))
-    if view.status is None:
-        return tuple(reasons)
-    if view.status.state != "running":
-        error = view.status.error
-        cause = f": {error.code} {error.message}" if error is not None else ""
-        reasons.append(Reason(code="not_running", message=f"{view.status.state}{cause}"[:500]))
-    waiting = [query.name for query in view.status.queries if query.epochs_total == 0]
-    if waiting:
-        names = ", ".join(waiting)[:500]
-        reasons.append(Reason(code="first_epoch_pending", message=f"no epoch yet of {names}"))
-    reasons += [
-        _bootstrap_pending(query.name, operator.bootstrap)
-        for query in view.status.queries
-        for operator in query.operators
-        if operator.bootstrap is not None and not operator.bootstrap.complete
-    ]
-    return tuple(reasons)
-
-
-def _bootstrap_pending(query: str, bootstrap: BootstrapStatus) -> Reason:
-    loaded = f"{bootstrap.partitions_loaded} of {bootstrap.partitions_total} partitions loaded"
-    message = f"{query}: {loaded}, {bootstrap.waiting_rows} rows wait for the build side"
-    return Reason(code="bootstrap_pending", message=message)

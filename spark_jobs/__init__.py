@@ -1,3 +1,3 @@
 """rejoin: the streaming joins of Flink SQL on Spark, Kafka to Kafka."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -1,13 +1,15 @@
 """The command `rejoin`: options in, one call, exit code out."""
 
+import json
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from bench.cli import bench
+from spark_jobs.dlq.commands import app as dlq
 from spark_jobs.errors import RejoinError
 from spark_jobs.settings import Overrides, read_sql
 
@@ -39,6 +41,10 @@ def run(
     sidecar: Annotated[
         bool, typer.Option("--sidecar/--no-sidecar", help="Serve health and metrics.")
     ] = True,
+    epoch_written: Annotated[
+        Literal["yes", "no"] | None,
+        typer.Option(help="After SINK_LEDGER_MISSING: whether the sink has the epoch it names."),
+    ] = None,
 ) -> None:
     """Run the INSERTs of a job file until their inputs end, or for ever.
 
@@ -48,7 +54,7 @@ def run(
     from spark_jobs.main import run_job
     from spark_jobs.streaming.console import Console
 
-    overrides = Overrides(checkpoint, status_dir, sidecar_port, sidecar)
+    overrides = Overrides(checkpoint, status_dir, sidecar_port, sidecar, epoch_written)
     run_job(job, overrides, Console(sys.stderr))
 
 
@@ -63,14 +69,46 @@ def explain(job: SqlFile) -> None:
     typer.echo(explain_text(read_sql(job), str(job)))
 
 
+@app.command(epilog="Example: rejoin check orders.sql --checkpoint /var/lib/rejoin/orders")
+def check(
+    job: SqlFile,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(help="Folder of the checkpoint; the job's own if omitted and there."),
+    ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Plan and checkpoint only; connect to nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object per finding.")] = False,
+) -> None:
+    """Say whether a job would run, and go on from its checkpoint, without running it.
+
+    Looks at the plan, the checkpoint's manifest, topics, their settings and newest records; writes
+    nothing. Exits 0 if `run` would start, 2 or 3 for the worst error.
+    """
+    from spark_jobs.check.finding import Finding
+    from spark_jobs.check.run import check_job
+
+    def show(finding: Finding) -> None:
+        typer.echo(json.dumps(finding.json()) if as_json else finding.line())
+
+    raise typer.Exit(check_job(job, checkpoint, offline, show))
+
+
 @app.command(epilog="Example: rejoin demo --seconds 30 --corrupt")
 def demo(
     seconds: Annotated[
         float | None, typer.Option(help="End by itself after that; until Ctrl-C if omitted.")
     ] = None,
     rate: Annotated[float, typer.Option(help="Orders per second.", min=0.1)] = 200.0,
-    sidecar_port: Annotated[int | None, typer.Option(help="Also serve health and metrics.")] = None,
+    sidecar_port: Annotated[
+        int | None, typer.Option(help="Of the live page; a free one if omitted.")
+    ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     corrupt: Annotated[bool, typer.Option("--corrupt", help="Send broken records too.")] = False,
+    avro: Annotated[
+        bool, typer.Option("--avro", help="Avro with a schema registry instead of JSON.")
+    ] = False,
     keep: Annotated[Path | None, typer.Option(help="Keep topics, state and logs there.")] = None,
 ) -> None:
     """Broker, shop, job and subscriber on this machine; every joined row is verified.
@@ -79,7 +117,7 @@ def demo(
     """
     from spark_jobs.demo.run import run_demo
 
-    raise typer.Exit(run_demo(seconds, rate, sidecar_port, corrupt, keep))
+    raise typer.Exit(run_demo(seconds, rate, sidecar_port, corrupt, avro, keep, open_page))
 
 
 @app.command(epilog="Example: rejoin kafka --port 9092 --data-dir /tmp/kafka")
@@ -104,6 +142,7 @@ def registry(
     run_registry(port, schema_dir)
 
 
+app.add_typer(dlq, name="dlq")
 app.command(epilog="Example: rejoin bench regular --rows 1000000 --flink")(bench)
 
 

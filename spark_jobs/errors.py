@@ -122,6 +122,19 @@ class KafkaError(RejoinError):
     retryable: ClassVar[bool] = True
 
 
+class AccessError(RejoinError):
+    """The broker answers and does not let us: no repetition changes that."""
+
+    domain: ClassVar[Domain] = "external"
+
+
+class MachineError(RejoinError):
+    """The machine that the job runs on lacks something, for now."""
+
+    domain: ClassVar[Domain] = "external"
+    retryable: ClassVar[bool] = True
+
+
 class StateError(RejoinError):
     """Checkpoint, ledger or state do not belong to this job."""
 

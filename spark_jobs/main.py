@@ -1,5 +1,6 @@
 """A job on one screen: SQL text to plans, plans to queries, queries watched until they end."""
 
+import contextlib
 import sys
 import threading
 import time
@@ -10,22 +11,30 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from spark_jobs.commands import discard
 from spark_jobs.embedded.process import Child, free_ports, port_is_free, stop_signals
-from spark_jobs.errors import ConfigError, RejoinError
+from spark_jobs.errors import ConfigError, KafkaError, RejoinError
+from spark_jobs.job_record import write_job
 from spark_jobs.kernel.build import connector_jars, kernel_jar
+from spark_jobs.operators.access import check_access, missing_acl
 from spark_jobs.operators.launch import Launch, shape
-from spark_jobs.plan.physical import KafkaSink
+from spark_jobs.plan.graph import job_record
+from spark_jobs.plan.physical import KafkaSink, QueryPlan
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import JobSettings, Overrides, job_settings, read_environment, read_sql
-from spark_jobs.sql.binder import Job, bind
+from spark_jobs.sql.binder import bind
 from spark_jobs.status import State
 from spark_jobs.streaming.class_archive import DUMP_WITHIN_S
 from spark_jobs.streaming.console import Console
-from spark_jobs.streaming.query import open_gate, stop_queries
+from spark_jobs.streaming.failure import JavaError
+from spark_jobs.streaming.obey import End, obey
+from spark_jobs.streaming.ownership import BEAT_S
+from spark_jobs.streaming.query import EPOCH_WAIT_S, QueryLife, open_gate, stop_queries
 from spark_jobs.streaming.report import Counters, JobReport, read_progress
 from spark_jobs.streaming.session import (
     JVM_LOG,
     counters,
+    registry_waits,
     restore_counters,
     start_session,
     stop_session,
@@ -42,7 +51,8 @@ DEFAULT_SIDECAR_PORT = 9640
 def run_job(sql_file: Path, overrides: Overrides, console: Console) -> None:
     """Run a job file until its inputs end or a signal comes. Raises what ended it otherwise."""
     job = bind(read_sql(sql_file), str(sql_file))
-    sinks = plan_sinks(job)
+    plans = plan(job)
+    sinks = sinks_of(plans)
     settings = job_settings(job.settings, sql_file.stem, overrides, read_environment())
     jars = [kernel_jar(), *connector_jars()]
     makes_archive = settings.environment.class_archive == "make"
@@ -50,9 +60,12 @@ def run_job(sql_file: Path, overrides: Overrides, console: Console) -> None:
     report = JobReport(settings.name, settings.status_dir, [shape(s, n) for n, s in sinks.items()])
     for name, value in settings.table():
         console.say(f"{name} = {value}")
+    discard(settings.status_dir)  # what was asked of an earlier driver
     report.write("starting")
+    write_job(settings.status_dir, job_record(job, plans, settings.name, dict(settings.table())))
     with sidecar(settings, console), stop_signals() as early:
         try:
+            check_access(sinks)
             spark = start_session(settings, jars)
             try:
                 if not early.is_set():
@@ -60,8 +73,9 @@ def run_job(sql_file: Path, overrides: Overrides, console: Console) -> None:
             finally:
                 stop_session(spark, stop_within_s)
         except RejoinError as error:
-            report.write("failed", error=error)
-            raise
+            told = missing_acl(error, sinks, settings.name) or error
+            report.write("failed", error=told)
+            raise told from error.__cause__
         except Exception as error:
             failed = RejoinError("DRIVER_FAILED", f"{error!r}; see {settings.status_dir / JVM_LOG}")
             report.write("failed", error=failed)
@@ -69,10 +83,9 @@ def run_job(sql_file: Path, overrides: Overrides, console: Console) -> None:
         report.write("stopped")
 
 
-def plan_sinks(job: Job) -> dict[str, KafkaSink]:
+def sinks_of(plans: Sequence[QueryPlan]) -> dict[str, KafkaSink]:
     """The planned INSERTs by query name."""
-    plans = {p.name: p.root for p in plan(job)}
-    sinks = {name: root for name, root in plans.items() if isinstance(root, KafkaSink)}
+    sinks = {p.name: p.root for p in plans if isinstance(p.root, KafkaSink)}
     if not sinks:
         raise ConfigError("NOTHING_TO_RUN", "the file has no INSERT INTO")
     return sinks
@@ -89,18 +102,25 @@ def _run_queries(
     open_gate(spark)
     with stop_signals() as stop:  # once more: Spark's context has taken Ctrl-C for itself
         launches = [Launch(spark, sink, name, settings) for name, sink in sinks.items()]
+        for launch in launches:
+            for note in launch.notes:
+                console.say(note)
         watch = Watch(spark, launches, report, console)
         try:
             watch.until(stop)
         except RejoinError:
             stop_queries(spark, watch.lives, wait_s=0)
             raise
-        if stop.is_set():
-            console.say("stopping after the running epoch ...")
+        if watch.end is not None or stop.is_set():
+            is_cut = watch.end == "stop"
+            console.say("stopping ..." if is_cut else "stopping after the running epoch ...")
             watch.tell("draining")
-            stop_queries(spark, watch.lives)
+            stop_queries(spark, watch.lives, wait_s=0 if is_cut else EPOCH_WAIT_S)
         watch.tell("stopped")
         watch.save()
+        for launch in launches:
+            with contextlib.suppress(JavaError):
+                launch.ownership.release()
 
 
 class Watch:
@@ -115,40 +135,73 @@ class Watch:
         self._report = report
         self._console = console
         self._progress: dict[str, Mapping[str, Any]] = {}  # of a query that is being restarted too
+        self.end: End | None = None  # an admin verb has ended the job
         self._restore()
 
     def until(self, stop: threading.Event) -> None:
-        """Return when all queries have finished or `stop` is set; raise what one died of."""
-        reported = saved = looked = time.monotonic()
+        """Return when all queries have finished, `stop` is set or an admin verb says so; raise what
+        one died of.
+        """
+        reported = saved = looked = beaten = time.monotonic()
         while not stop.is_set():
             for life in self.lives:
-                life.poll()
+                self._poll(life)
             if all(life.phase == "finished" for life in self.lives):
                 return
             present = time.monotonic()
             if present - reported >= REPORT_EVERY_S:
                 reported = present
                 self.tell("running")
+                self.end = obey(self._spark, self._report.folder)
+                if self.end is not None:
+                    return
+            if present - beaten >= BEAT_S:
+                beaten = present
+                self._beat()
             if present - saved >= SAVE_EVERY_S:
                 saved = present
                 self.save()
             if present - looked >= PARTITIONS_EVERY_S:
                 looked = present
-                for launch in self._launches:
-                    launch.refresh_partitions()
+                self._look_for_partitions()
             stop.wait(POLL_S)
 
+    def _poll(self, life: QueryLife) -> None:
+        before = life.restarts.total
+        life.poll()
+        if life.restarts.total > before:
+            self._console.say(f"{life.restarts}: {life.failure}")
+
+    def _beat(self) -> None:
+        """Raises once the checkpoint is another driver's; a silent disk says nothing of that."""
+        for launch in self._launches:
+            with contextlib.suppress(JavaError):
+                launch.ownership.beat()
+
+    def _look_for_partitions(self) -> None:
+        """Next time, if the broker does not answer now: the queries themselves tell of outages."""
+        for launch in self._launches:
+            with contextlib.suppress(KafkaError):
+                launch.refresh_partitions()
+
     def tell(self, state: State) -> None:
-        """Write the status and show it."""
+        """Write the status and show it; a full disk there does not end the job."""
         self._progress |= read_progress(self.lives)
         counted = Counters(counters(self._spark))
-        self._console.show(self._report.write(state, counted, self._progress))
+        waits = registry_waits(self._spark)
+        with contextlib.suppress(OSError):
+            told = self._report.write(state, counted, self._progress, waits=waits, lives=self.lives)
+            self._console.show(told)
 
     def save(self) -> None:
-        """Keep the counters: only groups with new rows report again after a restart."""
+        """Keep the counters: only groups with new rows report again after a restart.
+
+        Of no use to the results: a checkpoint that cannot be written fails the queries instead.
+        """
         text = counters(self._spark)
         for launch in self._launches:
-            launch.folder.write_counters(text)
+            with contextlib.suppress(JavaError):
+                launch.folder.write_counters(text)
 
     def _restore(self) -> None:
         """All queries of a job save the same text."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -51,6 +51,49 @@ class Overrides:
     status_dir: Path | None = None
     sidecar_port: int | None = None
     sidecar: bool = True
+    epoch_written: Literal["yes", "no"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RestartStrategy:
+    """Flink's: `attempts` in a row, the first after `delay_s`, each later `multiplier` times that.
+
+    After `reset_s` without a failure the attempts count anew.
+    """
+
+    attempts: int
+    delay_s: float = 0.0
+    longest_s: float = 0.0
+    multiplier: float = 1.0
+    jitter: float = 0.0
+    reset_s: float = float("inf")
+
+    @classmethod
+    def read(cls, declared: Mapping[str, str]) -> Self:
+        """Of SET statements, whose values the binder has checked."""
+
+        def value(name: str) -> str:
+            name = f"restart-strategy.{name}"
+            return declared.get(name, SETTINGS[name].default or "")
+
+        def seconds(name: str) -> float:
+            return (parse_duration_ms(value(name)) or 0) / 1000
+
+        match value("type"):
+            case "exponential-delay":
+                return cls(
+                    attempts=int(value("exponential-delay.attempts-before-reset-backoff")),
+                    delay_s=seconds("exponential-delay.initial-backoff"),
+                    longest_s=seconds("exponential-delay.max-backoff"),
+                    multiplier=float(value("exponential-delay.backoff-multiplier")),
+                    jitter=float(value("exponential-delay.jitter-factor")),
+                    reset_s=seconds("exponential-delay.reset-backoff-threshold"),
+                )
+            case "fixed-delay":
+                delay_s = seconds("fixed-delay.delay")
+                return cls(int(value("fixed-delay.attempts")), delay_s, delay_s)
+            case _:
+                return cls(attempts=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +110,10 @@ class JobSettings:
     parallelism: int | None
     key_groups: int
     environment: Environment
+    restarts: RestartStrategy
+    goes_on_after_data_loss: bool = False
+    ledger_heartbeat_ms: int = 600_000
+    epoch_written: Literal["yes", "no"] | None = None
 
     def cores(self) -> int:
         return self.parallelism or available_cores()
@@ -117,6 +164,10 @@ def job_settings(
         parallelism=int(parallelism) if parallelism else None,
         key_groups=int(value("rejoin.key-groups") or DEFAULT_GROUPS),
         environment=environment,
+        restarts=RestartStrategy.read(declared),
+        goes_on_after_data_loss=value("rejoin.on-data-loss") == "continue",
+        ledger_heartbeat_ms=parse_duration_ms(value("rejoin.ledger.heartbeat-interval") or "") or 0,
+        epoch_written=overrides.epoch_written,
     )
     if settings.cores() > settings.key_groups:
         raise ConfigError(
@@ -162,17 +213,33 @@ def resolve_references(value: str) -> SecretStr:
     >>> resolve_references("plain").get_secret_value()
     'plain'
     """
+    return SecretStr(REFERENCE.sub(_look_up, value))
 
-    def look_up(match: re.Match[str]) -> str:
-        kind, _, name = match[0][2:-1].partition(":")
-        if kind == "env":
-            found = os.path.expandvars(reference := f"${{{name}}}")
-            if found == reference:
-                raise ConfigError("REFERENCE_UNKNOWN", f"environment variable {name} is not set")
-            return found
-        try:
-            return Path(name).read_text(encoding="utf-8").strip()
-        except OSError as cause:
-            raise ConfigError("REFERENCE_UNKNOWN", f"cannot read {name}: {cause}") from cause
 
-    return SecretStr(REFERENCE.sub(look_up, value))
+def resolve_all(options: Mapping[str, str]) -> dict[str, str]:
+    """Values of options for a client that is made from them now; they must never be printed.
+
+    What stands between the quotes of a JAAS entry is escaped for them (the kernel's
+    References.scala does the same).
+    """
+    return {name: _resolve_option(name, value) for name, value in options.items()}
+
+
+def _resolve_option(name: str, value: str) -> str:
+    if name.endswith("sasl.jaas.config") and REFERENCE.sub("", value):
+        quoted = str.maketrans({"\\": r"\\", '"': r"\""})
+        return REFERENCE.sub(lambda match: _look_up(match).translate(quoted), value)
+    return REFERENCE.sub(_look_up, value)
+
+
+def _look_up(match: re.Match[str]) -> str:
+    kind, _, name = match[0][2:-1].partition(":")
+    if kind == "env":
+        found = os.path.expandvars(reference := f"${{{name}}}")
+        if found == reference:
+            raise ConfigError("REFERENCE_UNKNOWN", f"environment variable {name} is not set")
+        return found
+    try:
+        return Path(name).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as cause:
+        raise ConfigError("REFERENCE_UNKNOWN", f"cannot read {name}: {cause}") from cause

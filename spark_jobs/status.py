@@ -69,6 +69,14 @@ class OperatorStatus(_Record):
     bootstrap: BootstrapStatus | None = None
 
 
+class ErrorStatus(_Record):
+    """Why a job or a query failed, as its last line said it."""
+
+    code: str
+    message: str
+    hint: str | None = None
+
+
 class QueryStatus(_Record):
     """One INSERT."""
 
@@ -87,18 +95,13 @@ class QueryStatus(_Record):
     operators: tuple[OperatorStatus, ...] = ()
     durations_ms: dict[str, int] = Field(default_factory=dict)
     watermark_ms: int | None = None
+    restarts_total: int = 0
+    last_failure: ErrorStatus | None = None  # that a restart has followed
+    lost_records_total: int = 0
 
     @property
     def lag_records(self) -> int:
         return sum(source.lag_records for source in self.sources)
-
-
-class ErrorStatus(_Record):
-    """Why the job failed, as its last line said it."""
-
-    code: str
-    message: str
-    hint: str | None = None
 
 
 class BuildStatus(_Record):
@@ -118,16 +121,21 @@ class JobStatus(_Record):
     state: State
     error: ErrorStatus | None = None
     build: BuildStatus
+    registry_waiting_since: datetime | None = None
     queries: tuple[QueryStatus, ...] = ()
 
 
 def write_status(folder: Path, status: JobStatus) -> None:
-    """Replace the record in one step: a reader sees the old one or the new one, never half."""
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / STATUS_FILE
-    draft = folder / f".{STATUS_FILE}.{os.getpid()}"
+    """Replace the record in one step."""
+    replace_file(folder / STATUS_FILE, status.model_dump_json(indent=1))
+
+
+def replace_file(target: Path, text: str) -> None:
+    """A reader sees the old file or the new one, never half of one."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        draft.write_text(status.model_dump_json(indent=1), encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")
         draft.replace(target)
     except BaseException:
         with contextlib.suppress(OSError):

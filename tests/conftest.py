@@ -9,9 +9,10 @@ from hypothesis import settings
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
 
-# a test that asks for one of these, or stands in one of these folders, starts a JVM service
+# a test that asks for one of these, or stands in one of these folders, starts a service, a browser
+# or another tool
 SERVICE_FIXTURES = {"broker", "spark"}
-SERVICE_FOLDERS = {"streaming", "e2e"}
+SERVICE_FOLDERS = {"streaming", "e2e", "page", "deploy"}
 
 # a JVM on a busy machine has no predictable speed per example
 settings.register_profile("rejoin", settings(), deadline=None)

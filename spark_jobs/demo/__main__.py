@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from spark_jobs.demo.avro_encoding import AvroEncoding
+from spark_jobs.demo.json_encoding import JsonEncoding
 from spark_jobs.demo.perform import Performance, Staging
 from spark_jobs.demo.play import create_topics
 from spark_jobs.demo.run import INTERRUPTED, RATE
@@ -20,15 +22,18 @@ def main() -> int:
     """Exit code 0 if every row was right."""
     options = _options()
     screen = Screen(sys.stdout)
-    staging = Staging(
-        servers=options.servers,
-        rate=options.rate,
-        corrupt=options.corrupt,
-        status_dir=options.status_dir,
-        started=time.monotonic(),
-        check=lambda: None,
-    )
+    started = time.monotonic()
     try:
+        encoding = JsonEncoding() if options.registry is None else AvroEncoding(options.registry)
+        staging = Staging(
+            servers=options.servers,
+            encoding=encoding,
+            rate=options.rate,
+            corrupt=options.corrupt,
+            status_dir=options.status_dir,
+            started=started,
+            check=lambda: None,
+        )
         with stop_signals() as stop:
             create_topics(options.servers)
             screen.say("the shop's topics are there; the shop opens")
@@ -49,6 +54,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m spark_jobs.demo", description=__doc__)
     parser.add_argument("--servers", default="localhost:9092", help="address of the broker")
+    parser.add_argument("--registry", help="address of a schema registry: Avro instead of JSON")
     parser.add_argument("--seconds", type=float, help="from the first joined row; else to Ctrl-C")
     parser.add_argument("--rate", type=float, default=RATE, help="orders per second")
     parser.add_argument("--corrupt", action="store_true", help="send broken records too")

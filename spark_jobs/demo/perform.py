@@ -11,6 +11,7 @@ from typing import Self
 from confluent_kafka import Message
 from pydantic import ValidationError
 
+from spark_jobs.demo.encoding import Encoding
 from spark_jobs.demo.play import DEAD_LETTERS, RESULTS, Player
 from spark_jobs.demo.shop import Shop
 from spark_jobs.demo.show import Screen
@@ -31,6 +32,7 @@ class Staging:
     """What a performance needs to know. `check` raises if something it depends on has died."""
 
     servers: str
+    encoding: Encoding
     rate: float
     corrupt: bool
     status_dir: Path | None
@@ -44,7 +46,7 @@ class Performance:
     def __init__(self, staging: Staging, screen: Screen) -> None:
         self._staging = staging
         self._screen = screen
-        self.rows = RowAudit()
+        self.rows = RowAudit(staging.encoding.joined_row)
         self.letters = LetterAudit()
         self._strange_letters: list[str] = []
         self._first_row_at: float | None = None
@@ -54,7 +56,7 @@ class Performance:
         # enough changes that orders need not wait long for the products' watermark
         shop = Shop(int(time.time() * 1_000), staging.rate, max(5.0, staging.rate / 40))
         letters = self.letters if staging.corrupt else None
-        self._player = Player(staging.servers, shop, self.rows, letters)
+        self._player = Player(staging.servers, shop, staging.encoding, self.rows, letters)
 
     def __enter__(self) -> Self:
         return self

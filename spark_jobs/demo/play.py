@@ -8,17 +8,8 @@ from confluent_kafka import KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from spark_jobs.demo.broken import KINDS, broken_records
-from spark_jobs.demo.shop import (
-    ORDER_PARTITIONS,
-    ORDERS,
-    PRODUCTS,
-    Event,
-    Order,
-    Record,
-    Shop,
-    encode,
-)
+from spark_jobs.demo.encoding import Encoding, broken_records, records_of
+from spark_jobs.demo.shop import ORDER_PARTITIONS, ORDERS, PRODUCTS, Event, Order, Record, Shop
 from spark_jobs.demo.verify import LetterAudit, RowAudit
 from spark_jobs.errors import ConfigError, KafkaError
 
@@ -64,6 +55,7 @@ class Player:
         self,
         servers: str,
         shop: Shop,
+        encoding: Encoding,
         rows: RowAudit,
         letters: LetterAudit | None,
         clock: Callable[[], float] = time.monotonic,
@@ -78,9 +70,12 @@ class Player:
             }
         )
         self._shop = shop
+        self._encoding = encoding
         self._rows = rows
         self._letters = letters
-        self._broken = broken_records()
+        breakages = encoding.breakages()
+        self._broken_kinds = len(breakages)
+        self._broken = broken_records(breakages)
         self._broken_sent = 0
         self._clock = clock
         self._opened = clock()
@@ -101,7 +96,7 @@ class Player:
 
     def close(self) -> None:
         """Send the closing records and wait until the broker has everything."""
-        while self._letters is not None and self._broken_sent < KINDS:
+        while self._letters is not None and self._broken_sent < self._broken_kinds:
             self._send_broken(self._letters)
         for event in self._shop.closing():
             self._send(event)
@@ -119,7 +114,7 @@ class Player:
             self._rows.expect(event)
         else:
             self._rows.history.add(event)
-        for record in encode(event):
+        for record in records_of(event, self._encoding):
             self._produce(record, self._note_failure)
 
     def _send_broken(self, letters: LetterAudit) -> None:

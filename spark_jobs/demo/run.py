@@ -3,23 +3,31 @@
 import shutil
 import sys
 import tempfile
+import threading
 import time
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from types import TracebackType
 from typing import Self, TextIO
 
+from spark_jobs.demo.avro_encoding import AvroEncoding
+from spark_jobs.demo.encoding import Encoding
+from spark_jobs.demo.json_encoding import JsonEncoding
 from spark_jobs.demo.perform import Performance, Staging
 from spark_jobs.demo.play import TOPICS, create_topics
 from spark_jobs.demo.show import Screen
 from spark_jobs.embedded.broker import Broker
-from spark_jobs.embedded.process import LOOPBACK, Child, stop_signals
+from spark_jobs.embedded.process import LOOPBACK, Child, free_ports, port_answers, stop_signals
+from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import ConfigError, RejoinError
 
-JOB_FILE = Path(__file__).resolve().parents[2] / "examples" / "shop.sql"
 RATE = 200.0  # orders per second
 INTERRUPTED = 130
 _SERVERS_IN_FILE = "localhost:9092"
+_REGISTRY_IN_FILE = "http://localhost:8081"
 _STOP_GRACE_S = 10.0  # for a job that is interrupted
 _DRAIN_GRACE_S = 40.0  # for a job whose last epoch is still to be read
 _KEPT_AFTER_FAILURE = ("job.log", "shop.sql", "status")
@@ -69,15 +77,14 @@ class Place:
     def status(self) -> Path:
         return self.root / "status"
 
-    def start_job(self, servers: str, sidecar_port: int | None) -> Child:
-        """`rejoin run` on the job file, written for this broker."""
+    def start_job(self, text: str, sidecar_port: int) -> Child:
+        """`rejoin run` on the text of a job file."""
         job = self.root / "shop.sql"
-        job.write_text(job_text(servers), encoding="utf-8")
+        job.write_text(text, encoding="utf-8")
         command = [sys.executable, "-m", "spark_jobs.cli", "run", str(job)]
         command += ["--checkpoint", str(self.root / "checkpoint")]
         command += ["--status-dir", str(self.status)]
-        sidecar = "--no-sidecar" if sidecar_port is None else f"--sidecar-port={sidecar_port}"
-        return Child([*command, sidecar], self.log)
+        return Child([*command, f"--sidecar-port={sidecar_port}"], self.log)
 
 
 def run_demo(
@@ -85,29 +92,37 @@ def run_demo(
     rate: float = RATE,
     sidecar_port: int | None = None,
     corrupt: bool = False,
+    avro: bool = False,
     keep: Path | None = None,
+    open_page: bool = False,
     out: TextIO | None = None,
 ) -> int:
     """Exit code 0 if every row was right; without `seconds` until Ctrl-C.
+
+    The live page is at `sidecar_port`, a free one if there is none.
 
     Raises RejoinError if the broker or the job cannot do its work; the job's log is kept then.
     """
     started = time.monotonic()
     screen = Screen(out or sys.stdout)
-    with stop_signals() as stop, Place(keep) as place, Broker(place.root / "broker") as broker:
+    port = sidecar_port or free_ports(1)[0]
+    with (
+        stop_signals() as stop,
+        Place(keep) as place,
+        Broker(place.root / "broker") as broker,
+        _encoding(avro, place) as encoding,
+    ):
         servers = broker.bootstrap_servers
         create_topics(servers)
-        _introduce(screen, place, servers, time.monotonic() - started, sidecar_port)
+        took_s = time.monotonic() - started
+        _introduce(screen, place, servers, encoding, took_s, port)
         if stop.is_set():
             return 0 if seconds is None else INTERRUPTED
-        job = place.start_job(servers, sidecar_port)
-
-        def check() -> None:
-            broker.check_alive()
-            if job.exit_code is not None:
-                raise _job_ended(job)
-
-        staging = Staging(servers, rate, corrupt, place.status, started, check)
+        job = place.start_job(job_text(encoding, servers), port)
+        if open_page:
+            threading.Thread(target=_open_page, args=(port, job), daemon=True).start()
+        check = _alive(broker, job)
+        staging = Staging(servers, encoding, rate, corrupt, place.status, started, check)
         place.failed = True
         try:
             exit_code = _perform(staging, screen, job, stop, seconds)
@@ -119,24 +134,49 @@ def run_demo(
     return exit_code
 
 
-def job_text(servers: str) -> str:
-    """The job file with the address of the broker in place of the one it names.
+def _open_page(port: int, job: Child) -> None:
+    """In the browser that the desktop prefers, once the sidecar is there."""
+    while job.exit_code is None and not port_answers(port):
+        time.sleep(0.2)
+    webbrowser.open(f"http://{LOOPBACK}:{port}")
 
-    >>> "'properties.bootstrap.servers' = 'localhost:1234'" in job_text("localhost:1234")
+
+@contextmanager
+def _encoding(avro: bool, place: Place) -> Iterator[Encoding]:
+    """JSON, or Avro with a registry of its own."""
+    if not avro:
+        yield JsonEncoding()
+        return
+    with RegistryServer(place.root / "schemas") as registry:
+        yield AvroEncoding(registry.url)
+
+
+def job_text(encoding: Encoding, servers: str) -> str:
+    """The job file with the addresses of the broker and the registry in place of those it names.
+
+    >>> "'localhost:1234'" in job_text(JsonEncoding(), "localhost:1234")
     True
     """
-    return JOB_FILE.read_text(encoding="utf-8").replace(f"'{_SERVERS_IN_FILE}'", f"'{servers}'")
+    text = encoding.job_file.read_text(encoding="utf-8")
+    text = text.replace(f"'{_SERVERS_IN_FILE}'", f"'{servers}'")
+    return text.replace(f"'{_REGISTRY_IN_FILE}'", f"'{encoding.registry_url}'")
 
 
 def _introduce(
-    screen: Screen, place: Place, servers: str, took_s: float, sidecar_port: int | None
+    screen: Screen,
+    place: Place,
+    servers: str,
+    encoding: Encoding,
+    took_s: float,
+    port: int,
 ) -> None:
     screen.say("rejoin demo: a shop's orders, each joined with its product as it was at that time")
     screen.say(f"  broker   {servers}, ready after {took_s:.1f} s")
+    if encoding.registry_url is not None:
+        screen.say(f"  registry {encoding.registry_url}")
     screen.say("  topics   " + ", ".join(f"{name} ({n})" for name, n in TOPICS.items()))
-    screen.say(f"  job      examples/{JOB_FILE.name}, log in {place.log}")
-    if sidecar_port is not None:
-        screen.say(f"  sidecar  http://{LOOPBACK}:{sidecar_port}/metrics")
+    screen.say(f"  job      examples/{encoding.job_file.name}, log in {place.log}")
+    screen.say(f"  page     http://{LOOPBACK}:{port}")
     screen.say("  Ctrl-C   ends everything")
 
 
@@ -156,5 +196,12 @@ def _perform(
         return 0 if performance.conclude(complete=True) else 1
 
 
-def _job_ended(job: Child) -> RejoinError:
-    return RejoinError("JOB_ENDED", f"the job ended with exit code {job.exit_code}")
+def _alive(broker: Broker, job: Child) -> Callable[[], None]:
+    """Raises once one of them has ended by itself."""
+
+    def check() -> None:
+        broker.check_alive()
+        if job.exit_code is not None:
+            raise RejoinError("JOB_ENDED", f"the job ended with exit code {job.exit_code}")
+
+    return check

@@ -5,7 +5,6 @@ increasing within each table, as `WATERMARK FOR order_time AS order_time` demand
 below a watermark that has passed is late.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -198,56 +197,6 @@ class _Dice:
         return (self._state >> 33) % count
 
 
-def encode(event: Event) -> list[Record]:
-    """The Kafka records of an event: a delete is Debezium's envelope and then a tombstone."""
-    if isinstance(event, Order):
-        return [encode_order(event)]
-    key = _json({"product_id": event.product_id})
-    records = [Record(PRODUCTS, 0, key, _json(envelope(event)))]
-    if event.op == "d":
-        records.append(Record(PRODUCTS, 0, key, None))
-    return records
-
-
-def encode_order(order: Order) -> Record:
-    value = {
-        "order_id": order.order_id,
-        "product_id": order.product_id,
-        "order_time": sql_time(order.time_ms),
-    }
-    partition = order.number % ORDER_PARTITIONS
-    return Record(ORDERS, partition, order.order_id.encode(), _json(value))
-
-
-def envelope(change: Change) -> dict[str, object]:
-    """As Debezium 3.6 writes it for PostgreSQL under REPLICA IDENTITY FULL, decimals as text."""
-    lsn = 31_721_016 + 152 * change.number
-    source = {
-        "version": "3.6.3.Final",
-        "connector": "postgresql",
-        "name": "shop",
-        "ts_ms": change.time_ms,
-        "snapshot": "true" if change.op == "r" else "false",
-        "db": "shop",
-        "sequence": json.dumps([str(lsn - 152), str(lsn)]),
-        "ts_us": change.time_ms * 1_000,
-        "ts_ns": change.time_ms * 1_000_000,
-        "schema": "public",
-        "table": "products",
-        "txId": 850 + change.number,
-        "lsn": lsn,
-        "xmin": None,
-    }
-    return {
-        "before": _table_row(change.before),
-        "after": _table_row(change.after),
-        "source": source,
-        "transaction": None,
-        "op": change.op,
-        "ts_ms": change.time_ms + 3,  # when the connector saw it
-    }
-
-
 def sql_time(time_ms: int) -> str:
     """TIMESTAMP(3) as Flink's JSON format writes it by default.
 
@@ -256,17 +205,3 @@ def sql_time(time_ms: int) -> str:
     """
     moment = _EPOCH + timedelta(milliseconds=time_ms)
     return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03d}"
-
-
-def _table_row(product: Product | None) -> dict[str, str] | None:
-    if product is None:
-        return None
-    return {
-        "product_id": product.product_id,
-        "product_name": product.name,
-        "product_price": f"{product.price:.4f}",
-    }
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()

@@ -4,11 +4,10 @@ Nothing here comes from the SQL, the planner or the kernel; the rule is the seed
 the version of its product at its own time, and NULLs where there is none.
 """
 
-import json
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
@@ -17,7 +16,7 @@ from spark_jobs.demo.shop import Change, Order, Product, Record
 Place: TypeAlias = tuple[str, int, int]  # topic, partition, offset
 Finding: TypeAlias = Literal["right", "wrong", "doubled"]
 
-_FIELDS = {"order_id", "order_time", "product_name", "product_time", "price"}
+JOINED_FIELDS = {"order_id", "order_time", "product_name", "product_time", "price"}
 _TOLD_PROBLEMS = 10
 
 
@@ -76,8 +75,10 @@ class RowAudit:
     byte per order, to notice a second row.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, read_row: Callable[[bytes], JoinedRow]) -> None:
+        """`read_row` raises ValueError, TypeError or ArithmeticError for what is no row."""
         self.history = ProductHistory()
+        self._read_row = read_row
         self._due: dict[str, Order] = {}
         self._seen = bytearray()
         self._counts: Counter[Finding] = Counter()
@@ -131,8 +132,10 @@ class RowAudit:
         return JoinedRow(order.order_id, order.time_ms, product.name, since_ms, product.price)
 
     def _judge(self, value: bytes | None) -> tuple[Finding, JoinedRow | None, str | None]:
+        if value is None:
+            return "wrong", None, "a tombstone"
         try:
-            row = read_row(value)
+            row = self._read_row(value)
         except (ValueError, TypeError, ArithmeticError) as error:
             return "wrong", None, f"unreadable: {value!r} ({error})"
         order = self._due.pop(row.order_id, None)
@@ -151,38 +154,6 @@ class RowAudit:
         number = order_id.removeprefix("o_")
         at = int(number) - 1 if number.isdigit() else -1
         return 0 <= at < len(self._seen) and self._seen[at] == 1
-
-
-def read_row(value: bytes | None) -> JoinedRow:
-    """Raise ValueError or TypeError unless the value is a row of the sink."""
-    if value is None:
-        raise ValueError("a tombstone")
-    fields = json.loads(value, parse_float=Decimal, parse_int=Decimal)
-    if not isinstance(fields, dict) or set(fields) != _FIELDS:
-        raise ValueError("not the sink's fields")
-    order_ms = _epoch_ms(fields["order_time"])
-    if order_ms is None:
-        raise ValueError("no order_time")
-    price = fields["price"]
-    if not (price is None or isinstance(price, Decimal)):
-        raise ValueError("price is not a number")
-    return JoinedRow(
-        order_id=str(fields["order_id"]),
-        order_ms=order_ms,
-        product_name=fields["product_name"],
-        product_ms=_epoch_ms(fields["product_time"]),
-        price=price,
-    )
-
-
-def _epoch_ms(text: str | None) -> int | None:
-    """Flink leaves out zeros at the end of the fraction, so the text has more than one form."""
-    if text is None:
-        return None
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is not None or moment.microsecond % 1_000:
-        raise ValueError(f"{text} is not a TIMESTAMP(3)")
-    return round(moment.replace(tzinfo=UTC).timestamp() * 1_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from spark_jobs.embedded.broker_security import BrokerSecurity
 from spark_jobs.embedded.process import (
     LOOPBACK,
     Child,
@@ -39,11 +40,11 @@ _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@{host}:{controller_port}
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
-advertised.listeners=PLAINTEXT://{host}:{port}
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listeners=CLIENT://{host}:{port},CONTROLLER://{host}:{controller_port}
+advertised.listeners=CLIENT://{host}:{advertised_port}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,CLIENT:{protocol}
 controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
+inter.broker.listener.name=CLIENT
 log.dirs={log_dir}
 log.retention.ms=-1
 log.message.timestamp.after.max.ms=9223372036854775807
@@ -67,12 +68,23 @@ class Broker:
     """A broker over `data_dir`; a later one on the same folder finds its topics and offsets again.
 
     Without `port` a free one is chosen at the first start and kept for restarts of this object.
+    Without `security` anybody on this machine may do anything.
+    `advertised_port`: where clients are sent to, if that is a proxy's.
     """
 
-    def __init__(self, data_dir: Path | str, port: int | None = None, heap: str = "512m") -> None:
+    def __init__(
+        self,
+        data_dir: Path | str,
+        port: int | None = None,
+        heap: str = "512m",
+        security: BrokerSecurity | None = None,
+        advertised_port: int | None = None,
+    ) -> None:
         self.data_dir = Path(data_dir).resolve()
         self.heap = heap
+        self.security = security
         self._asked_port = port
+        self._advertised_port = advertised_port
         self._port = port
         self._child: Child | None = None
         self._lock = FolderLock(self.data_dir)
@@ -86,6 +98,11 @@ class Broker:
     @property
     def bootstrap_servers(self) -> str:
         return f"{LOOPBACK}:{self.port}"
+
+    def admin_config(self) -> dict[str, str]:
+        """librdkafka's, for somebody who may do everything."""
+        protected = self.security.client_config() if self.security else {}
+        return {"bootstrap.servers": self.bootstrap_servers, **protected}
 
     @property
     def pid(self) -> int | None:
@@ -179,9 +196,14 @@ class Broker:
         settings = _SETTINGS.format(
             host=LOOPBACK,
             port=self._port,
+            advertised_port=self._advertised_port or self._port,
             controller_port=controller_port,
             log_dir=self.data_dir / "log",
+            protocol=self.security.protocol if self.security else "PLAINTEXT",
         )
+        if self.security is not None:
+            settings += self.security.settings()
+        self._settings_path.touch(mode=0o600)  # it may hold passwords
         self._settings_path.write_text(settings, encoding="utf-8")
 
     def _format_once(self) -> None:
@@ -192,6 +214,8 @@ class Broker:
         # as one argument, because the id may begin with a dash
         arguments = ["format", "--ignore-formatted", f"--cluster-id={cluster}"]
         arguments += ["--config", str(self._settings_path)]
+        if self.security is not None:
+            arguments += self.security.scram_arguments()
         tool = self._spawn("kafka.tools.StorageTool", arguments, self.data_dir / "format.log")
         ended = tool.wait(START_TIMEOUT_S)
         tool.stop(0.0)
@@ -220,10 +244,11 @@ class Broker:
         while not port_answers(self.port):  # the client would complain of each refused connection
             self._fail_unless_starting(child, deadline)
             child.wait(0.05)
-        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        admin = AdminClient({**self.admin_config(), "log_level": 0})
+        told = self._advertised_port or self.port
         while True:
             with contextlib.suppress(KafkaException):
-                if any(b.port == self.port for b in admin.list_topics(timeout=1).brokers.values()):
+                if any(b.port == told for b in admin.list_topics(timeout=1).brokers.values()):
                     return
             self._fail_unless_starting(child, deadline)
 

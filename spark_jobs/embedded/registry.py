@@ -2,14 +2,17 @@
 
 Served: subjects, versions, ids, lookup, compatibility, config, soft and permanent delete,
 references. Not served: JSON Schema and Protobuf, modes other than READWRITE, contexts other than
-the default one, metadata, rules, normalisation, exporters, authentication.
+the default one, metadata, rules, normalisation, exporters, rights of users.
 """
 
+import hmac
 import logging
 import socket
+import ssl
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Self
@@ -287,11 +290,30 @@ def _bad_request(_: Request, error: Exception) -> Response:
     return _error(422, 422, problems)
 
 
+@dataclass(frozen=True, slots=True)
+class RegistrySecurity:
+    """Who may ask. For tests.
+
+    `identity` (PEM: key and certificates) makes it HTTPS; with `trusted` clients need a certificate
+    that it vouches for. `authorizations`: of the header, one of these is needed if there are any.
+    """
+
+    identity: Path | None = None
+    trusted: Path | None = None
+    authorizations: frozenset[str] = frozenset()
+
+
 class RegistryServer:
     """The registry over `folder`, in a thread of this process, on the loopback interface."""
 
-    def __init__(self, folder: Path | str, port: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path | str,
+        port: int | None = None,
+        security: RegistrySecurity | None = None,
+    ) -> None:
         self.folder = Path(folder).resolve()
+        self._security = security or RegistrySecurity()
         self._asked_port = port
         self._socket: socket.socket | None = None
         self._server: uvicorn.Server | None = None
@@ -306,7 +328,8 @@ class RegistryServer:
 
     @property
     def url(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}"
+        scheme = "https" if self._security.identity else "http"
+        return f"{scheme}://{LOOPBACK}:{self.port}"
 
     def __enter__(self) -> Self:
         self.start()
@@ -328,7 +351,9 @@ class RegistryServer:
         if not self._lock.acquire():
             raise ConfigError("REGISTRY_FOLDER_IN_USE", f"another registry serves {self.folder}")
         try:
-            self._serve(create_app(SchemaStore(self.folder)))
+            app = create_app(SchemaStore(self.folder))
+            _admit(app, self._security.authorizations)
+            self._serve(app)
         except BaseException:
             self.stop()
             raise
@@ -343,7 +368,14 @@ class RegistryServer:
                 hint="stop what listens there, or choose another port",
             ) from cause
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=2, lifespan="off"
+            app,
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=2,
+            lifespan="off",
+            ssl_certfile=self._security.identity,
+            ssl_ca_certs=None if self._security.trusted is None else str(self._security.trusted),
+            ssl_cert_reqs=ssl.CERT_NONE if self._security.trusted is None else ssl.CERT_REQUIRED,
         )
         self._server = uvicorn.Server(config)
         listening = [self._socket]
@@ -363,6 +395,19 @@ class RegistryServer:
             self._socket.close()
         self._server = self._thread = self._socket = None
         self._lock.release()
+
+
+def _admit(app: FastAPI, authorizations: frozenset[str]) -> None:
+    """Refuse requests without one of these headers."""
+    if not authorizations:
+        return
+
+    @app.middleware("http")
+    async def admit(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+        given = request.headers.get("authorization", "").encode()
+        if any(hmac.compare_digest(given, known.encode()) for known in authorizations):
+            return await answer(request)
+        return _error(401, 40101, "User cannot be authenticated")
 
 
 def run_registry(

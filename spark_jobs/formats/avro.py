@@ -1,12 +1,14 @@
 """The Avro schema that Flink would write a row with: the same names, unions and logical types."""
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 from spark_jobs.errors import FormatError
-from spark_jobs.sql.types import DataType, RowField
+from spark_jobs.sql.format_options import Format
+from spark_jobs.sql.types import STRING, DataType, RowField
 
+PLAIN = "avro"
 ROOT_RECORD = "org.apache.flink.avro.generated.record"
 _PRIMITIVES = {
     "BOOLEAN": "boolean",
@@ -19,33 +21,95 @@ _PRIMITIVES = {
     "STRING": "string",
     "BYTES": "bytes",
 }
+_MILLIS = 3
+
+_Timestamps: TypeAlias = Callable[[DataType, str], str]
+"""The logical type of a TIMESTAMP or TIMESTAMP_LTZ, given the name of its column."""
 
 
-def avro_schema(fields: Iterable[RowField]) -> str:
+def registered(data_type: DataType, name: str) -> str:
+    """With a registry; Flink knows TIMESTAMP of milliseconds only, the rest goes beyond it."""
+    return f"timestamp-{_unit(data_type)}"
+
+
+def legacy(data_type: DataType, name: str) -> str:
+    """Plain Avro by Flink's default mapping."""
+    if data_type.name == "TIMESTAMP_LTZ":
+        hint = "'avro.timestamp_mapping.legacy' = 'false' has one"
+        raise FormatError("AVRO_TYPE", f"{data_type} of '{name}' has no legacy Avro type", hint)
+    return f"timestamp-{_exact(data_type, name)}"
+
+
+def correct(data_type: DataType, name: str) -> str:
+    """Plain Avro by the mapping that Flink calls the correct one."""
+    local = "" if data_type.name == "TIMESTAMP_LTZ" else "local-"
+    return f"{local}timestamp-{_exact(data_type, name)}"
+
+
+def _unit(data_type: DataType) -> str:
+    precision = data_type.precision
+    return "millis" if precision is not None and precision <= _MILLIS else "micros"
+
+
+def _exact(data_type: DataType, name: str) -> str:
+    if (unit := _unit(data_type)) == "micros":
+        raise FormatError(
+            "AVRO_TYPE",
+            f"{data_type} of '{name}': Flink writes milliseconds into plain Avro, whatever the"
+            " precision",
+            f"declare '{name}' with precision 3",
+        )
+    return unit
+
+
+def avro_schema(fields: Iterable[RowField], timestamps: _Timestamps = registered) -> str:
     """The schema of a record key or value with these columns.
 
     >>> avro_schema([RowField("id", DataType("BIGINT", nullable=False))])
     '{"type":"record","name":"record","namespace":"org.apache.flink.avro.generated",\
 "fields":[{"name":"id","type":"long"}]}'
     """
+    return _text(_root(fields, timestamps))
+
+
+def envelope_schema(fields: Iterable[RowField]) -> str:
+    """The schema of Debezium's envelope of such a row, nullable as Flink has it."""
+    row = DataType("ROW", fields=tuple(fields))
+    envelope = (RowField("before", row), RowField("after", row), RowField("op", STRING))
+    return _text(["null", _root(envelope, registered)])
+
+
+def with_schema(declared: Format, fields: Iterable[RowField]) -> Format:
+    """Plain Avro with the schema of its columns, which its records do not tell; else as it is."""
+    if declared.name != PLAIN:
+        return declared
+    is_legacy = declared.options["timestamp_mapping.legacy"].lower() == "true"
+    schema = avro_schema(fields, legacy if is_legacy else correct)
+    return Format(declared.name, {**declared.options, "schema": schema})
+
+
+def _text(schema: Any) -> str:
+    return json.dumps(schema, separators=(",", ":"))
+
+
+def _root(fields: Iterable[RowField], timestamps: _Timestamps) -> dict[str, Any]:
     namespace, _, name = ROOT_RECORD.rpartition(".")
     record = {"type": "record", "name": name, "namespace": namespace}
-    return json.dumps(
-        {**record, "fields": [_field(f, name) for f in fields]}, separators=(",", ":")
-    )
+    return {**record, "fields": [_field(f, name, timestamps) for f in fields]}
 
 
-def _field(field: RowField, record: str) -> dict[str, Any]:
-    described = {"name": field.name, "type": _type(field.type, f"{record}_{field.name}")}
+def _field(field: RowField, record: str, timestamps: _Timestamps) -> dict[str, Any]:
+    own = _type(field.type, f"{record}_{field.name}", timestamps)
+    described = {"name": field.name, "type": own}
     return {**described, "default": None} if field.type.nullable else described
 
 
-def _type(data_type: DataType, name: str) -> Any:
-    own = _not_null(data_type, name)
+def _type(data_type: DataType, name: str, timestamps: _Timestamps) -> Any:
+    own = _not_null(data_type, name, timestamps)
     return ["null", own] if data_type.nullable else own
 
 
-def _not_null(data_type: DataType, name: str) -> Any:
+def _not_null(data_type: DataType, name: str, timestamps: _Timestamps) -> Any:
     """`name` is that of the record, if it becomes one: Avro wants each to be different."""
     if data_type.name in _PRIMITIVES:
         return _PRIMITIVES[data_type.name]
@@ -54,16 +118,17 @@ def _not_null(data_type: DataType, name: str) -> Any:
             return {"type": "int", "logicalType": "date"}
         case DataType(name="TIME"):
             return {"type": "int", "logicalType": "time-millis"}
-        case DataType(name="TIMESTAMP" | "TIMESTAMP_LTZ", precision=precision):
-            unit = "millis" if precision is not None and precision <= 3 else "micros"
-            return {"type": "long", "logicalType": f"timestamp-{unit}"}
+        case DataType(name="TIMESTAMP" | "TIMESTAMP_LTZ"):
+            column = name.partition("_")[2]
+            return {"type": "long", "logicalType": timestamps(data_type, column)}
         case DataType(name="DECIMAL", precision=precision, scale=scale):
             size = {"precision": precision, "scale": scale or 0}
             return {"type": "bytes", "logicalType": "decimal", **size}
         case DataType(name="ROW", fields=fields):
-            return {"type": "record", "name": name, "fields": [_field(f, name) for f in fields]}
+            inner = [_field(f, name, timestamps) for f in fields]
+            return {"type": "record", "name": name, "fields": inner}
         case DataType(name="ARRAY", element=DataType() as element):
-            return {"type": "array", "items": _type(element, name)}
+            return {"type": "array", "items": _type(element, name, timestamps)}
         case DataType(name="MAP", key=DataType(name="STRING"), element=DataType() as value):
-            return {"type": "map", "values": _type(value, name)}
+            return {"type": "map", "values": _type(value, name, timestamps)}
     raise FormatError("AVRO_TYPE", f"{data_type} of '{name}' has no Avro type")

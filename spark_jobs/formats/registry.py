@@ -1,14 +1,13 @@
 """Registers the schemas of sinks. Reading schemas by id is the kernel's: it meets the ids."""
 
-import base64
-import ssl
 import time
 from collections.abc import Mapping
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 
-from spark_jobs.errors import ConfigError, FormatError, KafkaError
+from spark_jobs.access.registry import registry_access
+from spark_jobs.errors import FormatError, KafkaError
 
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 PATIENCE_S = 20.0
@@ -21,15 +20,10 @@ class RegistryClient:
     """A Confluent-compatible registry, as the options of an avro-confluent format describe it."""
 
     def __init__(self, options: Mapping[str, str], patience_s: float = PATIENCE_S) -> None:
-        if not options.get("url"):
-            raise ConfigError("REGISTRY_URL_MISSING", "'avro-confluent.url' is not set")
-        self._urls = [url.strip().rstrip("/") for url in options["url"].split(",")]
+        access = registry_access(options, _TIMEOUT_S, {"Content-Type": CONTENT_TYPE})
+        self._urls = access.urls
+        self._client = access.client
         self._patience_s = patience_s
-        self._client = httpx.Client(
-            timeout=_TIMEOUT_S,
-            headers={"Content-Type": CONTENT_TYPE, **_authorization(options)},
-            verify=ssl.create_default_context(cafile=options.get("ssl.truststore.location")),
-        )
 
     def register(self, subject: str, schema: str) -> int:
         """The id of the schema under the subject; the same again if it is there already."""
@@ -48,13 +42,13 @@ class RegistryClient:
             problem = ""
             for url in self._urls:
                 try:
-                    response = self._client.post(_without_user(url) + path, json=body)
+                    response = self._client.post(url + path, json=body)
                 except httpx.TransportError as error:
-                    problem = f"{_without_user(url)} does not answer: {error}"
+                    problem = f"{url} does not answer: {error}"
                     continue
                 if response.status_code < 500 and response.status_code != 429:
                     return _judge(response, what)
-                problem = f"{_without_user(url)} answers {response.status_code}"
+                problem = f"{url} answers {response.status_code}"
             if time.monotonic() + pause_s > deadline:
                 raise KafkaError("REGISTRY_UNREACHABLE", f"{what}: the registry at {problem}")
             time.sleep(pause_s)
@@ -81,20 +75,3 @@ def _judge(response: httpx.Response, what: str) -> dict[str, object]:
             )
         case status:
             raise FormatError("SCHEMA_REFUSED", f"{what}: the registry says {status}: {detail}")
-
-
-def _authorization(options: Mapping[str, str]) -> dict[str, str]:
-    user = options.get("basic-auth.user-info")
-    if user is None and options.get("basic-auth.credentials-source") == "URL":
-        parts = urlsplit(options["url"].split(",")[0])
-        user = f"{parts.username}:{parts.password}"
-    if user is not None:
-        return {"Authorization": f"Basic {base64.b64encode(user.encode()).decode()}"}
-    if token := options.get("bearer-auth.token"):
-        return {"Authorization": f"Bearer {token}"}
-    return {}
-
-
-def _without_user(url: str) -> str:
-    scheme, separator, rest = url.partition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -1,20 +1,29 @@
 """What an Avro sink needs before its first record: the schema of each part, and its id."""
 
-from spark_jobs.formats.avro import avro_schema
-from spark_jobs.formats.registry import RegistryClient
+from collections.abc import Sequence
+
+from spark_jobs.formats.avro import avro_schema, envelope_schema, with_schema
+from spark_jobs.formats.registry import PATIENCE_S, RegistryClient
+from spark_jobs.sql.catalog import REGISTRY_TIMEOUT_MS
+from spark_jobs.sql.format_options import FORMATS, Format
 from spark_jobs.sql.types import RowField
 
-AVRO = "avro-confluent"
+
+def encodable(declared: Format, topic: str, part: str, columns: Sequence[RowField]) -> Format:
+    """The format as its encoder takes it; with a registry, the schema is registered if need be."""
+    if not FORMATS[declared.name].registry:
+        return with_schema(declared, columns)
+    is_envelope = FORMATS[declared.name].changelog == "debezium"
+    own = envelope_schema(columns) if is_envelope else avro_schema(columns)
+    schema = declared.options.get("schema") or own
+    return Format(declared.name, _with_id(declared.options, f"{topic}-{part}", schema))
 
 
-def with_schema_id(
-    options: dict[str, str], topic: str, part: str, columns: list[RowField]
-) -> dict[str, str]:
-    """The format's options with `schema` and `schema-id`; registers the schema if need be."""
-    schema = options.get("schema") or avro_schema(columns)
-    client = RegistryClient(options)
+def _with_id(options: dict[str, str], subject: str, schema: str) -> dict[str, str]:
+    patience_ms = options.get(REGISTRY_TIMEOUT_MS)
+    client = RegistryClient(options, PATIENCE_S if patience_ms is None else int(patience_ms) / 1000)
     try:
-        schema_id = client.register(options.get("subject") or f"{topic}-{part}", schema)
+        schema_id = client.register(options.get("subject") or subject, schema)
     finally:
         client.close()
     return {**options, "schema": schema, "schema-id": str(schema_id)}

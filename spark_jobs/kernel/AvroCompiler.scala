@@ -18,42 +18,50 @@ import org.apache.spark.sql.types._
   * are promoted; dates and times are read by their logical type, or by the name that Kafka Connect
   * or Debezium gave the type.
   */
-object AvroCompiler {
+final class AvroCompiler(declared: Option[Schema], watch: AvroCompiler.Watch = AvroCompiler.Unwatched) {
+  import AvroCompiler._
 
-  /** A mismatch that Avro's rules forbid; becomes an [[AvroRefusal]]. */
-  private final class Mismatch(message: String) extends Exception(message, null, false, false)
-
-  def compile(
-      writer: Schema,
-      id: Int,
-      targets: Seq[FieldTarget],
-      reader: Option[Schema]): AvroRecordReader =
+  /** The reader of a key or value; `id` is the schema's, for people. */
+  def compile(writer: Schema, id: String, targets: Seq[FieldTarget]): AvroRecordReader =
     try
-      if (writer.getType == RECORD) record(writer, targets, reader)
+      if (writer.getType == RECORD) record(writer, targets, declared, watch)
       else single(writer, targets)
     catch {
       case mismatch: Mismatch => new AvroRefusal(s"schema $id: ${mismatch.getMessage}")
     }
 
+  /** The reader of a row; `watch` may add to the step of a column of the writer's type. */
+  def row(writer: Schema, targets: Seq[FieldTarget], reader: Option[Schema], watch: Watch): AvroRecordReader =
+    record(writer, targets, reader, watch)
+
   private def record(
       writer: Schema,
       targets: Seq[FieldTarget],
-      reader: Option[Schema]): AvroRecordSteps = {
-    val byName = targets.groupBy(_.field)
+      reader: Option[Schema],
+      watch: Watch): AvroRecordSteps = {
+    val byName = targets.groupBy(target => writerName(writer, target.field, reader))
     val read = writer.getFields.asScala.toSeq.map { f =>
       byName.get(f.name) match {
         case Some(Seq(target)) =>
-          fieldNamed(f.name)(field(f.schema, target.dataType, target.isTime)) -> target.ordinal
+          fieldNamed(f.name)(field(f.schema, target.dataType, target.isTime, watch)) -> target.ordinal
         case Some(_) => throw new Mismatch(s"'${f.name}' is read twice")
         case None => AvroSkips.of(f.schema) -> -1
       }
     }
-    val missing = targets.filter(t => writer.getField(t.field) == null).map { target =>
+    val missing = byName.filter { case (name, _) => writer.getField(name) == null }.values.flatten.map { target =>
       absent(target, reader.flatMap(r => Option(r.getField(target.field)))) -> target.ordinal
     }
     val steps = AvroSkips.merge(read) ++ missing
     new AvroRecordSteps(steps.map(_._1).toArray, steps.map(_._2).toArray)
   }
+
+  /** What the writer calls a column: its name, or else an alias that the declared schema gives it. */
+  private def writerName(writer: Schema, column: String, reader: Option[Schema]): String =
+    if (writer.getField(column) != null) column
+    else {
+      val declared = reader.flatMap(r => Option(r.getField(column)))
+      declared.flatMap(_.aliases.asScala.find(writer.getField(_) != null)).getOrElse(column)
+    }
 
   /** A key that is a bare value and no record fits a table with one key column. */
   private def single(writer: Schema, targets: Seq[FieldTarget]): AvroRecordSteps = targets match {
@@ -84,24 +92,32 @@ object AvroCompiler {
     out.toByteArray
   }
 
-  private def field(writer: Schema, wanted: DataType, isTime: Boolean): AvroField =
-    if (writer.getType == UNION) union(writer, wanted, isTime)
+  private def field(
+      writer: Schema,
+      wanted: DataType,
+      isTime: Boolean,
+      watch: Watch = Unwatched): AvroField =
+    if (writer.getType == UNION) union(writer, wanted, isTime, watch)
     else if (writer.getType == NULL) Null
     else
-      wanted match {
-        case struct: StructType => structField(writer, struct)
-        case array: ArrayType => arrayField(writer, array)
-        case map: MapType => mapField(writer, map)
-        case decimal: DecimalType => decimalField(writer, decimal)
-        case DateType | TimestampType | TimestampNTZType => timeField(writer, wanted)
-        case IntegerType if isTime => timeOfDayField(writer)
-        case _ => plainField(writer, wanted)
-      }
+      watch(
+        writer,
+        AvroTimes.step(writer, wanted, isTime).getOrElse(wanted match {
+          case struct: StructType => structField(writer, struct)
+          case array: ArrayType => arrayField(writer, array)
+          case map: MapType => mapField(writer, map)
+          case _ if isDecimal(writer) && DebeziumTypes.takesDecimal(wanted) => decimalField(writer, wanted)
+          case _ => plainField(writer, wanted, isTime)
+        }))
 
-  private def union(writer: Schema, wanted: DataType, isTime: Boolean): AvroField = {
+  private def union(
+      writer: Schema,
+      wanted: DataType,
+      isTime: Boolean,
+      watch: Watch): AvroField = {
     val branches = writer.getTypes.asScala.toSeq
     val compiled = branches.map { branch =>
-      try Right(field(branch, wanted, isTime))
+      try Right(field(branch, wanted, isTime, watch))
       catch { case mismatch: Mismatch => Left(mismatch) }
     }
     if (!branches.zip(compiled).exists { case (b, c) => b.getType != NULL && c.isRight })
@@ -113,12 +129,12 @@ object AvroCompiler {
     }
   }
 
-  private def plainField(writer: Schema, wanted: DataType): AvroField =
+  private def plainField(writer: Schema, wanted: DataType, isTime: Boolean): AvroField =
     (writer.getType, wanted) match {
       case (BOOLEAN, BooleanType) => Bool
       case (INT, ByteType) => TinyInt
       case (INT, ShortType) => SmallInt
-      case (INT, IntegerType) => Int
+      case (INT, IntegerType) if !isTime => Int
       case (INT | LONG, LongType) => Long
       case (INT | LONG, FloatType) => LongAsFloat
       case (FLOAT, FloatType) => Float
@@ -129,47 +145,19 @@ object AvroCompiler {
       case (ENUM, StringType) => new Enumerated(writer.getEnumSymbols.asScala.toSeq)
       case (STRING | BYTES, BinaryType) => Binary
       case (FIXED, BinaryType) => new FixedBinary(writer.getFixedSize)
-      case _ => mismatch(writer, wanted.sql)
+      case _ => mismatch(writer, if (isTime) "TIME" else wanted.sql)
     }
 
-  private def timeField(writer: Schema, wanted: DataType): AvroField =
-    (writer.getType, wanted) match {
-      case (INT, DateType) => Int
-      case (STRING, TimestampType | TimestampNTZType) => new TimestampText(wanted == TimestampType)
-      case (LONG, TimestampType | TimestampNTZType) =>
-        unit(writer) match {
-          case "nanos" => NanosAsMicros
-          case "micros" => Long
-          case _ => MillisAsMicros
-        }
-      case _ => mismatch(writer, wanted.sql)
-    }
+  private def isDecimal(writer: Schema): Boolean =
+    writer.getProp("logicalType") == "decimal" ||
+      writer.getType == RECORD && writer.getName == "VariableScaleDecimal"
 
-  private def timeOfDayField(writer: Schema): AvroField = (writer.getType, unit(writer)) match {
-    case (INT, _) => Int
-    case (LONG, "micros") => new TimeFraction(1000)
-    case (LONG, "nanos") => new TimeFraction(1000000)
-    case (LONG, _) => new TimeFraction(1)
-    case _ => mismatch(writer, "TIME")
-  }
-
-  /** What a long counts, by Avro's logical type or by the type's name in Kafka Connect. */
-  private def unit(writer: Schema): String = {
-    val logical = Option(writer.getProp("logicalType")).getOrElse("")
-    val connect = Option(writer.getProp("connect.name")).getOrElse("")
-    if (logical.endsWith("-nanos") || connect.startsWith("io.debezium.time.Nano")) "nanos"
-    else if (logical.endsWith("-micros") || connect.startsWith("io.debezium.time.Micro")) "micros"
-    else "millis"
-  }
-
-  private def decimalField(writer: Schema, wanted: DecimalType): AvroField = {
-    def scale: Int = Option(writer.getObjectProp("scale")).fold(0)(_.toString.toInt)
-    val isDecimal = writer.getProp("logicalType") == "decimal"
+  private def decimalField(writer: Schema, wanted: DataType): AvroField = {
+    val scale = Option(writer.getObjectProp("scale")).fold(0)(_.toString.toInt)
     writer.getType match {
-      case BYTES if isDecimal => new DecimalBytes(wanted, scale, size = -1)
-      case FIXED if isDecimal => new DecimalBytes(wanted, scale, writer.getFixedSize)
-      case RECORD if writer.getName == "VariableScaleDecimal" => new VariableScaleDecimal(wanted)
-      case _ => mismatch(writer, wanted.sql)
+      case RECORD => new VariableScaleDecimal(wanted)
+      case FIXED => new DecimalBytes(wanted, scale, writer.getFixedSize)
+      case _ => new DecimalBytes(wanted, scale, size = -1)
     }
   }
 
@@ -179,7 +167,7 @@ object AvroCompiler {
       val targets = wanted.fields.toSeq.zipWithIndex.map { case (f, i) =>
         FieldTarget(f.name, f.dataType, i, SqlTypes.isTime(SqlTypes.of(f)))
       }
-      new Nested(record(writer, targets, None), wanted)
+      new Nested(record(writer, targets, None, Unwatched), wanted)
     }
 
   private def arrayField(writer: Schema, wanted: ArrayType): AvroField =
@@ -194,7 +182,18 @@ object AvroCompiler {
     throw new Mismatch(s"the writer has ${describe(writer)}, the table $wanted")
 
   private def describe(writer: Schema): String = {
-    val logical = writer.getProp("logicalType")
-    writer.getType.getName + (if (logical == null) "" else s" ($logical)")
+    val name = Option(writer.getProp("logicalType")).orElse(Option(writer.getProp("connect.name")))
+    writer.getType.getName + name.fold("")(n => s" ($n)")
   }
+}
+
+private[rejoin] object AvroCompiler {
+
+  /** A mismatch that Avro's rules forbid; becomes an [[AvroRefusal]]. */
+  final class Mismatch(message: String) extends Exception(message, null, false, false)
+
+  /** What the step of a column becomes, given the writer's type. */
+  type Watch = (Schema, AvroField) => AvroField
+
+  val Unwatched: Watch = (_, step) => step
 }

@@ -1,8 +1,5 @@
 package org.apache.spark.sql.rejoin
 
-import java.math.{BigDecimal => JavaDecimal, BigInteger}
-import java.util
-
 import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -26,7 +23,7 @@ private[rejoin] object AvroFields {
   object TinyInt extends AvroField {
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = {
       val value = in.int()
-      if (value.toByte != value) outOfRange(s"$value is no TINYINT")
+      if (value.toByte != value) DebeziumTypes.outOfRange(s"$value is no TINYINT")
       row.setByte(ordinal, value.toByte)
     }
   }
@@ -34,7 +31,7 @@ private[rejoin] object AvroFields {
   object SmallInt extends AvroField {
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = {
       val value = in.int()
-      if (value.toShort != value) outOfRange(s"$value is no SMALLINT")
+      if (value.toShort != value) DebeziumTypes.outOfRange(s"$value is no SMALLINT")
       row.setShort(ordinal, value.toShort)
     }
   }
@@ -92,59 +89,32 @@ private[rejoin] object AvroFields {
 
   object Binary extends AvroField {
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.update(ordinal, slice(in, in.length()))
+      row.update(ordinal, in.slice(in.length()))
   }
 
   final class FixedBinary(size: Int) extends AvroField {
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.update(ordinal, slice(in, size))
-  }
-
-  object MillisAsMicros extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = {
-      val millis = in.long()
-      if (millis > MostMillis || millis < -MostMillis) outOfRange(s"$millis ms is no TIMESTAMP")
-      row.setLong(ordinal, millis * 1000)
-    }
-  }
-
-  object NanosAsMicros extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.setLong(ordinal, Math.floorDiv(in.long(), 1000L))
-  }
-
-  /** A time of day in finer units than milliseconds. */
-  final class TimeFraction(unitsPerMilli: Int) extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.setInt(ordinal, (in.long() / unitsPerMilli).toInt)
-  }
-
-  final class TimestampText(isZoned: Boolean) extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = {
-      val length = in.length()
-      val text = UTF8String.fromBytes(in.bytes, in.at, length).toString
-      in.advance(length)
-      def micros = if (isZoned) TimeText.parseInstant(text) else TimeText.parseLocal(text)
-      try row.setLong(ordinal, micros)
-      catch { case e: java.time.DateTimeException => outOfRange(e.getMessage) }
-    }
+      row.update(ordinal, in.slice(size))
   }
 
   /** Unscaled big-endian two's complement. */
-  final class DecimalBytes(wanted: DecimalType, scale: Int, size: Int) extends AvroField {
-    private val keepsScale = scale == wanted.scale
-    private val most = if (wanted.precision <= 18) math.pow(10, wanted.precision).toLong else 0L
+  final class DecimalBytes(wanted: DataType, scale: Int, size: Int) extends AvroField {
+    private val decimal = wanted match {
+      case d: DecimalType => d
+      case _ => null
+    }
+    private val most =
+      if (decimal == null || scale != decimal.scale || decimal.precision > 18) 0L
+      else math.pow(10, decimal.precision).toLong
 
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = {
       val length = if (size >= 0) size else in.length()
-      if (keepsScale && most > 0 && length > 0 && length <= 8) {
+      if (most > 0 && length > 0 && length <= 8) {
         val unscaled = small(in, length)
-        if (unscaled >= most || unscaled <= -most) tooManyDigits(wanted)
-        row.update(ordinal, Decimal.createUnsafe(unscaled, wanted.precision, wanted.scale))
-      } else {
-        val unscaled = new BigInteger(slice(in, length))
-        row.update(ordinal, fit(new JavaDecimal(unscaled, scale), wanted))
-      }
+        if (unscaled >= most || unscaled <= -most)
+          DebeziumTypes.outOfRange(s"a value has too many digits for ${wanted.sql}")
+        row.update(ordinal, Decimal.createUnsafe(unscaled, decimal.precision, decimal.scale))
+      } else DebeziumTypes.writeDecimal(in.slice(length), scale, wanted, row, ordinal)
     }
 
     private def small(in: AvroInput, length: Int): Long = {
@@ -161,11 +131,10 @@ private[rejoin] object AvroFields {
   }
 
   /** Debezium's form of NUMERIC without a scale: a record {scale: int, value: bytes}. */
-  final class VariableScaleDecimal(wanted: DecimalType) extends AvroField {
+  final class VariableScaleDecimal(wanted: DataType) extends AvroField {
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = {
       val scale = in.int()
-      val unscaled = new BigInteger(slice(in, in.length()))
-      row.update(ordinal, fit(new JavaDecimal(unscaled, scale), wanted))
+      DebeziumTypes.writeDecimal(in.slice(in.length()), scale, wanted, row, ordinal)
     }
   }
 
@@ -219,7 +188,7 @@ private[rejoin] object AvroFields {
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = {
       val keys, values = new ArrayBuffer[Any]
       foreachItem(in) { () =>
-        keys += UTF8String.fromBytes(slice(in, in.length()))
+        keys += UTF8String.fromBytes(in.slice(in.length()))
         values += single(value, in, map.valueType)
       }
       row.update(ordinal, ArrayBasedMapData(keys.toArray[Any], values.toArray[Any]))
@@ -242,22 +211,4 @@ private[rejoin] object AvroFields {
     element.read(in, slot, 0)
     slot.get(0, dataType)
   }
-
-  private def slice(in: AvroInput, length: Int): Array[Byte] = {
-    val from = in.at
-    in.advance(length)
-    util.Arrays.copyOfRange(in.bytes, from, from + length)
-  }
-
-  private def fit(value: JavaDecimal, wanted: DecimalType): Decimal = {
-    val fitting = Decimals.fit(value, wanted)
-    if (fitting == null) tooManyDigits(wanted) else fitting
-  }
-
-  private def tooManyDigits(wanted: DecimalType): Nothing =
-    outOfRange(s"a value has too many digits for ${wanted.sql}")
-
-  private def outOfRange(message: String): Nothing = throw new BadRecord(Reason.OutOfRange, message)
-
-  private val MostMillis = scala.Long.MaxValue / 1000
 }

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.rejoin
 
+import java.util
+
 /** A cursor over Avro binary data. Reading past the end is an ArrayIndexOutOfBoundsException, which
   * the decoder reports: no check per byte.
   */
@@ -76,14 +78,23 @@ final class AvroInput {
     at += n
   }
 
-  /** Items of the next block of an array or map, 0 at its end. */
+  /** A copy of the next bytes. */
+  def slice(length: Int): Array[Byte] = {
+    val from = at
+    advance(length)
+    util.Arrays.copyOfRange(bytes, from, from + length)
+  }
+
+  def startsWith(form: Array[Byte]): Boolean =
+    form.length <= bytes.length - at && util.Arrays.equals(bytes, at, at + form.length, form, 0, form.length)
+
+  /** Items of the next block of an array or map, 0 at its end; each takes a byte or more. */
   def block(): Long = {
-    val count = long()
-    if (count >= 0) count
-    else {
-      long()
-      -count
-    }
+    val written = long()
+    if (written < 0) long()
+    val count = Math.abs(written)
+    if (count < 0 || count > bytes.length - at) AvroInput.fail(s"a block of $written items")
+    count
   }
 }
 

@@ -1,68 +1,69 @@
 package org.apache.spark.sql.rejoin
 
-import java.util
+import scala.jdk.CollectionConverters._
 
 import org.apache.avro.Schema
 
 import org.apache.spark.sql.catalyst.InternalRow
 
-/** Avro with a registry's schema id in front: a zero byte, the id as four bytes, the record.
+/** Avro whose records name the schema that they are written with.
   *
   * Each writer schema is compiled once per task into steps over its binary form; no Avro object is
   * ever made of a record.
+  *
+  * @param unavailable
+  *   what becomes of values that Debezium leaves out; null where no value stands for such
   */
-final class AvroDecoder(format: FormatSpec, targets: Seq[FieldTarget]) extends RowDecoder {
-  private val registry = Registry.of(format.options)
-  private val readerSchema = format.options.get("schema").map(new Schema.Parser().parse(_))
-  private val readers = new util.HashMap[Int, AvroRecordReader]
+final class AvroDecoder(
+    format: FormatSpec,
+    targets: Seq[FieldTarget],
+    isKey: Boolean,
+    unavailable: AvroUnavailable = null)
+    extends RowDecoder {
+  private val watch: AvroCompiler.Watch =
+    if (unavailable == null) AvroCompiler.Unwatched else unavailable.watch(_, _)
+  private val compiler = new AvroCompiler(AvroDecoder.declared(format), watch)
+  private val writers = new AvroWriters[AvroRecordReader](format, isKey, compiled)
   private val input = new AvroInput
-  private var lastId = -1
-  private var lastReader: AvroRecordReader = _
 
   override def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit = {
-    val id = AvroDecoder.schemaId(bytes)
-    if (id != lastId) {
-      lastReader = reader(id)
-      lastId = id
-    }
-    try lastReader.read(input.open(bytes, AvroDecoder.PrefixSize), row)
-    catch {
-      case _: ArrayIndexOutOfBoundsException =>
-        throw new BadRecord(
-          Reason.AvroMalformed,
-          s"not Avro of schema $id: the record ends early")
-    }
+    val reader = writers.of(bytes, record)
+    try reader.read(input.open(bytes, writers.bodyAt), row)
+    catch { case _: ArrayIndexOutOfBoundsException => AvroDecoder.endsEarly(writers.idText) }
   }
 
-  private def reader(id: Int): AvroRecordReader = {
-    val known = readers.get(id)
-    if (known != null) known
-    else {
-      val compiled = AvroCompiler.compile(registry.schema(id), id, targets, readerSchema)
-      readers.put(id, compiled)
-      compiled
-    }
+  /** Debezium's rows may stand beside records of its own that are none. */
+  private def compiled(schema: Schema, id: String): AvroRecordReader = {
+    val problem =
+      if (unavailable == null || schema.getType != Schema.Type.RECORD) null
+      else OtherRecords.problemOf(AvroDecoder.fieldNames(schema))
+    if (problem == null) compiler.compile(schema, id, targets) else new AvroNoRow(problem)
+  }
+}
+
+/** Avro without a registry: every record is written with the schema that the table's columns make. */
+final class PlainAvroDecoder(format: FormatSpec, targets: Seq[FieldTarget]) extends RowDecoder {
+  private val schema = AvroDecoder
+    .declared(format)
+    .getOrElse(throw new IllegalArgumentException("format 'avro' comes without its schema"))
+  private val reader = new AvroCompiler(None).compile(schema, "of the table", targets)
+  private val input = new AvroInput
+
+  override def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit = {
+    try reader.read(input.open(bytes, 0), row)
+    catch { case _: ArrayIndexOutOfBoundsException => AvroDecoder.endsEarly("of the table") }
+    if (input.at < bytes.length)
+      AvroInput.fail(s"${bytes.length - input.at} bytes are left over: the writer has another schema than the table")
   }
 }
 
 object AvroDecoder {
-  final val PrefixSize = 5
+  def declared(format: FormatSpec): Option[Schema] = format.options.get("schema").map(new Schema.Parser().parse(_))
 
-  def schemaId(bytes: Array[Byte]): Int = {
-    if (bytes.length < PrefixSize) refuse(s"${bytes.length} bytes cannot hold a schema id")
-    bytes(0) match {
-      case 0 => ()
-      case 3 => refuse("starts with byte 3, AWS Glue's framing, which is not supported")
-      case other => refuse(s"starts with byte $other, not with 0 and a schema id")
-    }
-    val id = (bytes(1) & 0xff) << 24 | (bytes(2) & 0xff) << 16 |
-      (bytes(3) & 0xff) << 8 | (bytes(4) & 0xff)
-    if (id == 0)
-      refuse("schema id 0: likely Apicurio's own 8-byte id; use its Default4ByteIdHandler")
-    id
-  }
+  def fieldNames(record: Schema): Set[String] = record.getFields.asScala.map(_.name).toSet
 
-  private def refuse(message: String): Nothing = throw new BadRecord(Reason.AvroFraming, message)
+  def endsEarly(id: String): Nothing =
+    throw new BadRecord(Reason.AvroMalformed, s"not Avro of schema $id: the record ends early")
 }
 
 /** Reads a record of one writer schema into the columns of a row. */
@@ -86,6 +87,11 @@ final class AvroRecordSteps(steps: Array[AvroField], ordinals: Array[Int])
 final class AvroRefusal(message: String) extends AvroRecordReader {
   override def read(in: AvroInput, row: InternalRow): Unit =
     throw new BadRecord(Reason.AvroMismatch, message)
+}
+
+/** A writer schema whose records are no rows. */
+final class AvroNoRow(problem: BadRecord) extends AvroRecordReader {
+  override def read(in: AvroInput, row: InternalRow): Unit = throw problem
 }
 
 /** One step over binary Avro; `ordinal` is of no meaning to steps that only pass over data. */

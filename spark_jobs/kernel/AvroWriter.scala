@@ -1,30 +1,61 @@
 package org.apache.spark.sql.rejoin
 
+import java.nio.ByteBuffer
+
 import scala.jdk.CollectionConverters._
 
 import org.apache.avro.Schema
 import org.apache.avro.Schema.Type._
 
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.types._
 
-/** Rows as Avro with a registry's schema id in front.
+/** Rows as Avro, with a registry's schema id in front where there is one.
   *
-  * The driver has registered the schema (spark_jobs/formats/sink_schema.py) and put both into the
-  * format's options: `schema` and `schema-id`.
+  * The driver has made the schema and registered it (spark_jobs/formats/sink_schema.py), and put both
+  * into the format's options: `schema` and `schema-id`.
   */
-final class AvroEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructType)
-    extends RowEncoder {
-  private val schemaId = option("schema-id").toInt
-  private val fields =
-    AvroEncoder.record(new Schema.Parser().parse(option("schema")), ordinals, struct)
-
-  private def option(name: String): String = format.options
-    .getOrElse(name, throw new IllegalArgumentException(s"format avro-confluent has no '$name'"))
+final class AvroEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructType) extends RowEncoder {
+  private val prefix = AvroEncoder.prefix(format)
+  private val fields = AvroEncoder.record(AvroEncoder.schema(format), ordinals, struct)
 
   override def encode(row: SpecializedGetters, out: ByteSink): Unit = {
-    out.byte(0).int32BigEndian(schemaId)
+    out.write(prefix)
     fields.write(row, out)
+  }
+}
+
+/** Rows in Debezium's envelope as Flink writes it: never op u, an update is two records. */
+private[rejoin] final class DebeziumAvroEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructType)
+    extends ValueEncoder {
+  private val prefix = AvroEncoder.prefix(format)
+  private val root = AvroEncoder.nullable(AvroEncoder.schema(format), "the envelope")
+  private val parts = root.value.getFields.asScala.map(part).toArray
+
+  override def encode(kind: Byte, row: InternalRow, out: ByteSink): Boolean = {
+    root.present(out.write(prefix))
+    val isAdd = RowKind.isAdd(kind)
+    var i = 0
+    while (i < parts.length) {
+      parts(i)(isAdd, row, out)
+      i += 1
+    }
+    true
+  }
+
+  private type Part = (Boolean, InternalRow, ByteSink) => Unit
+
+  private def part(field: Schema.Field): Part = {
+    val slot = AvroEncoder.nullable(field.schema, field.name)
+    field.name match {
+      case "before" | "after" =>
+        val fields = AvroEncoder.record(slot.value, ordinals, struct)
+        val ofAdd = field.name == "after"
+        (isAdd, row, out) => if (isAdd == ofAdd) fields.write(row, slot.present(out)) else slot.absent(out)
+      case "op" => (isAdd, _, out) => slot.present(out).zigzag(1).byte(if (isAdd) 'c' else 'd')
+      case _ => (_, _, out) => slot.absent(out)
+    }
   }
 }
 
@@ -43,7 +74,36 @@ private[rejoin] final class AvroRecordWriter(values: Array[AvroValueWriter], ord
   }
 }
 
+/** A type that may be NULL; -1 for a branch that is not there, or where there is no union. */
+private[rejoin] final class AvroNullable(val value: Schema, valueAt: Int, nullAt: Int, name: String) {
+  def present(out: ByteSink): ByteSink = if (valueAt >= 0) out.zigzag(valueAt.toLong) else out
+
+  def absent(out: ByteSink): Unit =
+    if (nullAt >= 0) out.zigzag(nullAt.toLong)
+    else throw new IllegalArgumentException(s"'$name' is NULL, which its Avro type forbids")
+}
+
 private[rejoin] object AvroEncoder {
+  def schema(format: FormatSpec): Schema = AvroDecoder
+    .declared(format)
+    .getOrElse(throw new IllegalArgumentException(s"format ${format.name} comes without its schema"))
+
+  /** What stands before the data: nothing, or Confluent's zero byte and id. */
+  def prefix(format: FormatSpec): Array[Byte] =
+    format.options.get("schema-id").fold(Array.empty[Byte]) { id =>
+      ByteBuffer.allocate(5).put(0.toByte).putInt(id.toInt).array
+    }
+
+  def nullable(schema: Schema, name: String): AvroNullable =
+    if (schema.getType != UNION) new AvroNullable(schema, -1, -1, name)
+    else {
+      val branches = schema.getTypes.asScala.toSeq
+      val nullAt = branches.indexWhere(_.getType == NULL)
+      val valueAt = branches.indexWhere(_.getType != NULL)
+      require(branches.size <= 2 && valueAt >= 0, s"'$name': neither a type nor a nullable one")
+      new AvroNullable(branches(valueAt), valueAt, nullAt, name)
+    }
+
   def record(schema: Schema, ordinals: Seq[Int], struct: StructType): AvroRecordWriter = {
     require(schema.getType == RECORD, s"a row cannot be written as ${schema.getType.getName}")
     val written = schema.getFields.asScala.toSeq.map { field =>
@@ -60,15 +120,9 @@ private[rejoin] object AvroEncoder {
   private def value(schema: Schema, dataType: DataType, name: String): AvroValueWriter =
     if (schema.getType != UNION) present(schema, dataType, name)
     else {
-      val branches = schema.getTypes.asScala.toSeq
-      val nullAt = branches.indexWhere(_.getType == NULL)
-      val valueAt = branches.indexWhere(_.getType != NULL)
-      require(branches.size <= 2 && valueAt >= 0, s"'$name': neither a type nor a nullable one")
-      val inner = present(branches(valueAt), dataType, name)
-      (row, i, out) =>
-        if (!row.isNullAt(i)) inner.write(row, i, out.zigzag(valueAt.toLong))
-        else if (nullAt >= 0) out.zigzag(nullAt.toLong)
-        else throw new IllegalArgumentException(s"'$name' is NULL, which its Avro type forbids")
+      val slot = nullable(schema, name)
+      val inner = present(slot.value, dataType, name)
+      (row, i, out) => if (row.isNullAt(i)) slot.absent(out) else inner.write(row, i, slot.present(out))
     }
 
   private def present(schema: Schema, dataType: DataType, name: String): AvroValueWriter =

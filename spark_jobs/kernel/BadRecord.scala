@@ -24,6 +24,12 @@ object Reason {
   final val Message = "debezium-message"
   final val UnknownOp = "unknown-op"
   final val Unavailable = "debezium-unavailable-value"
+  final val Infinity = "debezium-infinity"
+  final val Heartbeat = "debezium-heartbeat"
+  final val Transaction = "debezium-transaction"
+  final val SchemaChange = "debezium-schema-change"
+  final val ConnectSchema = "connect-bad-schema"
+  final val ConnectMismatch = "connect-schema-mismatch"
   final val MissingBefore = "missing-before"
   final val MissingAfter = "missing-after"
   final val NullKey = "null-record-key"
@@ -35,6 +41,26 @@ object Reason {
 
   /** No bad record: a row behind the watermark. */
   final val Late = "late"
+
+  /** No bad record: a result that its topic does not take. */
+  final val TooLarge = "record-too-large"
+}
+
+/** What is told of a bad record: one line of at most [[MostBytes]] in UTF-8, whatever a parser or a record says. */
+object ErrorText {
+  final val MostBytes = 1024
+  private val Cut = "..."
+
+  def apply(text: String): String = {
+    val line = if (text == null) "" else text.replaceAll("[\\p{Cntrl}\u2028\u2029]+", " ").trim
+    val bytes = line.getBytes(UTF_8)
+    if (bytes.length <= MostBytes) line
+    else {
+      var end = MostBytes - Cut.length
+      while ((bytes(end) & 0xc0) == 0x80) end -= 1 // inside a character
+      new String(bytes, 0, end, UTF_8) + Cut
+    }
+  }
 }
 
 /** A record that cannot become a row: data, not a failure of the job. Carries no stack trace. */
@@ -46,8 +72,18 @@ final class BadRecord(val reason: String, message: String, val inKey: Boolean = 
 /** Stops the job under `rejoin.on-error` = `fail`. */
 final class RejectedRecordException(message: String) extends RuntimeException(message)
 
-/** A record on its way to a dead-letter topic: original bytes and headers, and what was wrong. */
+/** A record on its way to a dead-letter topic: original bytes and headers, and what was wrong.
+  *
+  * Its own headers come after the original ones, [[FirstHeader]] first: what stands before the last
+  * header of that name is the record's. [[SinkAdmission]] adds which query wrote it, and in which epoch.
+  */
 object DeadLetter {
+  final val FirstHeader = "__connect.errors.topic"
+  final val PartitionHeader = "__connect.errors.partition"
+  final val MessageHeader = "__connect.errors.exception.message"
+  final val ReasonHeader = "rejoin.reason"
+  final val TableHeader = "rejoin.table"
+
   val schema: StructType =
     StructType(
       Encoders.product[SinkRecord].schema
@@ -76,6 +112,9 @@ object DeadLetter {
           timeMs.orNull,
           new GenericArrayData(headers.map { case (name, text) => header(name, text) }.toArray[Any]))))
 
+  /** Whether a record on its way to Kafka is one, or a late row, rather than a result. */
+  def is(record: SinkRecord): Boolean = record.headers != null && record.headers.exists(_.key == ReasonHeader)
+
   /** Views what [[pack]] made, without a copy. */
   def unpack(bytes: Array[Byte]): UnsafeRow = {
     val row = new UnsafeRow(Fields)
@@ -88,14 +127,16 @@ object DeadLetter {
       if (record.headers == null) Array.empty[Any]
       else record.headers.toArray[Any](SourceRecord.HeaderType)
     val added = Seq(
-      "__connect.errors.topic" -> record.topic.toString,
-      "__connect.errors.partition" -> record.partition.toString,
+      FirstHeader -> record.topic.toString,
+      PartitionHeader -> record.partition.toString,
       "__connect.errors.offset" -> record.offset.toString,
       "__connect.errors.stage" -> (if (problem.inKey) "KEY_CONVERTER" else "VALUE_CONVERTER"),
       "__connect.errors.exception.class.name" -> classOf[BadRecord].getName,
-      "__connect.errors.exception.message" -> problem.getMessage,
-      "rejoin.reason" -> problem.reason,
-      "rejoin.table" -> table)
+      MessageHeader -> ErrorText(problem.getMessage),
+      ReasonHeader -> problem.reason,
+      TableHeader -> table,
+      // a topic with message.timestamp.type=LogAppendTime replaces the record's own
+      "rejoin.timestamp" -> record.timestampMs.toString)
     new GenericArrayData(original ++ added.map { case (name, text) => header(name, text) })
   }
 

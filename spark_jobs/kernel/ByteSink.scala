@@ -89,9 +89,6 @@ final class ByteSink {
     this
   }
 
-  def int32BigEndian(value: Int): this.type =
-    byte(value >>> 24).byte(value >>> 16).byte(value >>> 8).byte(value)
-
   def int32LittleEndian(value: Int): this.type =
     byte(value).byte(value >>> 8).byte(value >>> 16).byte(value >>> 24)
 

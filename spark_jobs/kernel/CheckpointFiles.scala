@@ -46,6 +46,9 @@ final class CheckpointFiles(spark: SparkSession, folder: String) {
     else files.list(path).map(_.getPath.getName).filter(_.forall(_.isDigit)).map(_.toLong).maxOption.getOrElse(-1)
   }
 
+  /** Whether [[lock]] keeps others out. */
+  def hasLocks(): Boolean = files.createCheckpointDirectory().toUri.getScheme == "file"
+
   /** False while another process works in the folder; always true where the file system has no locks.
     *
     * The lock is the JVM's: that of a killed driver lasts until its JVM has stopped writing too.

@@ -108,7 +108,8 @@ object Clock {
     override def latestOffset(start: Offset, limit: ReadLimit): Offset = {
       val from = start.asInstanceOf[ClockOffset]
       fixed match {
-        case Some(target) => if (from == target || from.ended) from else target
+        case Some(target) =>
+          if (from.ended) from else target.copy(timeMs = math.max(target.timeMs, from.timeMs))
         case None => if (Gate.isClosed) from else next(from)
       }
     }
@@ -116,13 +117,7 @@ object Clock {
     /** Under availableNow the clock moves once, to the time at which the run began. */
     override def prepareForTriggerAvailableNow(): Unit = fixed = Some(now(Map.empty))
 
-    private def next(from: ClockOffset): ClockOffset = {
-      val present = now(from.partitions)
-      val ticks = tickMs > 0 && present.timeMs - from.timeMs >= tickMs
-      if (from.timeMs == Long.MinValue || ticks || present.partitions != from.partitions || (ends && !from.ended))
-        present.copy(timeMs = math.max(present.timeMs, from.timeMs))
-      else from
-    }
+    private def next(from: ClockOffset): ClockOffset = Clock.next(from, now(from.partitions), tickMs)
 
     private def now(known: Map[Int, Int]): ClockOffset =
       ClockOffset(System.currentTimeMillis(), partitionsOfJobs.getOrDefault(job, known), ends)
@@ -152,6 +147,15 @@ object Clock {
     }
     override def get(): InternalRow = row
     override def close(): Unit = ()
+  }
+
+  /** Where the clock stands when the machine's shows `present`: no time comes again where that one jumps back. */
+  def next(from: ClockOffset, present: ClockOffset, tickMs: Long): ClockOffset = {
+    val ticks = tickMs > 0 && present.timeMs - from.timeMs >= tickMs
+    val first = from.timeMs == Long.MinValue
+    if (first || ticks || present.partitions != from.partitions || (present.ended && !from.ended))
+      present.copy(timeMs = math.max(present.timeMs, from.timeMs))
+    else from
   }
 
   /** The rows of one tick: a mark per topic and group, then the end mark where the input has ended.

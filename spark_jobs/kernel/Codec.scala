@@ -111,4 +111,13 @@ final class CellReader(bytes: Array[Byte]) {
       s"state format version $found, this kernel reads ${Codec.Version}: restore with the release that wrote it")
     this
   }
+
+  /** Opens a cell of which there are several formats: gives the one it has, up to the newest. */
+  def version(newest: Byte): Byte = {
+    val found = byte()
+    require(
+      found >= 1 && found <= newest,
+      s"state format version $found, this kernel reads 1 to $newest: restore with the release that wrote it")
+    found.toByte
+  }
 }

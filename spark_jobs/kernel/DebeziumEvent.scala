@@ -28,16 +28,23 @@ private[rejoin] final class DebeziumEvent(spec: IngestSpec) {
       if (!spec.isUpsert) remove(into, RowKind.UpdateBefore)
       add(into, RowKind.UpdateAfter)
     case "d" => remove(into, RowKind.Delete)
+    case "t" if spec.debezium.retractsOnTruncate => truncate(into)
     case "t" => throw new BadRecord(Reason.Truncate, "the table was truncated (op t)")
     case "m" => throw new BadRecord(Reason.Message, "a logical message (op m) is no row")
     case null => throw new BadRecord(Reason.Envelope, "no 'op': not an event of Debezium")
     case other => throw new BadRecord(Reason.UnknownOp, s"unknown op '$other'")
   }
 
+  private def truncate(into: Decoded): Unit = {
+    into.truncates = true
+    source.writePosition(into)
+  }
+
   private def add(into: Decoded, kind: Byte): Unit = {
     if (!hasAfter) throw new BadRecord(Reason.MissingAfter, s"op $op without the row after")
     into.afterKind = kind
     source.write(into.after)
+    source.writePosition(into)
   }
 
   private def remove(into: Decoded, kind: Byte): Unit = {
@@ -47,17 +54,26 @@ private[rejoin] final class DebeziumEvent(spec: IngestSpec) {
         s"op $op without the row before: set REPLICA IDENTITY FULL, or declare a PRIMARY KEY")
     into.beforeKind = kind
     source.write(into.before)
+    source.writePosition(into)
   }
 }
 
-/** What an event says of its own origin (`source`, `ts_ms`), for METADATA columns. */
+/** What an event says of its own origin (`source`, `ts_ms`), for METADATA columns and positions. */
 private[rejoin] final class DebeziumSource(spec: IngestSpec) {
   private val wanted = spec.columnsFrom("metadata").filter(t => DebeziumSource.Keys.contains(t.field)).toArray
   private val times = wanted.map(new MetadataTime(_, spec.timeZone))
   private val wantsProperties = wanted.exists(_.field == DebeziumSource.Properties)
 
+  private val position = if (spec.debezium.positions) new LogPosition else null
+
   /** Whether anybody asks for what stands in `source`. */
-  val isWanted: Boolean = wanted.nonEmpty
+  val isWanted: Boolean = wanted.nonEmpty || spec.debezium.positions
+
+  /** Whether anybody asks for this field of `source`. */
+  def wants(name: String): Boolean = wantsProperties ||
+    wanted.exists(_.field == DebeziumSource.KeyOf.getOrElse(name, "")) ||
+    (position != null && LogPosition.Fields(name))
+
   private var handledMs, changedMs: java.lang.Long = _
   private var database, schema, table: String = _
   private val properties = new java.util.LinkedHashMap[String, String]
@@ -69,6 +85,7 @@ private[rejoin] final class DebeziumSource(spec: IngestSpec) {
     schema = null
     table = null
     if (wantsProperties) properties.clear()
+    if (position != null) position.clear()
   }
 
   /** The event's own `ts_ms`. */
@@ -77,6 +94,7 @@ private[rejoin] final class DebeziumSource(spec: IngestSpec) {
   /** A number of `source`. */
   def number(name: String, value: Long): Unit = {
     if (name == "ts_ms") changedMs = value
+    if (position != null) position.number(name, value)
     if (wantsProperties) properties.put(name, value.toString)
   }
 
@@ -89,7 +107,11 @@ private[rejoin] final class DebeziumSource(spec: IngestSpec) {
       case _ => ()
     }
     if (wantsProperties) properties.put(name, value)
+    if (position != null) position.text(name, value)
   }
+
+  /** Where the change stands in the database's log, where the spec asks for it. */
+  def writePosition(into: Decoded): Unit = if (position != null) position.write(into)
 
   def write(row: InternalRow): Unit = {
     var i = 0
@@ -124,5 +146,6 @@ object DebeziumSource {
   final val Schema = "value.source.schema"
   final val Table = "value.source.table"
   final val Properties = "value.source.properties"
+  private val KeyOf = Map("ts_ms" -> ChangedAt, "db" -> Database, "schema" -> Schema, "table" -> Table)
   private[rejoin] val Keys = Set(ChangedAt, HandledAt, Database, Schema, Table, Properties)
 }

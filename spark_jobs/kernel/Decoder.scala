@@ -89,9 +89,10 @@ trait ValueDecoder {
 object Decoder {
 
   /** A decoder for the key or for a value that is a plain row. */
-  def ofRow(format: FormatSpec, targets: Seq[FieldTarget]): RowDecoder = format.name match {
+  def ofRow(format: FormatSpec, targets: Seq[FieldTarget], isKey: Boolean): RowDecoder = format.name match {
     case "json" => new JsonDecoder(JsonOptions(format), targets)
-    case "avro-confluent" => new AvroDecoder(format, targets)
+    case "avro" => new PlainAvroDecoder(format, targets)
+    case "avro-confluent" => new AvroDecoder(format, targets, isKey)
     case "raw" => RawDecoder(format, targets)
     case other => throw new IllegalArgumentException(s"'$other' is no format of plain rows")
   }
@@ -100,9 +101,41 @@ object Decoder {
     val targets = spec.columnsFrom("value")
     spec.valueFormat.name match {
       case "debezium-json" => new DebeziumJsonDecoder(spec, targets)
+      case "debezium-avro-confluent" => new DebeziumAvroDecoder(spec, targets)
       case "changelog-json" => new ChangelogJsonDecoder(spec.valueFormat, targets)
-      case _ if spec.isUpsert => new UpsertDecoder(ofRow(spec.valueFormat, targets))
-      case name => new PlainDecoder(ofRow(spec.valueFormat, targets), nullIsRow = name == "raw")
+      case _ if spec.debezium.unwrapped => ofUnwrapped(spec, targets)
+      case _ if spec.isUpsert => new UpsertDecoder(ofRow(spec.valueFormat, targets, isKey = false))
+      case name => new PlainDecoder(ofRow(spec.valueFormat, targets, isKey = false), nullIsRow = name == "raw")
+    }
+  }
+
+  /** A decoder for record keys. Debezium's JSON may have a schema in keys as well as in values. */
+  def ofKey(spec: IngestSpec, format: FormatSpec, targets: Seq[FieldTarget]): RowDecoder =
+    if (format.name == "json" && spec.isDebezium)
+      new ConnectRowDecoder(JsonOptions(format).copy(debezium = Some(spec.debezium)), targets)
+    else ofRow(format, targets, isKey = true)
+
+  private def ofUnwrapped(spec: IngestSpec, targets: Seq[FieldTarget]): ValueDecoder = {
+    val all = targets ++ UnwrappedMarks.targets(spec)
+    val keyAndMarks = all.filter(t => t.ordinal >= spec.columns.size || spec.isOfKey(t.ordinal) ||
+      UnwrappedMarks.isMark(t.field))
+    if (spec.valueFormat.name == "json") {
+      val options = JsonOptions(spec.valueFormat).copy(debezium = Some(spec.debezium))
+      val rows = new ConnectRowDecoder(options.copy(refusePlaceholder = true), all)
+      new UnwrappedDecoder(
+        spec,
+        rows,
+        new ConnectRowDecoder(options, keyAndMarks),
+        missing => if (spec.debezium.heals) rows.missing = missing,
+        value => OtherRecords.problemOf(OtherRecords.fieldNames(value)))
+    } else {
+      val unavailable = new AvroUnavailable(spec.debezium.heals)
+      new UnwrappedDecoder(
+        spec,
+        new AvroDecoder(spec.valueFormat, all, isKey = false, unavailable),
+        new AvroDecoder(spec.valueFormat, keyAndMarks, isKey = false),
+        unavailable.missing = _,
+        _ => null)
     }
   }
 

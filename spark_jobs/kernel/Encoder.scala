@@ -20,7 +20,7 @@ object RowEncoder {
       case "json" =>
         val fields = new JsonObjectWriter(JsonWriterOptions(format), ordinals, struct)
         fields.write(_, _)
-      case "avro-confluent" => new AvroEncoder(format, ordinals, struct)
+      case "avro" | "avro-confluent" => new AvroEncoder(format, ordinals, struct)
       case "raw" => raw(format, ordinals, struct)
       case other => throw new IllegalArgumentException(s"'$other' is no format of plain rows")
     }
@@ -115,6 +115,7 @@ private[rejoin] object ValueEncoder {
       new JsonObjectWriter(JsonWriterOptions(sink.valueFormat), ordinals, sink.valueSchema)
     sink.valueFormat.name match {
       case "debezium-json" => debezium(fields)
+      case "debezium-avro-confluent" => new DebeziumAvroEncoder(sink.valueFormat, ordinals, sink.valueSchema)
       case "changelog-json" => changelogJson(fields)
       case _ =>
         val rows = RowEncoder(sink.valueFormat, ordinals, sink.valueSchema)

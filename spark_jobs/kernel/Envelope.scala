@@ -7,6 +7,9 @@ object RowKind {
   final val UpdateAfter: Byte = 2
   final val Delete: Byte = 3
 
+  /** An upsert whose event leaves values out; `row` is a packed [[PartialRow]]. */
+  final val Partial: Byte = 4
+
   /** Several data rows of one group, packed by [[RowChunks]]. */
   final val Rows: Byte = 8
 
@@ -22,10 +25,18 @@ object RowKind {
   /** Every input has ended. */
   final val End: Byte = 19
 
+  /** The table was emptied: no row of the partition `source` from before `seq` is left; `row` is a
+    * [[SourcePosition]] or nothing.
+    */
+  final val Truncate: Byte = 20
+
   /** A record that could not become a row; `row` is a packed [[DeadLetter]]. */
   final val Reject: Byte = 32
 
   private val Names = Array("+I", "-U", "+U", "-D")
+
+  /** Whether an envelope holds one row. */
+  def isRow(kind: Byte): Boolean = kind <= Partial
 
   /** Whether a row of this kind adds a row to the table, rather than taking one away. */
   def isAdd(kind: Byte): Boolean = kind == Insert || kind == UpdateAfter

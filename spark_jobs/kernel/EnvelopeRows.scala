@@ -1,5 +1,7 @@
 package org.apache.spark.sql.rejoin
 
+import java.util
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{SpecificInternalRow, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types._
@@ -15,9 +17,19 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   private val projectRow = Expressions.compiledProjection(plan.row, spec.timeZone)
   private val dropNullKeys = spec.dropNullKeys.toArray
   private val out = Array.fill(2)(new SpecificInternalRow(EnvelopeRows.Types))
+  private val carriesPosition = spec.debezium.positions
+  private lazy val missingValues = new MissingValues(plan)
   private var used = 0
+  private var position, positionMs = Envelope.NoTime
 
   def start(): Unit = used = 0
+
+  /** Takes note of the source position of the record whose rows are added next. */
+  def at(decoded: Decoded): Unit =
+    if (carriesPosition) {
+      position = decoded.position
+      positionMs = decoded.positionMs
+    }
 
   def size: Int = used
 
@@ -35,6 +47,26 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
     val accepted = !fact.isNullAt(0) && fact.getBoolean(0)
     if (accepted || spec.isUpsert)
       emit(if (accepted) kind else RowKind.Delete, time, row, record, progress)
+  }
+
+  /** Adds the row of an upsert that lacks the columns `missing`. */
+  def addPartial(
+      row: InternalRow,
+      missing: util.BitSet,
+      unhealed: BadRecord => Unhealed,
+      record: SourceRecord,
+      progress: PartitionProgress): Unit = {
+    val places = missingValues.inRow(missing)
+    val before = used
+    val watermark = progress.watermark
+    add(RowKind.UpdateAfter, row, record, progress)
+    if (missingValues.hidesWatermark(missing)) progress.watermark = watermark
+    val added = out(before)
+    if (used > before && added.getByte(2) == RowKind.UpdateAfter && !places.isEmpty) {
+      val partial = new PartialRow(added.getBinary(7), places, unhealed(MissingValues.unavailable))
+      added.setByte(2, RowKind.Partial)
+      added.update(7, PartialRow.pack(partial))
+    }
   }
 
   private def noTime(kind: Byte): Long =
@@ -58,7 +90,8 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
       next.setInt(4, progress.source)
       next.setLong(5, record.offset)
       next.update(6, packedKey)
-      next.update(7, Packed(evaluate(projectRow, row)))
+      val packedRow = Packed(evaluate(projectRow, row))
+      next.update(7, if (carriesPosition) SourcePosition.append(packedRow, position, positionMs) else packedRow)
       used += 1
     }
   }
@@ -78,8 +111,17 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   def mark(group: Int, kind: Byte, time: Long, source: Int): InternalRow =
     special(group, kind, time, source, 0, EnvelopeRows.Nothing)
 
+  /** For every group, that the table was emptied. */
+  def truncate(record: SourceRecord, progress: PartitionProgress): Iterator[InternalRow] = {
+    val at =
+      if (carriesPosition) SourcePosition.append(EnvelopeRows.Nothing, position, positionMs) else EnvelopeRows.Nothing
+    Iterator.range(0, spec.groups).map { group =>
+      special(group, RowKind.Truncate, Envelope.NoTime, progress.source, record.offset, at)
+    }
+  }
+
   def reject(deadLetter: Array[Byte], offset: Long, source: Int): Iterator[InternalRow] = {
-    val group = Math.floorMod(source + offset, spec.groups.toLong).toInt
+    val group = Math.floorMod(source, spec.groups) // one task writes a partition's dead letters, in order
     Iterator.single(special(group, RowKind.Reject, Envelope.NoTime, source, offset, deadLetter))
   }
 

@@ -3,6 +3,9 @@ package org.apache.spark.sql.rejoin
 import java.util
 import java.util.Optional
 
+import scala.jdk.CollectionConverters._
+
+import org.apache.kafka.common.TopicPartition
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Extraction, Formats}
 
@@ -43,7 +46,8 @@ object Gate {
   * (`{topic: {partition: offset}}`; a bounded table, of which unlisted partitions are not read),
   * `rejoin.loaded` (of the same form; the batch that reaches such an offset has a record more, with
   * [[Ingest.LoadedMarker]] as its timestamp type, whatever lies before the offset),
-  * `rejoin.alignment` (an [[Alignment]]; no batch reads on while the table is too far ahead).
+  * `rejoin.alignment` (an [[Alignment]]; no batch reads on while the table is too far ahead),
+  * `rejoin.topic-ids` (`{topic: id}`, as a [[SourceGuard]] wants them).
   */
 final class GatedKafka extends TableProvider {
   private lazy val kafka = DataSource
@@ -61,6 +65,19 @@ final class GatedKafka extends TableProvider {
 }
 
 object GatedKafka {
+
+  /** Topic and partition of what Spark plans to read, whose class it hides (a KafkaOffsetRange within).
+    *
+    * In this order, each time: a query without state writes a source partition's rows under the task's
+    * number, and Spark keeps no order of its own from one driver to the next. Another one would skip, in
+    * an epoch that is repeated, the rows of a partition that was not written, and double one that was.
+    */
+  private def place(planned: InputPartition): (String, Int) = {
+    val range = planned.asInstanceOf[Product].productElement(0).asInstanceOf[Product]
+    val at = range.productElement(0).asInstanceOf[TopicPartition]
+    (at.topic, at.partition)
+  }
+
   private type Ends = Map[String, Map[String, Long]]
   private type KafkaStream = MicroBatchStream
     with SupportsTriggerAvailableNow with SupportsRealTimeMode with ReportsSourceMetrics
@@ -72,20 +89,36 @@ object GatedKafka {
     override def columns(): Array[org.apache.spark.sql.connector.catalog.Column] = kafka.columns()
     override def capabilities(): util.Set[TableCapability] = util.Set.of(TableCapability.MICRO_BATCH_READ)
     override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = {
-      val scan = kafka.newScanBuilder(options).build()
+      val scan = kafka.newScanBuilder(withSecrets(options)).build()
       def offsets(name: String): Option[Ends] = Option(options.get(name)).map(json => parse(json).extract[Ends])
       val loaded = offsets("rejoin.loaded").getOrElse(Map.empty)
       val alignment = Option(options.get("rejoin.alignment")).map(Alignment.read)
-      () => new GatedScan(scan, options.get("rejoin.table"), offsets("rejoin.ends"), loaded, alignment)
+      val table = options.get("rejoin.table")
+      val goesOn = !options.getBoolean("failOnDataLoss", true)
+      val guard = () => new SourceGuard(table, idsOf(options), goesOn, clientOf(options))
+      () => new GatedScan(scan, table, offsets("rejoin.ends"), loaded, alignment, guard)
     }
   }
+
+  /** Spark's plans and logs show the options of a source: they hold the references. */
+  private def withSecrets(options: CaseInsensitiveStringMap): CaseInsensitiveStringMap =
+    new CaseInsensitiveStringMap(References.resolveAll(options.asCaseSensitiveMap.asScala.toMap).asJava)
+
+  private def idsOf(options: CaseInsensitiveStringMap): Map[String, String] =
+    parse(options.getOrDefault("rejoin.topic-ids", "{}")).extract[Map[String, String]]
+
+  private def clientOf(options: CaseInsensitiveStringMap): Map[String, String] =
+    options.asCaseSensitiveMap.asScala.toMap.collect {
+      case (name, value) if name.startsWith("kafka.") => name.stripPrefix("kafka.") -> value
+    }
 
   private final class GatedScan(
       kafka: Scan,
       table: String,
       ends: Option[Ends],
       loaded: Ends,
-      alignment: Option[Alignment])
+      alignment: Option[Alignment],
+      guard: () => SourceGuard)
       extends Scan {
     override def readSchema(): StructType = kafka.readSchema()
     override def supportedCustomMetrics(): Array[CustomMetric] = kafka.supportedCustomMetrics()
@@ -96,7 +129,8 @@ object GatedKafka {
         table,
         ends,
         loaded,
-        alignment)
+        alignment,
+        guard())
   }
 
   private final class GatedStream(
@@ -105,7 +139,8 @@ object GatedKafka {
       table: String,
       ends: Option[Ends],
       loaded: Ends,
-      alignment: Option[Alignment])
+      alignment: Option[Alignment],
+      guard: SourceGuard)
       extends MicroBatchStream
       with SupportsTriggerAvailableNow
       with SupportsRealTimeMode
@@ -114,6 +149,7 @@ object GatedKafka {
     override def latestOffset(start: Offset, limit: ReadLimit): Offset =
       if (Gate.isClosed) start
       else {
+        guard.checkTopics()
         val next = bounded(kafka.latestOffset(start, limit))
         if (alignment.exists(isAhead(_, next != start))) start else next
       }
@@ -134,8 +170,12 @@ object GatedKafka {
     override def getDefaultReadLimit: ReadLimit = kafka.getDefaultReadLimit
     override def prepareForTriggerAvailableNow(): Unit = kafka.prepareForTriggerAvailableNow()
     override def prepareForRealTimeMode(): Unit = kafka.prepareForRealTimeMode()
-    override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] =
-      kafka.planInputPartitions(start, end) ++ loadedBy(start, end)
+    override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
+      guard.checkTopics()
+      val lost = guard.checkRecords(parse(start.json()).extract[Ends])
+      if (lost > 0) Counters.of(SparkContext.getOrCreate()).add((s"lost/$table", lost))
+      kafka.planInputPartitions(start, end).sortBy(GatedKafka.place) ++ loadedBy(start, end)
+    }
     override def planInputPartitions(start: Offset): Array[InputPartition] = kafka.planInputPartitions(start)
     override def mergeOffsets(offsets: Array[PartitionOffset]): Offset = kafka.mergeOffsets(offsets)
     override def createReaderFactory(): PartitionReaderFactory = new GatedReaders(kafka.createReaderFactory(), schema)
@@ -143,6 +183,7 @@ object GatedKafka {
     override def commit(end: Offset): Unit = kafka.commit(end)
     override def stop(): Unit = {
       alignment.foreach(a => Alignment.forget(s"${a.query}/$table"))
+      guard.close()
       kafka.stop()
     }
     override def toString: String = table

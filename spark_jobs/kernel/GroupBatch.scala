@@ -7,7 +7,7 @@ import scala.collection.mutable.ArrayBuffer
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
-/** The rows of one key group in one batch: data rows chained by key, marks and rejects apart.
+/** The rows of one key group in one batch: data rows chained by key; marks, truncations and rejects apart.
   *
   * A chained hash table over row numbers: no object per key, no sort unless a key's rows arrived
   * out of (source, seq) order.
@@ -15,6 +15,7 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
 final class GroupBatch {
   val marks = new ArrayBuffer[Envelope]
   val rejects = new ArrayBuffer[Envelope]
+  val truncations = new ArrayBuffer[Envelope]
   private var rows = new Array[Envelope](64)
   private var next = new Array[Int](64)
   private var hashes = new Array[Int](64)
@@ -23,8 +24,9 @@ final class GroupBatch {
 
   def add(envelope: Envelope): Unit =
     if (envelope.kind == RowKind.Rows) RowChunks.foreach(envelope)(addRow)
-    else if (envelope.kind <= RowKind.Delete) addRow(envelope)
+    else if (RowKind.isRow(envelope.kind)) addRow(envelope)
     else if (envelope.kind == RowKind.Reject) rejects += envelope
+    else if (envelope.kind == RowKind.Truncate) truncations += envelope
     else marks += envelope
 
   def size: Int = count

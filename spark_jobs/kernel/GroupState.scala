@@ -2,6 +2,8 @@ package org.apache.spark.sql.rejoin
 
 import java.util
 
+import scala.collection.mutable.ArrayBuffer
+
 /** What one key group knows besides its rows: row counts per side, watermarks, what is due.
   *
   * {{{
@@ -32,6 +34,9 @@ final class GroupState private (stored: Array[Byte]) {
 
   /** How often a gate opened because the wait for the build side was over. */
   var gateTimeouts = 0L
+
+  /** Partial rows of this batch whose missing values nobody knows, in the order in which they came. */
+  val unhealed = new ArrayBuffer[Unhealed]
 
   /** The operator's watermark before this batch: rows at or below it are late. */
   var watermarkBefore: Long = Long.MinValue

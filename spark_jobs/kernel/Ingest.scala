@@ -1,5 +1,7 @@
 package org.apache.spark.sql.rejoin
 
+import java.nio.charset.StandardCharsets.UTF_8
+
 import scala.collection.mutable
 
 import org.apache.spark.sql.Encoders
@@ -24,7 +26,8 @@ object Ingest {
     val names = Columns ++ records.columns.find(_ == "headers")
     val found = records.queryExecution.analyzed.output
     val inputs = names.map(name => found.find(_.name == name).get)
-    records.select(ExpressionUtils.column(IngestGenerator(inputs, IngestPlan(spec), counters)))
+    val run = java.util.UUID.randomUUID.toString
+    records.select(ExpressionUtils.column(IngestGenerator(inputs, IngestPlan(spec), counters, run)))
   }
 }
 
@@ -50,11 +53,15 @@ object IngestPlan {
   }
 }
 
-/** [[IngestRunner]] as an expression: `terminate` gives the marks of a task, after its last row. */
-final case class IngestGenerator(children: Seq[Expression], plan: IngestPlan, counters: Counters)
+/** [[IngestRunner]] as an expression: `terminate` gives the marks of a task, after its last row.
+  *
+  * @param run
+  *   names one start of the query's scan: its tasks share what they know of bad records
+  */
+final case class IngestGenerator(children: Seq[Expression], plan: IngestPlan, counters: Counters, run: String)
     extends Generator
     with CodegenFallback {
-  @transient private lazy val runner = new IngestRunner(plan, counters)
+  @transient private lazy val runner = new IngestRunner(plan, counters, RejectWindow.of(run, plan.spec))
   @transient private lazy val record = new SourceRecord
 
   override def elementSchema: StructType = IngestGenerator.Schema
@@ -92,8 +99,8 @@ private final class PartitionProgress(val source: Int, val endOffset: Long) {
   *
   * The rows it hands out are reused: take what they hold before the next call.
   */
-final class IngestRunner(plan: IngestPlan, counters: Counters) {
-  def this(spec: IngestSpec, counters: Counters) = this(IngestPlan(spec), counters)
+final class IngestRunner(plan: IngestPlan, counters: Counters, rejects: RejectWindow) {
+  def this(spec: IngestSpec, counters: Counters) = this(IngestPlan(spec), counters, RejectWindow(spec))
 
   private val spec = plan.spec
   private val reader = new RecordReader(spec)
@@ -104,6 +111,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters) {
   private var currentTopic: UTF8String = _
   private var currentPartition = -1
   private var rowCount = 0L
+  private var unreported = 0 // records that the window of rejects has not heard of
 
   /** Begins another task. */
   def start(): Unit = {
@@ -121,23 +129,43 @@ final class IngestRunner(plan: IngestPlan, counters: Counters) {
     } else if (record.offset >= progress.endOffset) Iterator.empty
     else
       try {
+        unreported += 1
+        if (unreported == RejectWindow.ReportEvery) report()
         rows.start()
         val decoded = reader.read(record)
-        if (decoded.beforeKind != Decoded.Absent)
-          rows.add(decoded.beforeKind, decoded.before, record, progress)
-        if (decoded.afterKind != Decoded.Absent)
-          rows.add(decoded.afterKind, decoded.after, record, progress)
-        rowCount += rows.size
-        chunks.fold(rows.iterator())(chunks => rows.iterator().flatMap(chunks.add))
+        rows.at(decoded)
+        if (decoded.truncates) rows.truncate(record, progress)
+        else {
+          if (decoded.beforeKind != Decoded.Absent)
+            rows.add(decoded.beforeKind, decoded.before, record, progress)
+          if (decoded.afterKind != Decoded.Absent) addAfter(decoded, record, progress)
+          rowCount += rows.size
+          chunks.fold(rows.iterator())(chunks => rows.iterator().flatMap(chunks.add))
+        }
       } catch {
         case bad: BadRecord => reject(record, progress, bad)
       }
+  }
+
+  private def addAfter(decoded: Decoded, record: SourceRecord, progress: PartitionProgress): Unit =
+    if (decoded.missing.isEmpty) rows.add(decoded.afterKind, decoded.after, record, progress)
+    else rows.addPartial(decoded.after, decoded.missing, unhealed(record, _), record, progress)
+
+  /** What the machine needs that finds no row to heal the record from. */
+  private def unhealed(record: SourceRecord, bad: BadRecord): Unhealed = {
+    val content = spec.onError match {
+      case OnError.Fail => text(record, bad).getBytes(UTF_8)
+      case OnError.Skip => Array.emptyByteArray
+      case _ => DeadLetter.pack(deadLetterTopic, record, spec.table, bad)
+    }
+    new Unhealed(spec.table, spec.onError, content)
   }
 
   /** The last chunks, then per partition and key group the marks that are due. */
   def finish(): Iterator[InternalRow] = {
     counters.rows(spec.table, rowCount)
     rowCount = 0
+    report()
     chunks.fold(Iterator.empty[InternalRow])(_.drain()) ++ marks()
   }
 
@@ -167,20 +195,28 @@ final class IngestRunner(plan: IngestPlan, counters: Counters) {
       current
     }
 
+  private def report(): Unit = {
+    rejects.passed(unreported)
+    unreported = 0
+  }
+
   private def reject(
       record: SourceRecord,
       progress: PartitionProgress,
       bad: BadRecord): Iterator[InternalRow] = {
     val policy = if (reader.skips(bad)) OnError.Skip else spec.onError
     if (policy == OnError.Fail)
-      throw new RejectedRecordException(
-        s"table ${spec.table}: ${record.at}: ${bad.reason}: ${bad.getMessage}")
+      throw new RejectedRecordException(text(record, bad))
     counters.reject(spec.table, bad.reason)
+    rejects.rejected(unreported, bad.reason, s"${record.at}: ${ErrorText(bad.getMessage)}")
+    unreported = 0
     if (policy == OnError.Skip) Iterator.empty
-    else {
-      val topic = spec.deadLetterTopic.getOrElse(
-        throw new IllegalArgumentException(s"table ${spec.table} has no dead-letter topic"))
-      rows.reject(DeadLetter.pack(topic, record, spec.table, bad), record.offset, progress.source)
-    }
+    else rows.reject(DeadLetter.pack(deadLetterTopic, record, spec.table, bad), record.offset, progress.source)
   }
+
+  private def text(record: SourceRecord, bad: BadRecord): String =
+    s"table ${spec.table}: ${record.at}: ${bad.reason}: ${ErrorText(bad.getMessage)}"
+
+  private def deadLetterTopic: String =
+    spec.deadLetterTopic.getOrElse(throw new IllegalArgumentException(s"table ${spec.table} has no dead-letter topic"))
 }

@@ -77,6 +77,8 @@ final case class DebeziumSpec(
   *   whether rows leave in [[RowChunks]], as stateful operators take them
   * @param endOffsets
   *   topic to partition to the first offset that a bounded run no longer reads
+  * @param rejectLimit
+  *   where the job stops for the share of its bad records; None for never
   */
 final case class IngestSpec(
     table: String,
@@ -101,13 +103,24 @@ final case class IngestSpec(
     endOffsets: Map[String, Map[Int, Long]],
     timeZone: String,
     chunked: Boolean,
-    debezium: DebeziumSpec) {
+    debezium: DebeziumSpec,
+    rejectLimit: Option[RejectLimit]) {
 
   def isUpsert: Boolean = changelog == "upsert"
+
+  /** Whether Debezium wrote the records. */
+  def isDebezium: Boolean = debezium.unwrapped || valueFormat.name.startsWith("debezium-")
+
+  /** Types of a decoded row: the columns, behind them what only a decoder looks at. */
+  def decodedTypes: Seq[DataType] =
+    columns.map(_.dataType) ++ (if (debezium.unwrapped) UnwrappedMarks.types else Nil)
 
   /** What expressions are bound to. All columns are nullable: a deletion has only its key. */
   def columnSchema: StructType =
     StructType(columns.map(c => StructField(c.name, c.dataType, nullable = true)))
+
+  /** Whether a column is part of the primary key. */
+  def isOfKey(ordinal: Int): Boolean = primaryKey.contains(columns(ordinal).name)
 
   def ordinal(column: String): Int = columns.indexWhere(_.name == column)
 
@@ -150,7 +163,8 @@ object IngestSpec {
       endOffsets = present(node \ "endOffsets").fold(Map.empty[String, Map[Int, Long]])(endOffsets),
       timeZone = text("timeZone").getOrElse(Expressions.DefaultTimeZone),
       chunked = present(node \ "chunked").exists(_.extract[Boolean]),
-      debezium = present(node \ "debezium").fold(DebeziumSpec())(_.extract[DebeziumSpec]))
+      debezium = present(node \ "debezium").fold(DebeziumSpec())(_.extract[DebeziumSpec]),
+      rejectLimit = present(node \ "rejectLimit").map(_.extract[RejectLimit]))
   }
 
   def format(node: JValue): FormatSpec =

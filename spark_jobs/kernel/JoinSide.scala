@@ -26,6 +26,7 @@ final class JoinSide(
   val countsMatches: Boolean = needsMatches && (hasResidual || countsDiffer)
   val hasUniqueKey: Boolean = spec.layout != SideSpec.NoUniqueKey
   val isUpsert: Boolean = spec.upsert
+  lazy val healer = new Healer(spec.schema)
   val isTrusted: Boolean = spec.trusted && !spec.upsert
   private val format = (if (ttlMs > 0) 1 else 0) | (if (needsMatches && countsDiffer) 2 else 0)
   val stored = new SideRows(pageTag, number, countsMatches, idIsRow = !hasUniqueKey, ttlMs, format)
@@ -112,7 +113,10 @@ final class JoinState(sides: Array[JoinSide], changes: Changes, canMatch: Array[
       val matchable = canMatch(rows.key)
       var i = 0
       while (i < rows.size) {
-        apply(rows(i), matchable, rules, group)
+        val change = rows(i)
+        val input = sides(change.side.toInt)
+        if (change.kind == RowKind.Partial) applyPartial(input, change, matchable, rules, group)
+        else apply(input, change.kind, change.row, matchable, rules, group)
         i += 1
       }
       changes.flush(GroupBatch.hash(rows.key), out)
@@ -178,25 +182,43 @@ final class JoinState(sides: Array[JoinSide], changes: Changes, canMatch: Array[
     finish(cell, group, state)
   }
 
-  private def apply(change: Envelope, matchable: Boolean, rules: JoinRules, group: GroupState): Unit = {
-    val input = sides(change.side.toInt)
-    val id = input.idOf(change.row)
+  /** An upsert that lacks values has them from the row that it replaces. */
+  private def applyPartial(
+      input: JoinSide,
+      change: Envelope,
+      matchable: Boolean,
+      rules: JoinRules,
+      group: GroupState): Unit = {
+    val partial = PartialRow.unpack(change.row)
+    val stored = input.stored.find(input.idOf(partial.row))
+    if (stored == null) group.unhealed += partial.unhealed
+    else apply(input, RowKind.UpdateAfter, input.healer.heal(partial, stored.row), matchable, rules, group)
+  }
+
+  private def apply(
+      input: JoinSide,
+      change: Byte,
+      row: Array[Byte],
+      matchable: Boolean,
+      rules: JoinRules,
+      group: GroupState): Unit = {
+    val id = input.idOf(row)
     val stored = input.stored.find(id)
-    if (RowKind.isAdd(change.kind)) {
+    if (RowKind.isAdd(change)) {
       if (stored == null || !input.hasUniqueKey || input.isTrusted) {
         // an upsert does not say whether it is the first of its key
-        val kind = if (input.isUpsert) RowKind.Insert else change.kind
-        rules.accumulate(input, kind, id, change.row, stored, matchable)
+        val kind = if (input.isUpsert) RowKind.Insert else change
+        rules.accumulate(input, kind, id, row, stored, matchable)
         changed = true
-      } else if (usesTtl || !java.util.Arrays.equals(stored.row, change.row)) {
+      } else if (usesTtl || !java.util.Arrays.equals(stored.row, row)) {
         rules.retract(input, RowKind.UpdateBefore, stored.row, stored, matchable)
-        rules.accumulate(input, RowKind.UpdateAfter, id, change.row, null, matchable)
+        rules.accumulate(input, RowKind.UpdateAfter, id, row, null, matchable)
         changed = true
       }
     } else if (stored != null || input.isTrusted || (input.ttlMs > 0 && !input.isUpsert)) {
       // what is unknown may have expired
-      val row = if (stored == null || input.isTrusted) change.row else stored.row
-      rules.retract(input, change.kind, row, stored, matchable)
+      val gone = if (stored == null || input.isTrusted) row else stored.row
+      rules.retract(input, change, gone, stored, matchable)
       changed = true
     } else if (!input.isUpsert) group.unknownRetractions += 1
   }

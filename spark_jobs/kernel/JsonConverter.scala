@@ -36,9 +36,10 @@ abstract class JsonConverter(val dataType: DataType) {
 }
 
 object JsonConverter {
-  private val Placeholder = UTF8String.fromString("__debezium_unavailable_value")
-
   def apply(dataType: DataType, isTime: Boolean, options: JsonOptions): JsonConverter =
+    DebeziumConverters(dataType, isTime, options).getOrElse(plain(dataType, isTime, options))
+
+  private def plain(dataType: DataType, isTime: Boolean, options: JsonOptions): JsonConverter =
     dataType match {
       case BooleanType => JsonBoolean
       case ByteType => JsonByte
@@ -49,13 +50,13 @@ object JsonConverter {
       case DoubleType => JsonDouble
       case decimal: DecimalType => new JsonDecimal(decimal)
       case StringType => new JsonText(options.refusePlaceholder)
-      case BinaryType => JsonBytes
+      case BinaryType => new JsonBytes(options.refusePlaceholder)
       case DateType => JsonDate
       case TimestampNTZType => new JsonTimestamp(dataType, new TimeText(options.timestampStandard))
       case TimestampType => new JsonTimestamp(dataType, new TimeText(options.timestampStandard))
-      case struct: StructType => new JsonStruct(struct, options)
-      case array: ArrayType => new JsonArray(array, options)
-      case map: MapType => new JsonMap(map, options)
+      case struct: StructType => new JsonStruct(struct, new JsonFields(options, _))
+      case array: ArrayType => new JsonArray(array, options, apply(array.elementType, isTime = false, options))
+      case map: MapType => new JsonMap(map, options, apply(map.valueType, isTime = false, options))
       case other => throw new IllegalArgumentException(s"JSON formats cannot read ${other.sql}")
     }
 
@@ -128,18 +129,18 @@ object JsonConverter {
         if (token.isStructStart) Json.mapper.readTree[JsonNode](parser).toString
         else parser.getText
       val value = UTF8String.fromString(text)
-      if (refusePlaceholder && value.equals(Placeholder))
-        throw new BadRecord(
-          Reason.Unavailable,
-          "the database did not log an unchanged large value: set REPLICA IDENTITY FULL")
+      if (refusePlaceholder && DebeziumTypes.Unavailable.isText(value)) throw DebeziumTypes.Unavailable.problem
       row.update(ordinal, value)
     }
   }
 
-  private object JsonBytes extends JsonConverter(BinaryType) {
+  private final class JsonBytes(refusePlaceholder: Boolean) extends JsonConverter(BinaryType) {
     def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
       expect(VALUE_STRING, parser, token)
-      row.update(ordinal, Base64.getDecoder.decode(parser.getText))
+      val value = Base64.getDecoder.decode(parser.getText)
+      if (refusePlaceholder && java.util.Arrays.equals(value, DebeziumTypes.Unavailable.Bytes))
+        throw DebeziumTypes.Unavailable.problem
+      row.update(ordinal, value)
     }
   }
 
@@ -160,84 +161,95 @@ object JsonConverter {
     def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
       row.setLong(ordinal, format.parseTimestamp(scalar(parser, token), isZoned))
   }
+}
 
-  private final class JsonStruct(struct: StructType, options: JsonOptions)
-      extends JsonConverter(struct) {
-    private val types = struct.map(_.dataType)
-    private val fields = new JsonFields(
-      options,
-      struct.fields.toSeq.zipWithIndex.map { case (f, i) =>
-        FieldTarget(f.name, f.dataType, i, SqlTypes.isTime(SqlTypes.of(f)))
-      })
+/** `fieldsOf` gives the reader of its fields. */
+private[rejoin] final class JsonStruct(struct: StructType, fieldsOf: Seq[FieldTarget] => JsonFields)
+    extends JsonConverter(struct) {
+  private val types = struct.map(_.dataType)
+  private val fields = fieldsOf(struct.fields.toSeq.zipWithIndex.map { case (f, i) =>
+    FieldTarget(f.name, f.dataType, i, SqlTypes.isTime(SqlTypes.of(f)))
+  })
 
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
-      expect(START_OBJECT, parser, token)
-      val nested = new SpecificInternalRow(types)
-      fields.read(parser, nested)
-      row.update(ordinal, nested)
-    }
+  def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
+    expect(START_OBJECT, parser, token)
+    val nested = new SpecificInternalRow(types)
+    fields.read(parser, nested)
+    row.update(ordinal, nested)
   }
+}
 
-  /** Reads values one by one out of a container, through a row of one column. */
-  private final class JsonElement(element: DataType, options: JsonOptions) {
-    private val converter = JsonConverter(element, isTime = false, options)
+/** Reads values one by one out of a container, through a row of one column. */
+private final class JsonElement(converter: JsonConverter, options: JsonOptions) {
+  private val types = Seq(converter.dataType)
 
-    def read(parser: JsonParser, token: JsonToken): Any =
-      if (token == VALUE_NULL) null
-      else {
-        val slot = new SpecificInternalRow(Seq(element))
-        try converter.read(parser, token, slot, 0)
-        catch {
-          case e: Exception if JsonFields.isFieldProblem(e) && options.ignoreParseErrors =>
-            slot.setNullAt(0)
-        }
-        slot.get(0, element)
+  def read(parser: JsonParser, token: JsonToken): Any =
+    if (token == VALUE_NULL) null
+    else {
+      val slot = new SpecificInternalRow(types)
+      try converter.read(parser, token, slot, 0)
+      catch {
+        case e: Exception if JsonFields.isFieldProblem(e) && options.ignoreParseErrors =>
+          slot.setNullAt(0)
       }
-  }
-
-  private final class JsonArray(array: ArrayType, options: JsonOptions)
-      extends JsonConverter(array) {
-    private val element = new JsonElement(array.elementType, options)
-
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
-      expect(START_ARRAY, parser, token)
-      val values = new ArrayBuffer[Any]
-      var next = parser.nextToken()
-      while (next != END_ARRAY) {
-        values += element.read(parser, next)
-        next = parser.nextToken()
-      }
-      row.update(ordinal, new GenericArrayData(values.toArray[Any]))
+      slot.get(0, converter.dataType)
     }
-  }
+}
 
-  private final class JsonMap(map: MapType, options: JsonOptions) extends JsonConverter(map) {
-    require(map.keyType == StringType, s"JSON formats read maps with STRING keys, not ${map.sql}")
-    private val element = new JsonElement(map.valueType, options)
+private[rejoin] final class JsonArray(array: ArrayType, options: JsonOptions, converter: JsonConverter)
+    extends JsonConverter(array) {
+  private val element = new JsonElement(converter, options)
 
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
-      expect(START_OBJECT, parser, token)
-      val entries = scala.collection.mutable.LinkedHashMap.empty[UTF8String, Any]
-      while (parser.nextToken() != END_OBJECT) {
-        val key = UTF8String.fromString(parser.currentName())
-        entries(key) = element.read(parser, parser.nextToken())
-      }
-      row.update(
-        ordinal,
-        ArrayBasedMapData(entries.keys.toArray[Any], entries.values.toArray[Any]))
+  def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
+    expect(START_ARRAY, parser, token)
+    val values = new ArrayBuffer[Any]
+    var next = parser.nextToken()
+    while (next != END_ARRAY) {
+      values += element.read(parser, next)
+      next = parser.nextToken()
     }
+    if (options.refusePlaceholder && DebeziumTypes.Unavailable.isNumbers(values))
+      throw DebeziumTypes.Unavailable.problem
+    row.update(ordinal, new GenericArrayData(values.toArray[Any]))
+  }
+}
+
+private[rejoin] final class JsonMap(map: MapType, options: JsonOptions, converter: JsonConverter)
+    extends JsonConverter(map) {
+  require(map.keyType == StringType, s"JSON formats read maps with STRING keys, not ${map.sql}")
+  private val element = new JsonElement(converter, options)
+
+  def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
+    expect(START_OBJECT, parser, token)
+    val entries = scala.collection.mutable.LinkedHashMap.empty[UTF8String, Any]
+    while (parser.nextToken() != END_OBJECT) {
+      val key = UTF8String.fromString(parser.currentName())
+      entries(key) = element.read(parser, parser.nextToken())
+    }
+    row.update(
+      ordinal,
+      ArrayBasedMapData(entries.keys.toArray[Any], entries.values.toArray[Any]))
   }
 }
 
 /** Decimals as Flink makes them fit a column. */
 object Decimals {
 
-  /** Rounded half up to the type's scale; null where it has more digits than the type. */
+  /** Rounded half up to the type's scale; null where it has more digits than the type.
+    *
+    * Exponents are looked at first: 1e1000000000 has as many digits once it is written out.
+    */
   def fit(value: JavaDecimal, decimal: DecimalType): Decimal = {
-    val scaled =
-      if (value.scale == decimal.scale) value
-      else value.setScale(decimal.scale, java.math.RoundingMode.HALF_UP)
-    if (scaled.precision > decimal.precision) null
-    else Decimal(scaled, decimal.precision, decimal.scale)
+    val digitsBeforePoint = value.precision.toLong - value.scale
+    if (value.signum != 0 && digitsBeforePoint > decimal.precision - decimal.scale) null
+    else {
+      val scaled = if (value.scale == decimal.scale) value else rescaled(value, digitsBeforePoint, decimal)
+      if (scaled.precision > decimal.precision) null
+      else Decimal(scaled, decimal.precision, decimal.scale)
+    }
   }
+
+  private def rescaled(value: JavaDecimal, digitsBeforePoint: Long, decimal: DecimalType): JavaDecimal =
+    if (value.signum == 0 || digitsBeforePoint < -decimal.scale) JavaDecimal.valueOf(0, decimal.scale)
+    else value.setScale(decimal.scale, java.math.RoundingMode.HALF_UP)
 }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.rejoin
 
 import java.util
 
-import com.fasterxml.jackson.core.{JsonFactory, JsonParser, JsonToken}
+import com.fasterxml.jackson.core.{JsonFactory, JsonParser, JsonStreamContext, JsonToken}
 import com.fasterxml.jackson.core.exc.{InputCoercionException, StreamReadException}
 import com.fasterxml.jackson.core.JsonToken._
 import com.fasterxml.jackson.databind.ObjectMapper
@@ -14,14 +14,20 @@ import org.apache.spark.sql.types.DataType
   *
   * @param refusePlaceholder
   *   Debezium's stand-in for a value that it does not know is an error
+  * @param debezium
+  *   set where Debezium wrote the values, and no schema of theirs says what they mean
   */
 final case class JsonOptions(
     failOnMissingField: Boolean,
     ignoreParseErrors: Boolean,
     timestampStandard: String,
-    refusePlaceholder: Boolean)
+    refusePlaceholder: Boolean,
+    debezium: Option[DebeziumSpec] = None)
 
 object JsonOptions {
+  val Strict: JsonOptions =
+    JsonOptions(failOnMissingField = false, ignoreParseErrors = false, "SQL", refusePlaceholder = false)
+
   def apply(format: FormatSpec): JsonOptions =
     JsonOptions(
       format.flag("fail-on-missing-field"),
@@ -36,9 +42,12 @@ object Json {
   private val factory: JsonFactory = mapper.getFactory
 
   /** Runs `read` on the text, its parser at the first token; the text must be an object. */
-  def readObject(bytes: Array[Byte])(read: JsonParser => Unit): Unit =
+  def readObject(bytes: Array[Byte])(read: JsonParser => Unit): Unit = readObject(bytes, 0, bytes.length)(read)
+
+  /** The text is a part of `bytes`. */
+  def readObject(bytes: Array[Byte], from: Int, until: Int)(read: JsonParser => Unit): Unit =
     try {
-      val parser = factory.createParser(bytes)
+      val parser = factory.createParser(bytes, from, until - from)
       try {
         if (parser.nextToken() != START_OBJECT)
           throw new BadRecord(Reason.JsonMalformed, "not a JSON object")
@@ -66,15 +75,24 @@ final class JsonDecoder(options: JsonOptions, targets: Seq[FieldTarget]) extends
   * Producers write their fields in one order nearly always, and the parser gives the same String
   * for the same name: a field is found by comparing references with the one last seen in its place.
   */
-final class JsonFields(options: JsonOptions, targets: Seq[FieldTarget]) {
+final class JsonFields(
+    options: JsonOptions,
+    targets: Seq[FieldTarget],
+    converterOf: FieldTarget => JsonConverter) {
+  def this(options: JsonOptions, targets: Seq[FieldTarget]) =
+    this(options, targets, t => JsonConverter(t.dataType, t.isTime, options))
+
   private val ordinals = targets.map(_.ordinal).toArray
   private val names = targets.map(_.field).toArray
-  private val converters = targets.map(t => JsonConverter(t.dataType, t.isTime, options)).toArray
+  private val converters = targets.map(converterOf).toArray
   private val places = new util.HashMap[String, Integer]
   names.indices.foreach(i => places.put(names(i), i))
   private var seenNames = new Array[String](32)
   private var seenPlaces = new Array[Int](32)
   private val found = new Array[Boolean](names.length)
+
+  /** Where columns are noted whose value is Debezium's placeholder; null: they are refused. */
+  var missing: util.BitSet = _
 
   def clear(row: InternalRow): Unit = {
     var i = 0
@@ -88,12 +106,13 @@ final class JsonFields(options: JsonOptions, targets: Seq[FieldTarget]) {
   def read(parser: JsonParser, row: InternalRow): Unit = {
     clear(row)
     if (options.failOnMissingField) util.Arrays.fill(found, false)
+    val context = parser.getParsingContext
     var position = 0
     var token = parser.nextToken()
     while (token == FIELD_NAME) {
       val place = placeOf(parser.currentName(), position)
       val value = parser.nextToken()
-      if (place < 0) parser.skipChildren() else readField(parser, value, row, place)
+      if (place < 0) parser.skipChildren() else readField(parser, value, row, place, context)
       position += 1
       token = parser.nextToken()
     }
@@ -105,7 +124,8 @@ final class JsonFields(options: JsonOptions, targets: Seq[FieldTarget]) {
       parser: JsonParser,
       token: JsonToken,
       row: InternalRow,
-      place: Int): Unit = {
+      place: Int,
+      context: JsonStreamContext): Unit = {
     found(place) = true
     if (token == VALUE_NULL) row.setNullAt(ordinals(place))
     else
@@ -114,6 +134,12 @@ final class JsonFields(options: JsonOptions, targets: Seq[FieldTarget]) {
         case e: Exception if JsonFields.isFieldProblem(e) =>
           if (options.ignoreParseErrors) row.setNullAt(ordinals(place))
           else throw JsonFields.fieldProblem(names(place), converters(place).dataType, e)
+        case bad: BadRecord if bad.reason == Reason.Unavailable && missing != null =>
+          // it may stand deep inside the value: the whole column is missing
+          while (parser.getParsingContext ne context) parser.nextToken()
+          row.setNullAt(ordinals(place))
+          missing.set(ordinals(place))
+        case bad: BadRecord if JsonFields.OfColumn(bad.reason) => throw JsonFields.named(names(place), bad)
       }
   }
 
@@ -145,19 +171,27 @@ final class JsonFields(options: JsonOptions, targets: Seq[FieldTarget]) {
 object JsonFields {
   private final val MostSeen = 1024
 
+  private val OfColumn = Set(Reason.ConnectMismatch, Reason.Unavailable)
+
   /** Whether it is this value that is wrong, rather than the whole text. */
   def isFieldProblem(e: Exception): Boolean = e match {
     case _: InputCoercionException | _: ArithmeticException | _: IllegalArgumentException => true
     case _: java.time.DateTimeException => true
-    case bad: BadRecord => bad.reason == Reason.JsonField
+    case bad: BadRecord => OfValue(bad.reason)
     case _ => false
   }
 
-  def fieldProblem(name: String, dataType: DataType, e: Exception): BadRecord = {
-    val detail = e match {
-      case stream: InputCoercionException => stream.getOriginalMessage
-      case other => other.getMessage
-    }
-    new BadRecord(Reason.JsonField, s"'$name' is no ${dataType.sql}: $detail")
+  private val OfValue = Set(Reason.JsonField, Reason.OutOfRange, Reason.Infinity)
+
+  def fieldProblem(name: String, dataType: DataType, e: Exception): BadRecord = e match {
+    case bad: BadRecord if bad.reason != Reason.JsonField => named(name, bad)
+    case stream: InputCoercionException => noValue(name, dataType, stream.getOriginalMessage)
+    case other => noValue(name, dataType, other.getMessage)
   }
+
+  private def noValue(name: String, dataType: DataType, detail: String): BadRecord =
+    new BadRecord(Reason.JsonField, s"'$name' is no ${dataType.sql}: $detail")
+
+  private def named(name: String, bad: BadRecord): BadRecord =
+    new BadRecord(bad.reason, s"'$name': ${bad.getMessage}")
 }

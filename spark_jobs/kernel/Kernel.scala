@@ -1,7 +1,7 @@
 package org.apache.spark.sql.rejoin
 
-import org.json4s.jackson.JsonMethods.parse
-import org.json4s.{DefaultFormats, Formats}
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
+import org.json4s.{DefaultFormats, Extraction, Formats}
 
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.classic.{DataFrame, Dataset, ExpressionUtils, SparkSession}
@@ -52,8 +52,24 @@ object Kernel {
       .writeStream
       .foreach(new TransactionalWriter(SinkSpec.read(sink), counters(records)))
 
+  /** Makes the ledgers of a sink's writers this driver's; how many needed a person's word. */
+  def takeOver(sink: String, writers: Int, epoch: Long, repeated: Boolean, known: Long, written: String): Int = {
+    val spec = SinkSpec.read(sink)
+    val word = Option(written).map(_ == "yes")
+    val by = Takeover(spec.checkpoint, spec.generation, epoch, repeated, known, word, spec.dense)
+    SinkProducer.takeOver(spec, writers, by)
+  }
+
+  /** The ids of topics: JSON `{topic: id}`; `client` are Kafka's properties as JSON. */
+  def topicIds(client: String, topics: String): String =
+    compact(render(Extraction.decompose(
+      SourceGuard.topicIds(parse(client).extract[Map[String, String]], parse(topics).extract[Seq[String]]))))
+
   /** What tasks have counted so far, as JSON. */
   def counters(spark: SparkSession): String = Counters.of(spark.sparkContext).value
+
+  /** Registries that tasks wait for: `{url: since, in epoch milliseconds}`. */
+  def registryWaits(): String = RegistryWaits.json
 
   /** A plan in memory, without Spark's engine: for tests. */
   def local(plan: String): LocalRun = new LocalRun(plan)

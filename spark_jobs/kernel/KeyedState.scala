@@ -2,7 +2,10 @@ package org.apache.spark.sql.rejoin
 
 import java.util
 
-/** What a state machine sees of its state: bytes to bytes within one key group, no scan.
+import scala.collection.mutable.ArrayBuffer
+import scala.jdk.CollectionConverters._
+
+/** What a state machine sees of its state: bytes to bytes within one key group.
   *
   * In Spark it is one transformWithState map per operator ([[StatefulAdapter]]); in tests it is
   * [[MemoryState]]. A returned array belongs to the caller; a stored one no longer does.
@@ -13,6 +16,9 @@ trait KeyedState {
   def get(cell: Array[Byte]): Array[Byte]
   def put(cell: Array[Byte], value: Array[Byte]): Unit
   def remove(cell: Array[Byte]): Unit
+
+  /** The names of all cells with this tag: a scan of the group, for what concerns every row of it. */
+  def names(tag: Char): Seq[Array[Byte]]
 }
 
 /** State of one key group in a tree map; `snapshot` copies it as a restart would see it. */
@@ -45,7 +51,17 @@ final class MemoryState private (cells: util.TreeMap[Array[Byte], Array[Byte]])
     cells.remove(cell)
   }
 
+  def names(tag: Char): Seq[Array[Byte]] =
+    cells.keySet.asScala.iterator.filter(Cell.hasTag(_, tag)).map(_.clone()).toVector
+
   def size: Int = cells.size
+
+  /** Names and values, in the order of the names. */
+  def all: Seq[(Array[Byte], Array[Byte])] = {
+    val found = new ArrayBuffer[(Array[Byte], Array[Byte])](size)
+    cells.forEach((cell, value) => found += cell -> value)
+    found.toSeq
+  }
 
   /** Names and values of all cells. */
   def bytes: Long = {
@@ -59,6 +75,11 @@ final class MemoryState private (cells: util.TreeMap[Array[Byte], Array[Byte]])
 /** Names of state cells: a tag that says what the cell holds, then what it is about. */
 object Cell {
   val Group: Array[Byte] = Array('G'.toByte)
+
+  def hasTag(cell: Array[Byte], tag: Char): Boolean = cell(0) == tag.toByte
+
+  /** The key that [[key]] was given. */
+  def keyOf(cell: Array[Byte]): Array[Byte] = util.Arrays.copyOfRange(cell, 1, cell.length)
 
   /** The header of one join key. */
   def key(tag: Char, key: Array[Byte]): Array[Byte] = {

@@ -19,7 +19,7 @@ final class LateRows(spec: LateSpec, schema: StructType) {
     writer.write(row, value.reset())
     val time = Option.when(late.time != Envelope.NoTime)(late.time)
     val headers = Seq(
-      "rejoin.reason" -> Reason.Late,
+      DeadLetter.ReasonHeader -> Reason.Late,
       "rejoin.operator" -> spec.operator,
       "rejoin.kind" -> RowKind.name(late.kind),
       "rejoin.watermark" -> watermark.toString) ++ time.map(ms => "rejoin.event-time" -> ms.toString)

@@ -60,6 +60,8 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
       if (RowKind.isAdd(row.kind)) {
         build.add(row.row)
         retention.refresh(group, gate.openedAt)
+      } else if (row.kind == RowKind.Partial) {
+        if (build.heal(PartialRow.unpack(row.row), group)) retention.refresh(group, gate.openedAt)
       } else {
         if (!build.remove(row.row)) group.unknownRetractions += 1
         if (build.size == 0) retention.reset()
@@ -148,6 +150,7 @@ private final class BuildRows(spec: SideSpec, uniqueKey: Array[Byte] => Array[By
   private val hasUniqueKey = spec.layout != SideSpec.NoUniqueKey
   private val pages = new CellWriter
   private val neverExpires = new DueIndex('E')
+  private lazy val healer = new Healer(spec.schema)
   val stored = new SideRows('V', 1, keepsMatches = false, idIsRow = !hasUniqueKey, ttlMs = 0L)
 
   private val idOf: Array[Byte] => Array[Byte] = spec.layout match {
@@ -167,6 +170,14 @@ private final class BuildRows(spec: SideSpec, uniqueKey: Array[Byte] => Array[By
       if (found != null) stored.changeCopies(found, -1, 0)
       stored.insert(new StoredRow(id, row, 1, 0))
     }
+  }
+
+  /** Replaces the row of the same unique key, from which it has what it lacks; false where there is none. */
+  def heal(partial: PartialRow, group: GroupState): Boolean = {
+    val found = stored.find(idOf(partial.row))
+    if (found == null) group.unhealed += partial.unhealed
+    else add(healer.heal(partial, found.row))
+    found != null
   }
 
   /** False where the row is unknown, though it came as more than a key. */

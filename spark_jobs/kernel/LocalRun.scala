@@ -1,7 +1,7 @@
 package org.apache.spark.sql.rejoin
 
 import java.nio.charset.StandardCharsets
-import java.util.Base64
+import java.util.{Base64, HexFormat}
 
 import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
@@ -77,6 +77,16 @@ final class LocalRun(planJson: String) {
   /** Stored rows per operator, `[left, right]`. */
   def counters(): String =
     compact(render(JArray(plan.operators.toList.map(op => JArray(op.rows.toList.map(JInt(_)))))))
+
+  /** All cells in hexadecimal: per operator, sources first, and key group, values by names. */
+  def cells(): String =
+    compact(render(JArray(plan.operators.toList.map(_.cells))))
+
+  /** Goes on from the cells that another run had, instead of the first step. */
+  def restoreCells(cellsJson: String): Unit = {
+    isFirst = false
+    plan.operators.zip(parse(cellsJson).children).foreach { case (operator, cells) => operator.restoreCells(cells) }
+  }
 
   private def start(): Unit = {
     isFirst = false
@@ -207,10 +217,28 @@ private final class LocalOperator(nodeJson: String, inputs: Seq[LocalEnvelopes],
     machine = operator.machine()
   }
 
+  def cells: JValue =
+    JObject(states.toList.map { case (group, state) =>
+      group.toString -> JObject(state.all.map { case (cell, value) =>
+        LocalOperator.Hex.formatHex(cell) -> JString(LocalOperator.Hex.formatHex(value))
+      }.toList)
+    })
+
+  def restoreCells(cells: JValue): Unit =
+    for (JObject(groups) <- Seq(cells); (group, JObject(found)) <- groups) {
+      val state = states.getOrElseUpdate(group.toInt, new MemoryState)
+      for ((cell, JString(value)) <- found)
+        state.put(LocalOperator.Hex.parseHex(cell), LocalOperator.Hex.parseHex(value))
+    }
+
   def rows: Array[Long] = {
     val groups = states.values.map(GroupState.load(_).rows)
     Array(groups.map(_(0)).sum, groups.map(_(1)).sum)
   }
+}
+
+private object LocalOperator {
+  val Hex: HexFormat = HexFormat.of()
 }
 
 private final class LocalRekey(spec: RekeySpec, input: LocalOperator) extends LocalEnvelopes {
@@ -240,10 +268,15 @@ private final class LocalScan(val spec: IngestSpec, val isGated: Boolean) extend
     envelopes ++ loadedMarks()
   }
 
-  /** A scan that nothing stateful follows: its rows and rejects are changes. */
+  /** A scan that nothing stateful follows: its rows and rejects are changes. Values that an event
+    * leaves out stay NULL: no plan has such a scan, but tests of readers have.
+    */
   def changes(clock: Seq[Envelope]): Seq[Changelog] =
-    envelopes(clock).filter(e => e.kind <= RowKind.Delete || e.kind == RowKind.Reject).map { e =>
-      Changelog(e.kind, KeyGroup.hash(e.key), e.row, null)
+    envelopes(clock).collect {
+      case e if e.kind <= RowKind.Delete || e.kind == RowKind.Reject =>
+        Changelog(e.kind, KeyGroup.hash(e.key), e.row, null)
+      case e if e.kind == RowKind.Partial =>
+        Changelog(RowKind.UpdateAfter, KeyGroup.hash(e.key), PartialRow.unpack(e.row).row, null)
     }
 
   private def loadedMarks(): Seq[Envelope] =
@@ -301,13 +334,15 @@ private object LocalOutput {
 
   private def reject(deadLetter: InternalRow): JValue = {
     val headers = deadLetter.getArray(4)
-    val byName = (0 until headers.numElements()).map { i =>
+    val names = (0 until headers.numElements()).map { i =>
       val header = headers.getStruct(i, 2)
       header.getUTF8String(0).toString -> header.getBinary(1)
-    }.toMap
+    }
+    val byName = names.toMap
     JObject(
       "topic" -> JString(deadLetter.getUTF8String(0).toString),
-      "reason" -> JString(new String(byName("rejoin.reason"), StandardCharsets.UTF_8)),
+      "reason" -> JString(new String(byName(DeadLetter.ReasonHeader), StandardCharsets.UTF_8)),
+      "headers" -> JArray(names.map { case (name, value) => JArray(List(JString(name), bytes(value))) }.toList),
       "key" -> bytes(deadLetter.getBinary(1)),
       "value" -> bytes(deadLetter.getBinary(2)))
   }

@@ -31,9 +31,12 @@ object Machine {
     val group = GroupState.load(state)
     val wasComplete = isComplete(machine, timing, group)
     group.hear(batch.marks, timing)
-    batch.rejects.foreach(reject => out.emit(RowKind.Reject, reject.seq.toInt, reject.row, null))
+    batch.rejects.sortBy(reject => (reject.source, reject.seq)).foreach { reject =>
+      out.emit(RowKind.Reject, reject.source, reject.row, null)
+    }
     val passedOn = if (machine.holdsWatermark(group)) Long.MinValue else group.watermarkBefore
     machine.process(batch, group, state, out)
+    group.unhealed.foreach(_.settle(out))
     if (groupId == 0 && !machine.holdsWatermark(group))
       timing.forward.foreach { topic =>
         forward(topic, machine, passedOn, group, out)

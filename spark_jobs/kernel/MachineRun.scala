@@ -16,6 +16,10 @@ import org.apache.spark.sql.types.{LongType, StructType, TimestampNTZType}
   * {{{
   * [input, "+I", [values]]        a row; input is "left", "right", or a number from 0
   * [input, "+I", [values], ms]    the same, with its time, where no column of it holds that
+  * [input, "+U", [values], {..}]  a row of which more is to be said, each of it if need be: `missing`
+  *                                (ordinals that it lacks: a partial row), `position` ([log, ms]),
+  *                                `partition`, `half` (the row before is of the same record)
+  * ["truncate", input, {..}]      the table is emptied; `position`, `partition` as above
   * ["watermark", input, ms]       from the input's only partition
   * ["loaded", input]              its initial content is complete
   * ["clock", ms]
@@ -66,12 +70,21 @@ final class MachineRun(nodeJson: String) {
   }
 
   private def envelope(event: JValue): Envelope = {
-    seq += 1
+    val isHalf = event match {
+      case JArray(List(_, _, _, details: JObject)) => (details \ "half").extractOpt[Boolean].contains(true)
+      case _ => false
+    }
+    if (!isHalf) seq += 1
     event match {
       case JArray(List(JString("watermark"), input, JInt(ms))) => mark(RowKind.Watermark, ms.toLong, number(input))
       case JArray(List(JString("loaded"), input)) => mark(RowKind.Loaded, 0, number(input))
       case JArray(List(JString("clock"), JInt(ms))) => mark(RowKind.Clock, ms.toLong, 0).copy(source = 0, seq = 1)
       case JArray(List(JString("end"))) => mark(RowKind.End, Long.MaxValue, 0)
+      case JArray(List(JString("truncate"), input, details: JObject)) =>
+        positioned(mark(RowKind.Truncate, Envelope.NoTime, number(input)), number(input), details)
+      case JArray(List(input, JString(kind), values: JArray, details: JObject)) =>
+        val row = inputs(number(input)).envelope(number(input), RowKind.parse(kind), seq, values)
+        lacking(positioned(row, number(input), details), values, details)
       case JArray(List(input, JString(kind), values: JArray)) =>
         inputs(number(input)).envelope(number(input), RowKind.parse(kind), seq, values)
       case JArray(List(input, JString(kind), values: JArray, JInt(ms))) =>
@@ -79,6 +92,27 @@ final class MachineRun(nodeJson: String) {
       case other => throw new IllegalArgumentException(s"no event: ${other}")
     }
   }
+
+  private def positioned(envelope: Envelope, input: Int, details: JObject): Envelope = {
+    val partition = (details \ "partition").extractOpt[Int].getOrElse(0)
+    val row = OperatorSpec.present(details \ "position").map(_.extract[Seq[Long]]) match {
+      case Some(Seq(log, ms)) => SourcePosition.append(envelope.row, log, ms)
+      case _ => envelope.row
+    }
+    envelope.copy(source = Envelope.source(input, partition), row = row)
+  }
+
+  private def lacking(envelope: Envelope, values: JArray, details: JObject): Envelope =
+    OperatorSpec.present(details \ "missing").map(_.extract[Seq[Int]]) match {
+      case None => envelope
+      case Some(missing) =>
+        val ordinals = new java.util.BitSet
+        missing.foreach(ordinals.set)
+        val headers = Seq("rejoin.reason" -> Reason.Unavailable)
+        val letter = DeadLetter.pack("rejects", compact(render(values)).getBytes(UTF_8), None, headers)
+        val partial = new PartialRow(envelope.row, ordinals, new Unhealed("t", OnError.DeadLetter, letter))
+        envelope.copy(kind = RowKind.Partial, row = PartialRow.pack(partial))
+    }
 
   private def number(input: JValue): Int = input match {
     case JInt(n) => n.toInt

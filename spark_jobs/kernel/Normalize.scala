@@ -1,25 +1,34 @@
 package org.apache.spark.sql.rejoin
 
-import java.util.Arrays
+import scala.collection.mutable
 
 /** Turns an upsert stream into a complete changelog: +I, -U/+U, -D with full rows.
   *
-  * {{{
-  * cell 'N' + primary key : version, TTL, row
-  * }}}
   * Flink's ChangelogNormalize (docs/semantics.md, "Normalisation"): unknown deletes are ignored,
-  * identical rows swallowed unless there is a TTL. Rows that fail the filter are not stored. Of several
-  * changes of a key in one batch only the net one leaves. Every group hears every mark; one of them
-  * passes it on.
+  * identical rows swallowed unless there is a TTL. What a partial row lacks is taken from the row
+  * before it. Rows that fail the WHERE clause stay, for the sake of partial rows to come. With source
+  * positions, repeated changes are ignored. Of several changes of a key in one batch only the net one
+  * leaves. Every group hears every mark; one of them passes it on.
   */
 final class Normalize(spec: NormalizeSpec, outputs: OutputFunctions) extends Machine {
-  private val ttl = new KeyTtl(spec.timing.ttlMs.head)
+  private val cell = new NormalizedCell(spec)
   private val result = new KeyedResult(outputs)
-  private val value = new CellWriter
+  private val healer = new Healer(spec.schema)
+  private val at = new SourcePosition
+  private var truncations: Truncations = _
+
+  /** The record whose change was applied last: both halves of an update are one change. */
+  private var source = 0
+  private var seq = 0L
+
+  /** Whether a change of the key in hand has been applied, and whether one was a row. */
+  private var isChanged, isAdded = false
 
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
-    ttl.foreachDue(group, state)(expire(_, group, state))
+    cell.ttl.foreachDue(group, state)(expire(_, group, state))
+    truncations = if (batch.truncations.isEmpty) null else new Truncations(batch.truncations, spec.positions)
     batch.foreachKey(visit(_, group, state, out))
+    if (truncations != null) truncateOthers(group, state, out)
     group.expiries.flush(state)
     batch.marks.foreach { mark =>
       if (mark.group == 0 && mark.kind == RowKind.Watermark)
@@ -28,46 +37,118 @@ final class Normalize(spec: NormalizeSpec, outputs: OutputFunctions) extends Mac
   }
 
   private def visit(rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val cell = Cell.key('N', rows.key)
-    val before = load(cell, state)
-    val last = rows(rows.size - 1)
-    val after = if (RowKind.isAdd(last.kind) && outputs.accepts(last.row, null)) last.row else null
-    result.emit(before, after, repeats = ttl.isOn, GroupBatch.hash(rows.key), out)
-    if (after == null) {
-      if (before != null) state.remove(cell)
-    } else if (ttl.isOn || !Arrays.equals(before, after)) {
-      ttl.touch(rows.key, group)
-      save(cell, after, state)
+    start(rows.key, state)
+    val before = cell.row
+    if (truncations == null) applyAll(rows, -1, group)
+    else
+      (0 to truncations.size).foreach { phase =>
+        if (phase > 0) truncate(phase - 1)
+        applyAll(rows, phase, group)
+      }
+    if (truncations != null) truncations.visited += Bytes(rows.key)
+    finish(before, group, state, out)
+  }
+
+  /** The rows that stay are those of the keys that no row of the batch has touched. */
+  private def truncateOthers(group: GroupState, state: KeyedState, out: Output): Unit =
+    state.names(NormalizedCell.Tag).map(Cell.keyOf).filterNot(key => truncations.visited(Bytes(key))).foreach { key =>
+      start(key, state)
+      val before = cell.row
+      (0 until truncations.size).foreach(truncate)
+      finish(before, group, state, out)
     }
-    group.rows(0) += (if (after == null) 0 else 1) - (if (before == null) 0 else 1)
+
+  private def start(key: Array[Byte], state: KeyedState): Unit = {
+    cell.load(key, state)
+    isChanged = false
+    isAdded = false
+    seq = -1L
+  }
+
+  private def finish(before: Array[Byte], group: GroupState, state: KeyedState, out: Output): Unit =
+    if (isChanged) {
+      result.emit(before, cell.row, cell.repeats, GroupBatch.hash(cell.key), out)
+      cell.save(before, wasThere = before != null || isAdded, group, state)
+      group.rows(0) += (if (cell.row == null) 0 else 1) - (if (before == null) 0 else 1)
+    }
+
+  /** Applies the rows of one phase, -1 being all. */
+  private def applyAll(rows: KeyRows, phase: Int, group: GroupState): Unit = {
+    var i = 0
+    while (i < rows.size) {
+      if (phase < 0 || truncations.phaseOf(rows(i)) == phase) apply(rows(i), group)
+      i += 1
+    }
+  }
+
+  private def apply(change: Envelope, group: GroupState): Unit =
+    if (change.kind == RowKind.Partial) applyPartial(change, PartialRow.unpack(change.row), group)
+    else if (!spec.positions) set(if (RowKind.isAdd(change.kind)) change.row else null)
+    else if (isNews(change, change.row)) {
+      set(if (RowKind.isAdd(change.kind)) SourcePosition.rowOf(change.row) else null)
+      remember(change)
+    }
+
+  private def applyPartial(change: Envelope, partial: PartialRow, group: GroupState): Unit =
+    if (!spec.positions || isNews(change, partial.row)) {
+      if (cell.row == null) group.unhealed += partial.unhealed
+      else {
+        set(healer.heal(partial, cell.row))
+        if (spec.positions) remember(change)
+      }
+    }
+
+  private def set(row: Array[Byte]): Unit = {
+    cell.row = row
+    isChanged = true
+    isAdded ||= row != null
+  }
+
+  private def isNews(change: Envelope, bytes: Array[Byte]): Boolean = {
+    at.readTail(bytes)
+    !cell.position.covers(at) || (change.source == source && change.seq == seq)
+  }
+
+  private def remember(change: Envelope): Unit = {
+    source = change.source
+    seq = change.seq
+    if (at.log != Envelope.NoTime) cell.position.set(at)
+  }
+
+  private def truncate(number: Int): Unit = {
+    val when = truncations.position(number)
+    if (cell.row != null && !(spec.positions && cell.position.covers(when))) {
+      set(null)
+      if (when.log != Envelope.NoTime) cell.position.set(when)
+    }
   }
 
   private def expire(key: Array[Byte], group: GroupState, state: KeyedState): Unit = {
-    val cell = Cell.key('N', key)
-    val row = load(cell, state)
-    if (row != null) {
-      if (ttl.hasExpired(group)) {
-        state.remove(cell)
-        group.rows(0) -= 1
-      } else if (ttl.visitAgain(key, group)) save(cell, row, state)
-    }
+    cell.load(key, state)
+    val hadRow = cell.row != null
+    if (cell.expire(group, state) && hadRow) group.rows(0) -= 1
+  }
+}
+
+/** The truncations of one batch, by place in Kafka.
+  *
+  * A truncation follows the rows of its partition that stand before it, and all rows of the others:
+  * how those were ordered in the database nobody can tell.
+  */
+private final class Truncations(found: Iterable[Envelope], carryPosition: Boolean) {
+  private val ordered = found.toVector.sortBy(t => (t.source, t.seq)).distinctBy(t => (t.source, t.seq))
+  private val positions = ordered.map { truncation =>
+    val position = new SourcePosition
+    if (carryPosition) position.readTail(truncation.row)
+    position
   }
 
-  /** The stored row, or null. */
-  private def load(cell: Array[Byte], state: KeyedState): Array[Byte] = {
-    ttl.reset()
-    val stored = state.get(cell)
-    if (stored == null) null
-    else {
-      val in = new CellReader(stored).version()
-      ttl.read(in)
-      in.blob()
-    }
-  }
+  /** Keys that have been seen to. */
+  val visited = mutable.HashSet.empty[Bytes]
 
-  private def save(cell: Array[Byte], row: Array[Byte], state: KeyedState): Unit = {
-    value.reset().byte(Codec.Version)
-    ttl.write(value)
-    state.put(cell, value.blob(row).result())
-  }
+  def size: Int = ordered.size
+  def position(number: Int): SourcePosition = positions(number)
+
+  /** After how many of the truncations the row is to be applied. */
+  def phaseOf(row: Envelope): Int = ordered.lastIndexWhere(t => t.source == row.source && t.seq < row.seq) + 1
 }

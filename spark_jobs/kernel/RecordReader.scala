@@ -9,11 +9,11 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /** Reads a table's columns out of a record: value, key, metadata; refuses forbidden NULLs. */
 private[rejoin] final class RecordReader(spec: IngestSpec) {
-  private val decoded = new Decoded(spec.columns.map(_.dataType))
+  private val decoded = new Decoded(spec.decodedTypes)
   private val values = Decoder.ofValue(spec)
   private val keyTargets = spec.columnsFrom("key")
   private val keys: Option[RowDecoder] =
-    spec.keyFormat.filter(_ => keyTargets.nonEmpty).map(Decoder.ofRow(_, keyTargets))
+    spec.keyFormat.filter(_ => keyTargets.nonEmpty).map(Decoder.ofKey(spec, _, keyTargets))
   private val metadata =
     spec.columnsFrom("metadata").flatMap(RecordMetadata(_, spec.timeZone)).toArray
   private val primaryKey = spec.primaryKey.map(spec.ordinal).filter(_ >= 0).toArray
@@ -64,7 +64,7 @@ private[rejoin] final class RecordReader(spec: IngestSpec) {
   private def requireNotNull(row: InternalRow): Unit = {
     var i = 0
     while (i < notNull.length) {
-      if (row.isNullAt(notNull(i))) throw isNull(Reason.NotNull, notNull(i))
+      if (row.isNullAt(notNull(i)) && !decoded.missing.get(notNull(i))) throw isNull(Reason.NotNull, notNull(i))
       i += 1
     }
     if (!spec.isUpsert) requirePrimaryKey(row)
@@ -85,6 +85,10 @@ private object RecordReader {
     Reason.Truncate,
     Reason.Message,
     Reason.UnknownOp,
+    Reason.Heartbeat,
+    Reason.Transaction,
+    Reason.SchemaChange,
+    Reason.ConnectSchema,
     Reason.MissingBefore,
     Reason.MissingAfter)
 }

@@ -3,17 +3,16 @@ package org.apache.spark.sql.rejoin
 import java.net.URI
 import java.net.http.{HttpClient, HttpRequest, HttpResponse}
 import java.nio.charset.StandardCharsets.UTF_8
-import java.security.KeyStore
 import java.time.Duration
-import java.util.Base64
 import java.util.concurrent.ConcurrentHashMap
-import javax.net.ssl.{KeyManagerFactory, SSLContext, TrustManagerFactory}
 
-import org.apache.avro.{Schema, SchemaParseException}
-import org.json4s.{DefaultFormats, Formats, JValue}
+import scala.jdk.CollectionConverters._
+
+import org.apache.avro.{AvroRuntimeException, Schema}
+import org.json4s.{DefaultFormats, Formats, JInt, JNothing, JValue}
 import org.json4s.jackson.JsonMethods.parse
 
-/** Schemas by id from a Confluent-compatible registry.
+/** Schemas by id from a registry, by Confluent's interface or Apicurio's own.
   *
   * Ids never change their meaning, so what was found is kept as long as the JVM lives. An unknown
   * id is the record's fault; a registry that does not answer is nobody's: it is asked again with
@@ -22,156 +21,208 @@ import org.json4s.jackson.JsonMethods.parse
 final class Registry private (
     urls: Seq[String],
     client: HttpClient,
-    authorization: Option[String]) {
+    authorization: Option[String],
+    patienceMs: Long) {
   private implicit val formats: Formats = DefaultFormats
-  private val known = new ConcurrentHashMap[Int, Schema]
+  private lazy val apicurio = urls.map(Registry.apicurioUrl)
+  private val known = new ConcurrentHashMap[String, Schema]
 
   /** Unknown ids and until when (nanoseconds) nobody need ask again. */
-  private val unknown = new ConcurrentHashMap[Int, (Long, BadRecord)]
+  private val unknown = new ConcurrentHashMap[String, (Long, BadRecord)]
 
-  def schema(id: Int): Schema = {
-    val found = known.get(id)
-    if (found != null) found else synchronized(load(id))
+  def byId(id: Long): Schema = found(s"/schemas/ids/$id", confluent(_, s"schema id $id"))
+
+  /** Of Confluent's ids in headers. */
+  def byGuid(guid: String): Schema = found(s"/schemas/guids/$guid", confluent(_, s"schema $guid"))
+
+  /** `kind` is `globalIds` or `contentIds`. */
+  def byApicurioId(kind: String, id: Long): Schema = found(s"/ids/$kind/$id", native(_, s"schema $id of $kind"))
+
+  /** Ids that tasks ask for again and again; all others of theirs wait for the first. */
+  private def found(path: String, load: String => Schema): Schema = {
+    val schema = known.get(path)
+    if (schema != null) schema else synchronized(loaded(path, load))
   }
 
-  private def load(id: Int): Schema = {
-    val absent = unknown.get(id)
+  private def loaded(path: String, load: String => Schema): Schema = {
+    val absent = unknown.get(path)
     if (absent != null && System.nanoTime() < absent._1) throw absent._2
-    if (known.containsKey(id)) known.get(id)
+    if (known.containsKey(path)) known.get(path)
     else
       try {
-        val schema = parseSchema(s"id $id", ask(s"/schemas/ids/$id", s"schema id $id"))
-        known.put(id, schema)
+        val schema = load(path)
+        known.put(path, schema)
         schema
       } catch {
         case bad: BadRecord =>
-          unknown.put(id, (System.nanoTime() + Registry.UnknownNanos, bad))
+          if (unknown.size >= Registry.MostUnknown) unknown.clear() // random bytes name any number of ids
+          unknown.put(path, (System.nanoTime() + Registry.UnknownNanos, bad))
           throw bad
       }
   }
 
-  /** References come first, as named types that the schema may use. */
-  private def parseSchema(what: String, answer: JValue): Schema = {
+  private def confluent(path: String, what: String): Schema = {
+    val answer = parse(ask(urls, path, what))
     val kind = (answer \ "schemaType").extractOrElse("AVRO")
-    if (kind != "AVRO")
-      throw new BadRecord(Reason.AvroMismatch, s"schema of $what is $kind, not Avro")
+    if (kind != "AVRO") throw new BadRecord(Reason.AvroMismatch, s"$what is $kind, not Avro")
     val parser = new Schema.Parser
-    try {
+    parsed(what) {
       parseReferences(parser, answer)
       parser.parse((answer \ "schema").extract[String])
-    } catch {
-      case e: SchemaParseException =>
-        throw new BadRecord(Reason.AvroMismatch, s"schema of $what: ${e.getMessage}")
     }
   }
 
+  /** References come first, as named types that the schema may use. */
   private def parseReferences(parser: Schema.Parser, answer: JValue): Unit =
     (answer \ "references").children.foreach { reference =>
       val name = (reference \ "name").extract[String]
       if (!parser.getTypes.containsKey(name)) {
-        val subject = java.net.URLEncoder.encode((reference \ "subject").extract[String], UTF_8)
-        val version = (reference \ "version").extract[Int]
-        val referenced = ask(s"/subjects/$subject/versions/$version", s"referenced schema $name")
+        val path = s"/subjects/${encoded(reference \ "subject")}/versions/${(reference \ "version").extract[Int]}"
+        val referenced = parse(ask(urls, path, s"referenced schema $name"))
         parseReferences(parser, referenced)
         parser.parse((referenced \ "schema").extract[String])
       }
     }
 
-  private def ask(path: String, what: String): JValue = {
-    val deadline = System.nanoTime() + Registry.PatienceNanos
-    var pause = 100L
-    var answer = attempt(path, what)
-    while (answer.isLeft && System.nanoTime() < deadline) {
-      Thread.sleep(pause)
-      pause = math.min(pause * 2, 5000)
-      answer = attempt(path, what)
+  /** Apicurio gives the schema as it is; who refers to others does not stand alone. */
+  private def native(path: String, what: String): Schema = {
+    val text = ask(apicurio, path, what)
+    try new Schema.Parser().parse(text)
+    catch {
+      case _: AvroRuntimeException =>
+        val parser = new Schema.Parser
+        parsed(what) {
+          parseNativeReferences(parser, parse(ask(apicurio, s"$path/references", what)))
+          parser.parse(text)
+        }
     }
-    answer.fold(problem => throw new RegistryException(s"$what: $problem"), identity)
+  }
+
+  private def parseNativeReferences(parser: Schema.Parser, references: JValue): Unit =
+    references.children.foreach { reference =>
+      val name = (reference \ "name").extract[String]
+      if (!parser.getTypes.containsKey(name)) {
+        val group = (reference \ "groupId").extractOpt[String].fold("default")(_ => encoded(reference \ "groupId"))
+        val version = encoded(reference \ "version")
+        val path = s"/groups/$group/artifacts/${encoded(reference \ "artifactId")}/versions/$version"
+        val what = s"referenced schema $name"
+        parseNativeReferences(parser, parse(ask(apicurio, s"$path/references", what)))
+        parser.parse(ask(apicurio, path, what))
+      }
+    }
+
+  private def encoded(text: JValue): String =
+    java.net.URLEncoder.encode(text.extract[String], UTF_8).replace("+", "%20")
+
+  private def parsed(what: String)(parse: => Schema): Schema =
+    try parse
+    catch { case e: AvroRuntimeException => throw new BadRecord(Reason.AvroMismatch, s"$what: ${e.getMessage}") }
+
+  private def ask(urls: Seq[String], path: String, what: String): String = {
+    var answer = attempt(urls, path, what)
+    if (answer.isLeft) {
+      val deadline = System.nanoTime() + patienceMs * 1000000
+      var pause = 100L
+      RegistryWaits.begin(urls.head)
+      try
+        while (answer.isLeft && System.nanoTime() < deadline) {
+          Thread.sleep(pause)
+          pause = math.min(pause * 2, 5000)
+          answer = attempt(urls, path, what)
+        }
+      finally RegistryWaits.end(urls.head)
+    }
+    answer.fold(
+      problem =>
+        throw new RegistryException("REGISTRY_UNREACHABLE", s"$what: $problem, after ${patienceMs / 1000} s of trying"),
+      identity)
   }
 
   /** Left where it is worth another try. */
-  private def attempt(path: String, what: String): Either[String, JValue] =
-    urls.foldLeft[Either[String, JValue]](Left("no registry")) { (answer, url) =>
+  private def attempt(urls: Seq[String], path: String, what: String): Either[String, String] =
+    urls.foldLeft[Either[String, String]](Left("no registry")) { (answer, url) =>
       if (answer.isRight) answer
       else
-        try judge(url, what, client.send(request(url + path), HttpResponse.BodyHandlers.ofString()))
+        try judge(url, path, what, client.send(request(url + path), HttpResponse.BodyHandlers.ofString()))
         catch { case e: java.io.IOException => Left(s"the registry at $url does not answer: $e") }
     }
 
   private def judge(
       url: String,
+      path: String,
       what: String,
-      response: HttpResponse[String]): Either[String, JValue] =
+      response: HttpResponse[String]): Either[String, String] =
     response.statusCode match {
-      case 200 => Right(parse(response.body))
-      case 404 => throw new BadRecord(Reason.AvroUnknownId, s"$what is not at the registry $url")
+      case 200 => Right(response.body)
+      case 404 if Registry.isOfId(response.body) =>
+        throw new BadRecord(Reason.AvroUnknownId, s"$what is not at the registry $url")
       case 401 | 403 =>
         throw new RegistryException(
+          "REGISTRY_REFUSED",
           s"$what: the registry at $url refuses access (${response.statusCode})")
+      case status @ (400 | 404 | 405 | 406) =>
+        throw new RegistryException("REGISTRY_FAILED", s"$what: there is no $path at the registry $url ($status)")
       case status => Left(s"the registry at $url answers $status")
     }
 
   private def request(url: String): HttpRequest = {
     val request = HttpRequest.newBuilder(URI.create(url)).timeout(Duration.ofSeconds(10))
-    request.header("Accept", "application/vnd.schemaregistry.v1+json")
+    request.header("Accept", "application/vnd.schemaregistry.v1+json, application/json")
     authorization.foreach(request.header("Authorization", _))
     request.build()
   }
 }
 
-/** The registry failed, not the record: the task fails and may be tried again. */
-final class RegistryException(message: String) extends RuntimeException(message)
+/** The registry failed, not the record: the task fails, with the code of docs/errors.md. */
+final class RegistryException(code: String, message: String) extends RuntimeException(s"[$code] $message")
+
+/** Registries that tasks of this JVM wait for, and since when (epoch milliseconds). */
+object RegistryWaits {
+  private val waiting = new ConcurrentHashMap[String, (Long, Int)]
+
+  def begin(url: String): Unit =
+    waiting.merge(url, (System.currentTimeMillis(), 1), (old, _) => (old._1, old._2 + 1))
+
+  def end(url: String): Unit =
+    waiting.computeIfPresent(url, (_, old) => if (old._2 == 1) null else (old._1, old._2 - 1))
+
+  /** `{url: since}` */
+  def json: String = {
+    import org.json4s.JsonDSL._
+    import org.json4s.jackson.JsonMethods.{compact, render}
+    compact(render(waiting.asScala.toMap.map { case (url, (since, _)) => url -> since }))
+  }
+}
 
 object Registry {
-  private val PatienceNanos = 60L * 1000 * 1000 * 1000
+  final val Timeout = "rejoin.registry.timeout-ms"
+  private final val DefaultTimeoutMs = 300000L
+  private val MostUnknown = 1000
   private val UnknownNanos = 10L * 1000 * 1000 * 1000
   private val registries = new ConcurrentHashMap[Map[String, String], Registry]
 
   /** The registry that a format's options describe; one per JVM. */
   def of(options: Map[String, String]): Registry =
-    registries.computeIfAbsent(options - "schema" - "subject" - "schema-id", open(_))
+    registries.computeIfAbsent(options - "schema" - "subject" - "schema-id" - AvroSchemaIds.Option, open(_))
+
+  /** Apicurio's own interface beside the one that it has for Confluent's clients. */
+  private def apicurioUrl(url: String): String =
+    if (url.contains("/apis/registry/")) url else url.replaceFirst("/apis/ccompat/.*$", "") + "/apis/registry/v2"
+
+  /** Whether a 404 is about what was asked for, and not about the address. */
+  private def isOfId(body: String): Boolean =
+    try {
+      val answer = parse(body)
+      (answer \ "error_code") match {
+        case JInt(code) if code > 40000 => true
+        case JInt(_) => (answer \ "name") != JNothing
+        case _ => false
+      }
+    } catch { case _: Exception => false }
 
   private def open(options: Map[String, String]): Registry = {
-    val urls = options("url").split(",").toSeq.map(_.trim.stripSuffix("/"))
-    val client = HttpClient
-      .newBuilder()
-      .version(HttpClient.Version.HTTP_1_1)
-      .connectTimeout(Duration.ofSeconds(5))
-    sslContext(options).foreach(client.sslContext)
-    new Registry(urls.map(withoutUser), client.build(), authorization(options, urls.head))
-  }
-
-  private def authorization(options: Map[String, String], url: String): Option[String] = {
-    val inUrl = Option.when(options.get("basic-auth.credentials-source").contains("URL"))(
-      URI.create(url).getUserInfo)
-    val basic = options.get("basic-auth.user-info").orElse(inUrl).map { user =>
-      s"Basic ${Base64.getEncoder.encodeToString(user.getBytes(UTF_8))}"
-    }
-    basic.orElse(options.get("bearer-auth.token").map(token => s"Bearer $token"))
-  }
-
-  private def withoutUser(url: String): String = url.replaceFirst("//[^/@]*@", "//")
-
-  private def sslContext(options: Map[String, String]): Option[SSLContext] = {
-    def store(kind: String): Option[(KeyStore, Array[Char])] =
-      options.get(s"ssl.$kind.location").map { path =>
-        val password = options.getOrElse(s"ssl.$kind.password", "").toCharArray
-        (KeyStore.getInstance(new java.io.File(path), password), password)
-      }
-    val trusted = store("truststore").map { case (store, _) =>
-      val factory = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm)
-      factory.init(store)
-      factory.getTrustManagers
-    }
-    val own = store("keystore").map { case (store, password) =>
-      val factory = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm)
-      factory.init(store, password)
-      factory.getKeyManagers
-    }
-    Option.when(trusted.isDefined || own.isDefined) {
-      val context = SSLContext.getInstance("TLS")
-      context.init(own.orNull, trusted.orNull, null)
-      context
-    }
+    val access = new RegistryAccess(options)
+    val timeoutMs = options.get(Timeout).fold(DefaultTimeoutMs)(_.toLong)
+    new Registry(access.urls, access.client(), access.authorization, timeoutMs)
   }
 }

@@ -72,7 +72,7 @@ final class Rekeyer(spec: RekeySpec) {
     if (change.kind == RowKind.Watermark || change.kind == RowKind.Loaded) marks(change)
     else if (change.kind == RowKind.Reject) {
       val group = Math.floorMod(change.hash, spec.groups)
-      Iterator.single(Envelope(group, spec.side, change.kind, 0, 0, seq, Rekeyer.Nothing, change.left))
+      Iterator.single(Envelope(group, spec.side, change.kind, 0, change.hash, seq, Rekeyer.Nothing, change.left))
     } else keyed(change)
   }
 

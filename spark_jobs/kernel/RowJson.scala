@@ -85,7 +85,7 @@ object RowJson {
 
   private def iso(micros: Long): String = {
     val text = DateTimeUtils.microsToLocalDateTime(micros)
-    val pattern = if (micros % 1000 == 0) "yyyy-MM-dd'T'HH:mm:ss.SSS" else "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+    val pattern = if (micros % 1000 == 0) "uuuu-MM-dd'T'HH:mm:ss.SSS" else "uuuu-MM-dd'T'HH:mm:ss.SSSSSS"
     text.format(java.time.format.DateTimeFormatter.ofPattern(pattern))
   }
 }

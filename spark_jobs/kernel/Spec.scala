@@ -111,7 +111,15 @@ object JoinSpec {
   private val Types = Seq("inner", "left", "right", "full", "semi", "anti")
 }
 
-final case class NormalizeSpec(schema: StructType, key: Seq[Int], output: OutputSpec, timing: Timing)
+/** @param positions
+  *   rows carry their [[SourcePosition]]
+  */
+final case class NormalizeSpec(
+    schema: StructType,
+    key: Seq[Int],
+    positions: Boolean,
+    output: OutputSpec,
+    timing: Timing)
     extends OperatorSpec {
   def emitted: (StructType, StructType) = (schema, OperatorSpec.NoColumns)
 }
@@ -243,7 +251,9 @@ object OperatorSpec {
     val output = outputOf(node)
     val timing = timingOf(node)
     (node \ "kind").extract[String] match {
-      case "normalize" => NormalizeSpec(schema(node \ "schema"), (node \ "key").extract[Seq[Int]], output, timing)
+      case "normalize" =>
+        val positions = present(node \ "positions").exists(_.extract[Boolean])
+        NormalizeSpec(schema(node \ "schema"), (node \ "key").extract[Seq[Int]], positions, output, timing)
       case "regular-join" => RegularJoinSpec(join(node, output), timing)
       case "interval-join" =>
         IntervalJoinSpec(

@@ -31,6 +31,7 @@ final class StatefulAdapter(operator: Operator, name: String, passesLoaded: Bool
     val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right)
     val after = Machine.run(machine, operator.spec.timing, group, batch, new MapKeyedState(cells), out)
     if (passesLoaded && group == 0) Rekeyer.passLoaded(batch, out)
+    after.unhealed.foreach(row => counters.reject(row.table, Reason.Unavailable))
     report(group, after)
     results.iterator
   }
@@ -63,4 +64,5 @@ private final class MapKeyedState(cells: MapState[Array[Byte], Array[Byte]]) ext
   def get(cell: Array[Byte]): Array[Byte] = cells.getValue(cell)
   def put(cell: Array[Byte], value: Array[Byte]): Unit = cells.updateValue(cell, value)
   def remove(cell: Array[Byte]): Unit = cells.removeKey(cell)
+  def names(tag: Char): Seq[Array[Byte]] = cells.keys().filter(Cell.hasTag(_, tag)).toVector
 }

@@ -22,6 +22,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
 
   private val versions = new TimePages('V')
   private val waiting = new TimePages('W')
+  private val healer = new Healer(temporal.join.right.schema)
   private val due = new ArrayBuffer[TimedRow]
   private val header = new CellWriter
   private val pages = new CellWriter
@@ -98,10 +99,20 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
     */
   private def addVersion(row: Envelope, group: GroupState): Unit =
     if (RowKind.isAdd(row.kind)) addVersion(row.time, row.row, group)
+    else if (row.kind == RowKind.Partial) addPartial(row, PartialRow.unpack(row.row), group)
     else if (row.kind == RowKind.Delete) {
       val time = if (row.time == Envelope.NoTime) lastBuildTime else row.time
       if (time != Envelope.NoTime) addVersion(time, null, group)
     }
+
+  /** What the row lacks is that of the last build row to arrive, whatever the times of the two: a
+    * database logs its changes in order. Where that one is gone, nobody knows.
+    */
+  private def addPartial(row: Envelope, partial: PartialRow, group: GroupState): Unit = {
+    val last = if (lastBuildTime == Envelope.NoTime) null else versions.floor(lastBuildTime)
+    if (last == null || last.time != lastBuildTime || last.row == null) group.unhealed += partial.unhealed
+    else addVersion(row.time, healer.heal(partial, last.row), group)
+  }
 
   private def addVersion(time: Long, row: Array[Byte], group: GroupState): Unit = {
     val kind = if (row == null) RowKind.Delete else RowKind.Insert

@@ -2,15 +2,18 @@ package org.apache.spark.sql.rejoin
 
 import java.time.Duration
 import java.util.Properties
+import java.util.concurrent.{Executors, TimeUnit}
 
 import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
+import scala.util.Using
 import scala.util.control.NonFatal
 
-import org.apache.kafka.clients.admin.AdminClientConfig
+import org.apache.kafka.clients.admin.{Admin, AdminClientConfig}
 import org.apache.kafka.clients.producer.{KafkaProducer, ProducerConfig, ProducerRecord, RecordMetadata}
 import org.apache.kafka.common.header.internals.RecordHeader
 import org.apache.kafka.common.serialization.ByteArraySerializer
+import org.apache.kafka.common.utils.Utils
 import org.json4s.jackson.JsonMethods.parse
 import org.json4s.{DefaultFormats, Formats}
 
@@ -20,23 +23,34 @@ import org.apache.spark.sql.ForeachWriter
   *
   * @param checkpoint
   *   identity of the checkpoint that counts the epochs
-  * @param repeated
-  *   the epoch that an earlier driver began and did not finish
+  * @param generation
+  *   number of this driver among those of the checkpoint
   * @param dense
   *   every epoch has a task for every sink partition
+  * @param partitions
+  *   of the topic when the checkpoint began: records of a key stay in their partition when it grows
+  * @param heartbeatMs
+  *   an idle writer commits its ledger again so often, or the broker forgets it
   * @param deletesFirst
   *   records of one key come from several upstream partitions: tombstones leave before the others
+  * @param onError
+  *   what a result does that is too large for the topic
   */
 final case class SinkSpec(
     name: String,
+    table: String,
     topic: String,
     guarantee: String,
     transactionalIdPrefix: String,
     properties: Map[String, String],
     checkpoint: String,
-    repeated: Option[Long],
+    generation: Long,
     dense: Boolean,
-    deletesFirst: Boolean) {
+    partitions: Option[Int],
+    heartbeatMs: Long,
+    deletesFirst: Boolean,
+    onError: String = OnError.Fail,
+    deadLetterTopic: Option[String] = None) {
   def exactlyOnce: Boolean = guarantee == "exactly-once"
   def writerId(partition: Long): String = s"$transactionalIdPrefix-$name-$partition"
 }
@@ -77,7 +91,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
   }
 
   override def process(record: SinkRecord): Unit =
-    if (waiting != null && record.value != null) waiting += record else send(record)
+    if (waiting != null && record.value != null && !DeadLetter.is(record)) waiting += record else send(record)
 
   override def close(error: Throwable): Unit =
     if (producer != null) {
@@ -96,8 +110,11 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
     }
 
   private def send(record: SinkRecord): Unit = {
-    producer.send(record)
-    records += 1
+    val admitted = producer.admission(record, epoch, counters)
+    if (admitted != null) {
+      producer.send(admitted)
+      records += 1
+    }
   }
 
   private def release(): Unit = {
@@ -116,44 +133,73 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
 private final class SinkProducer(spec: SinkSpec, val id: String) {
   private val settings = SinkProducer.settings(spec, id)
   private val producer = new KafkaProducer[Array[Byte], Array[Byte]](settings)
+  val admission = new SinkAdmission(spec, id, new RecordSizes(settings))
   private val ledger = new EpochLedger(id, spec.topic)
   private val partitions = new mutable.HashMap[String, Int]
   private var known: Option[LedgerEntry] = _
+  private var committedAt: Long = _
   @volatile private var failure: Exception = _
 
   /** Whether the epoch has still to be written; if so, a transaction is open. */
   def begin(epoch: Long): Boolean =
     if (!spec.exactlyOnce) true
     else {
-      if (known == null) {
-        producer.initTransactions() // fences an earlier writer and settles its transaction
-        known = ledger.read(SinkProducer.clientSettings(settings))
-      }
-      val admitted = ledger.admits(known, epoch, spec.checkpoint, spec.repeated, spec.dense)
+      if (known == null) known = acquire()
+      val admitted = ledger.admits(known, epoch, spec.checkpoint, spec.dense)
       if (admitted) producer.beginTransaction()
       admitted
     }
 
+  /** Makes the ledger this driver's; whether a person's word was needed for it. */
+  def takeOver(writer: Long, by: Takeover): Boolean = {
+    val found = acquire()
+    commitEntry(ledger.takenOver(found, writer, by))
+    found.isEmpty && by.repeated && writer < by.writers
+  }
+
+  /** Commits the ledger once more if it was long ago. */
+  def beat(): Unit =
+    if (known != null && TimeUnit.NANOSECONDS.toMillis(System.nanoTime - committedAt) >= spec.heartbeatMs)
+      known.foreach(commitEntry)
+
+  /** Fences an earlier writer, settles its transaction, and reads what it has left behind. */
+  private def acquire(): Option[LedgerEntry] =
+    Using.resource(Admin.create(SinkProducer.clientSettings(settings))) { admin =>
+      ledger.refuseNewer(ledger.read(admin), spec.checkpoint, spec.generation)
+      producer.initTransactions()
+      val found = ledger.read(admin)
+      ledger.refuseNewer(found, spec.checkpoint, spec.generation)
+      committedAt = System.nanoTime
+      found
+    }
+
   def send(record: SinkRecord): Unit = {
     if (failure != null) throw failure
-    val partition: Integer = if (record.key == null) Math.floorMod(record.hash, partitionsOf(record.topic)) else null
     val timestamp: java.lang.Long = record.timestamp.fold[java.lang.Long](null)(Long.box)
-    val sent = new ProducerRecord(record.topic, partition, timestamp, record.key, record.value)
+    val sent = new ProducerRecord(record.topic, partitionOf(record), timestamp, record.key, record.value)
     if (record.headers != null) record.headers.foreach(h => sent.headers.add(new RecordHeader(h.key, h.value)))
     if (spec.exactlyOnce) producer.send(sent) // a failure shows at the commit
     else producer.send(sent, (_: RecordMetadata, error: Exception) => if (error != null) failure = error)
   }
 
   def commit(epoch: Long): Unit =
-    if (spec.exactlyOnce) {
-      val entry = LedgerEntry(epoch + 1, spec.checkpoint)
-      ledger.write(producer, entry)
-      producer.commitTransaction()
-      known = Some(entry)
-    } else {
+    if (spec.exactlyOnce) finish(LedgerEntry(epoch + 1, spec.checkpoint, spec.generation))
+    else {
       producer.flush()
       if (failure != null) throw failure
     }
+
+  private def commitEntry(entry: LedgerEntry): Unit = {
+    producer.beginTransaction()
+    finish(entry)
+  }
+
+  private def finish(entry: LedgerEntry): Unit = {
+    ledger.write(producer, entry)
+    producer.commitTransaction()
+    known = Some(entry)
+    committedAt = System.nanoTime
+  }
 
   /** Aborts even in a task that is being interrupted: an open transaction would hold up every reader of the topic. */
   def discard(): Unit = {
@@ -168,17 +214,33 @@ private final class SinkProducer(spec: SinkSpec, val id: String) {
     }
   }
 
-  def serves(other: SinkSpec): Boolean = spec.copy(repeated = None) == other.copy(repeated = None)
+  def serves(other: SinkSpec): Boolean = spec == other
 
   def close(): Unit = producer.close(SinkProducer.CloseTimeout)
+
+  /** Null leaves it to the client, which also hashes the key, over the partitions that there are now. */
+  private def partitionOf(record: SinkRecord): Integer = {
+    val pinned = record.topic == spec.topic && spec.partitions.isDefined
+    if (record.key == null || DeadLetter.is(record))
+      Math.floorMod(record.hash, if (pinned) spec.partitions.get else partitionsOf(record.topic))
+    else if (pinned) Utils.toPositive(Utils.murmur2(record.key)) % spec.partitions.get
+    else null
+  }
 
   private def partitionsOf(topic: String): Int =
     partitions.getOrElseUpdate(topic, producer.partitionsFor(topic).size)
 }
 
-private object SinkProducer {
+private[rejoin] object SinkProducer {
   private val CloseTimeout = Duration.ofSeconds(5)
+  private val BeatMs = 5000L
   private val idle = new mutable.HashMap[String, SinkProducer]
+  private lazy val heart = Executors.newSingleThreadScheduledExecutor { beat =>
+    val thread = new Thread(beat, "rejoin-ledger-heartbeat")
+    thread.setDaemon(true)
+    thread
+  }
+  private lazy val beating = heart.scheduleWithFixedDelay(() => beatAll(), BeatMs, BeatMs, TimeUnit.MILLISECONDS)
 
   /** The partition's producer, which nobody else has then: a task that lingers cannot share it. */
   def take(spec: SinkSpec, partition: Long): SinkProducer = {
@@ -188,8 +250,39 @@ private object SinkProducer {
     kept.filter(_.serves(spec)).getOrElse(new SinkProducer(spec, id))
   }
 
-  def giveBack(producer: SinkProducer): Unit =
+  def giveBack(producer: SinkProducer): Unit = {
+    beating
     synchronized(idle.put(producer.id, producer)).foreach(_.close())
+  }
+
+  /** Before the first epoch of a driver: its writers' ledgers become its own, and nobody's before it.
+    *
+    * How many of them a person's word was needed for.
+    */
+  def takeOver(spec: SinkSpec, writers: Int, by: Takeover): Int = {
+    (0L until writers.toLong).count { writer =>
+      val producer = take(spec, writer)
+      val answered =
+        try producer.takeOver(writer, by)
+        catch {
+          case e: Throwable =>
+            producer.discard()
+            throw e
+        }
+      giveBack(producer)
+      answered
+    }
+  }
+
+  /** A task that wants a writer while its ledger is committed again gets a new one, which fences this one. */
+  private def beatAll(): Unit =
+    for (id <- synchronized(idle.keys.toSeq); producer <- synchronized(idle.remove(id)))
+      try {
+        producer.beat()
+        giveBack(producer)
+      } catch {
+        case NonFatal(_) => producer.discard() // fenced or unreachable: the next epoch will tell
+      }
 
   def settings(spec: SinkSpec, id: String): Properties = {
     val settings = new Properties
@@ -200,7 +293,7 @@ private object SinkProducer {
     settings.put(ProducerConfig.BUFFER_MEMORY_CONFIG, "67108864")
     // the transaction stays open for the length of an epoch; brokers allow 15 minutes by default
     if (spec.exactlyOnce) settings.put(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG, "600000")
-    spec.properties.foreach { case (name, value) => settings.put(name, value) }
+    References.resolveAll(spec.properties).foreach { case (name, value) => settings.put(name, value) }
     settings.put(ProducerConfig.CLIENT_ID_CONFIG, id)
     settings.put(ProducerConfig.KEY_SERIALIZER_CLASS_CONFIG, classOf[ByteArraySerializer].getName)
     settings.put(ProducerConfig.VALUE_SERIALIZER_CLASS_CONFIG, classOf[ByteArraySerializer].getName)

@@ -30,11 +30,15 @@ FLAGS = ["-deprecation", "-feature", "-Xlint", "-Wunused", "-Werror", "-release"
 
 
 def kernel_jar() -> Path:
-    """The jar of the kernel as its sources are, compiled if need be."""
-    with _locked():
-        manifest = _manifest()
-        if not _is_fresh(manifest):
-            _compile(manifest)
+    """The jar of the kernel as its sources are, compiled if need be.
+
+    A fresh one needs no lock: an image that holds it may be read-only.
+    """
+    manifest = _manifest()
+    if not _is_fresh(manifest):
+        with _locked():
+            if not _is_fresh(manifest):
+                _compile(manifest)
     return JAR
 
 

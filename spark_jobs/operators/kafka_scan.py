@@ -27,6 +27,8 @@ def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:
         headers=_reads_headers(scan.node),
         loaded=start.loaded,
         alignment=_alignment(scan.node, running),
+        topic_ids={t.name: running.manifest.topic_ids[t.name] for t in scan.node.topics},
+        fails_on_data_loss=not running.goes_on_after_data_loss,
     )
     records = running.spark.readStream.format(SOURCE).options(**subscription.options()).load()
     return envelopes(scan, records, running, chunked=chunked)
@@ -52,6 +54,8 @@ def _alignment(scan: KafkaScan, running: Running) -> str | None:
 
 
 def _reads_headers(scan: KafkaScan) -> bool:
-    """Dead letters keep theirs; otherwise they cost and nobody reads them."""
+    """Dead letters keep theirs, schema ids may stand there; otherwise they are not worth it."""
     wanted = any(c.origin == "metadata" and c.field == "headers" for c in scan.columns)
-    return wanted or scan.on_error == "dead-letter"
+    formats = [f for f in (scan.key_format, scan.value_format) if f is not None]
+    ids = any(f.options.get("rejoin.schema-id", "").endswith("-headers") for f in formats)
+    return wanted or ids or scan.on_error == "dead-letter"

@@ -6,15 +6,15 @@ from functools import reduce
 from typing import Literal
 
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import expr
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from spark_jobs.formats.sink_schema import AVRO, with_schema_id
-from spark_jobs.operators.running import Running
+from spark_jobs.formats.sink_schema import encodable
+from spark_jobs.operators.running import Running, resolve_public
 from spark_jobs.plan.physical import KafkaScan, KafkaSink, Project
 from spark_jobs.plan.plan_json import Json, to_json
 from spark_jobs.sql.format_options import Format
 from spark_jobs.sql.types import RowField
-from spark_jobs.streaming.kafka import resolved
 
 
 def build_sink(
@@ -22,7 +22,9 @@ def build_sink(
 ) -> DataStreamWriter:
     """Records to the topic; not started yet."""
     if sink.exchange:
-        records = records.repartition(running.manifest.parallelism, "key")
+        # dead letters keep the order of their source partitions in one task
+        key = expr("CASE WHEN exists(headers, h -> h.key = 'rejoin.reason') THEN NULL ELSE key END")
+        records = records.repartition(running.manifest.parallelism, key)
     writer = records.writeStream
     # PySpark has no foreach for a writer that lives in the JVM
     writer._jwrite = running.kernel.foreachWriter(records._jdf, described)
@@ -55,26 +57,34 @@ def describe(sink: KafkaSink, running: Running) -> str:
     """The sink's JSON with what the encoder and the writer must know of this run."""
     known: dict[str, Json] = {
         **to_json(sink),  # with its inputs: their schemas are what the SELECT list is bound to
-        "properties": {name: resolved(value) for name, value in sink.properties.items()},
+        "properties": dict(sink.properties),
         "keyFormat": _format(sink, sink.key_format, "key"),
         "valueFormat": _format(sink, sink.value_format, "value"),
         "transactionalIdPrefix": sink.transactional_id_prefix or running.job,
         "checkpoint": running.manifest.checkpoint,
-        "repeated": running.repeated_epoch,
-        # state has the same partitions in every epoch, a bare scan only those with new records
-        "dense": sink.exchange or not any(isinstance(i.input, KafkaScan) for i in sink.inputs),
+        "generation": running.generation,
+        "dense": is_dense(sink),
+        "partitions": running.manifest.sink_partitions,
+        "heartbeatMs": running.heartbeat_ms,
         "deletesFirst": sink.exchange,
     }
     return json.dumps(known)
 
 
+def is_dense(sink: KafkaSink) -> bool:
+    """Whether each epoch writes with every writer.
+
+    State has the same partitions in every epoch, a bare scan only those with new records.
+    """
+    return sink.exchange or not any(isinstance(i.input, KafkaScan) for i in sink.inputs)
+
+
 def _format(sink: KafkaSink, declared: Format | None, part: Literal["key", "value"]) -> Json:
     if declared is None:
         return None
-    options = {name: resolved(value) for name, value in declared.options.items()}
-    if declared.name == AVRO:
-        options = with_schema_id(options, sink.topic, part, _columns(sink, part))
-    return {"name": declared.name, "options": dict(options)}
+    options = resolve_public(declared.options)
+    complete = encodable(Format(declared.name, options), sink.topic, part, _columns(sink, part))
+    return {"name": complete.name, "options": dict(complete.options)}
 
 
 def _columns(sink: KafkaSink, part: Literal["key", "value"]) -> list[RowField]:

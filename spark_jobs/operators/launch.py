@@ -1,22 +1,22 @@
 """One planned INSERT on its checkpoint: first start or restart, with everything its life needs."""
 
-import hashlib
 import json
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_jobs.errors import UnsupportedError
+from spark_jobs.errors import ConfigError, RejoinError, StateError, UnsupportedError
 from spark_jobs.operators.build import build_query
 from spark_jobs.operators.clock import needs_clock, tell_partitions
+from spark_jobs.operators.kafka_sink import describe, is_dense
 from spark_jobs.operators.running import (
     Running,
     Scan,
     feeds_gate,
     operator_id,
     scans,
-    stateful_nodes,
 )
+from spark_jobs.plan.fingerprint import fingerprint, stateful_nodes
 from spark_jobs.plan.node_parts import ReadFrom
 from spark_jobs.plan.physical import (
     IntervalJoin,
@@ -26,15 +26,18 @@ from spark_jobs.plan.physical import (
     Stateful,
     TemporalJoin,
 )
-from spark_jobs.plan.plan_json import to_json
+from spark_jobs.plan.state_digest import state_digest
 from spark_jobs.settings import JobSettings
-from spark_jobs.streaming.kafka import KafkaEdge, Limit
-from spark_jobs.streaming.manifest import CheckpointFolder, Manifest, ScanStart
+from spark_jobs.streaming.failure import java_failures
+from spark_jobs.streaming.kafka import KafkaEdge, Limit, Offsets
+from spark_jobs.streaming.manifest import VERSION, CheckpointFolder, Manifest, ScanStart
+from spark_jobs.streaming.ownership import Ownership
 from spark_jobs.streaming.query import QueryLife
 from spark_jobs.streaming.report import OperatorShape, QueryShape
+from spark_jobs.streaming.restart import Restarts
+from spark_jobs.streaming.session import kernel
+from spark_jobs.streaming.verdict import Present, accepted, judge, refuse, written_now
 
-# what may change about an operator without touching the state it has written
-_NOT_STATE = ("id", "inputs", "output", "gate", "changelogMode", "uniqueKeys")
 _TWO_SIDED = (RegularJoin, IntervalJoin, TemporalJoin)
 
 
@@ -50,8 +53,10 @@ class Launch:
         self._settings = settings
         self._scans = scans(sink)
         self.folder = CheckpointFolder(spark, settings.checkpoint, name)
-        self.folder.lock()
+        self.ownership = Ownership(self.folder)
+        self.notes: list[str] = []  # what is new about the job since the checkpoint was written
         self._manifest = self._open()
+        self._has_ledgers = sink.guarantee != "exactly-once"
 
     def life(self) -> QueryLife:
         """The query, not started yet."""
@@ -61,6 +66,8 @@ class Launch:
             start=self._start,
             remaining=self._remaining if bounded else None,
             flushes=needs_clock(self._sink),
+            restarts=Restarts(self._settings.restarts),
+            recovers=self._recovers,
         )
 
     def refresh_partitions(self) -> None:
@@ -73,45 +80,153 @@ class Launch:
             tell_partitions(self._spark, self._name, self._sink, counts)
 
     def _open(self) -> Manifest:
-        topics = {t.index: t.name for scan in self._scans for t in scan.node.topics}
-        listed = tuple(name for _, name in sorted(topics.items()))
-        state = _state_identity(self._sink)
+        now = present(self._sink, self._settings)
         found = self.folder.read_manifest()
-        if found is not None:
-            found.check(listed, self._settings.key_groups, self._settings.parallelism, state)
-            return found
-        manifest = Manifest(
-            checkpoint=Manifest.new_identity(),
-            query=self._name,
-            topics=listed,
-            groups=self._settings.key_groups,
-            parallelism=self._settings.cores(),
-            state=state,
-            scans={scan.id: _scan_start(scan) for scan in self._scans},
-        )
-        self.folder.write_manifest(manifest)
+        if found is None:
+            manifest = self._first(now)
+        else:
+            read = self.folder.committed_offsets()
+            differing = judge(found, now, len(read) or None)
+            refuse(self._name, differing)
+            self.notes = [f"query {self._name}: {d.text()}" for d in differing]
+            manifest = self._completed(accepted(found, now))
+        if manifest != found:
+            self.folder.write_manifest(manifest)
         return manifest
 
+    def _first(self, now: Present) -> Manifest:
+        topics = {t.index: t.name for scan in self._scans for t in scan.node.topics}
+        return Manifest(
+            version=VERSION,
+            checkpoint=Manifest.new_identity(),
+            query=self._name,
+            topics=tuple(name for _, name in sorted(topics.items())),
+            groups=now.groups,
+            parallelism=self._settings.cores(),
+            state=now.digest,
+            scans={scan.id: _scan_start(scan) for scan in self._scans},
+            topic_ids=self._topic_ids(),
+            sink_partitions=self._sink_partitions(),
+            plan=now.plan,
+            written_by=written_now(),
+        )
+
+    def _completed(self, found: Manifest) -> Manifest:
+        """With what drivers of older releases did not note."""
+        if not found.topic_ids:
+            found = found.model_copy(update={"topic_ids": self._topic_ids()})
+        if found.sink_partitions is None:
+            found = found.model_copy(update={"sink_partitions": self._sink_partitions()})
+        return found
+
     def _start(self, ending: bool) -> StreamingQuery:
-        running = Running(
+        with java_failures(self._name):
+            self.ownership.check()
+            self.folder.check_logs()
+            if self._settings.goes_on_after_data_loss:
+                self._follow_recreated_topics()
+            running = self._running(ending)
+            if not self._has_ledgers:
+                self._take_ledgers(running)
+            self.refresh_partitions()
+            self._spark.conf.set("spark.sql.shuffle.partitions", self._manifest.parallelism)
+            writer = build_query(self._sink, running).queryName(self._name)
+            writer = writer.option("checkpointLocation", self.folder.path)
+            if is_bounded(self._sink):
+                writer = writer.trigger(availableNow=True)
+            else:
+                interval = f"{self._settings.trigger_interval_ms} milliseconds"
+                writer = writer.trigger(processingTime=interval)
+            return writer.start()
+
+    def _running(self, ending: bool) -> Running:
+        return Running(
             spark=self._spark,
             query=self._name,
             job=self._settings.name,
             manifest=self._manifest,
             max_offsets=self._settings.max_offsets_per_trigger,
-            repeated_epoch=self.folder.repeated_epoch(),
             ending=ending,
+            generation=self.ownership.generation,
+            heartbeat_ms=self._settings.ledger_heartbeat_ms,
+            goes_on_after_data_loss=self._settings.goes_on_after_data_loss,
         )
-        self.refresh_partitions()
-        self._spark.conf.set("spark.sql.shuffle.partitions", self._manifest.parallelism)
-        writer = build_query(self._sink, running).queryName(self._name)
-        writer = writer.option("checkpointLocation", self.folder.path)
-        if is_bounded(self._sink):
-            writer = writer.trigger(availableNow=True)
-        else:
-            interval = f"{self._settings.trigger_interval_ms} milliseconds"
-            writer = writer.trigger(processingTime=interval)
-        return writer.start()
+
+    def _take_ledgers(self, running: Running) -> None:
+        """Fence the drivers before this one, and find their ledgers where they had some."""
+        dense = is_dense(self._sink)
+        writers = self._manifest.parallelism if dense else self._source_partitions()
+        epoch, repeated = self.folder.next_epoch, self.folder.repeated_epoch() is not None
+        known = self.ownership.writers
+        if self.ownership.before is None and dense and epoch > 0:
+            known = writers  # drivers of older releases did not say so
+        word = self._settings.epoch_written
+        answered = int(
+            running.kernel.takeOver(
+                describe(self._sink, running), writers, epoch, repeated, known, word
+            )
+        )
+        if word is not None and answered == 0:
+            raise ConfigError(
+                "EPOCH_KNOWN",
+                f"query {self._name}: --epoch-written says what the epoch ledger already knows",
+                hint="leave the option out",
+            )
+        self.ownership.has_ledgers(writers)
+        self._has_ledgers = True
+
+    def _source_partitions(self) -> int:
+        """A task, hence a writer, each; and one for the markers of what is loaded."""
+        found = 0
+        for scan in self._scans:
+            with _edge(scan.node) as edge:
+                found += sum(edge.partition_counts().values()) + scan.gated
+        return found
+
+    def _sink_partitions(self) -> int:
+        sink = self._sink
+        with KafkaEdge(sink.table, [sink.topic], sink.properties) as edge:
+            return edge.partition_counts()[sink.topic]
+
+    def _topic_ids(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for scan in self._scans:
+            properties = dict(scan.node.properties)
+            topics = json.dumps([topic.name for topic in scan.node.topics])
+            with java_failures(self._name):
+                ids = kernel(self._spark).Kernel.topicIds(json.dumps(properties), topics)
+            found |= json.loads(str(ids))
+        return found
+
+    def _recovers(self, error: RejoinError) -> bool:
+        self.ownership.check()  # a driver that was replaced fails in many ways
+        lost = error.code in ("SOURCE_DATA_LOST", "TOPIC_RECREATED")
+        return lost and self._settings.goes_on_after_data_loss
+
+    def _follow_recreated_topics(self) -> None:
+        """Read topics that were created anew from their beginning."""
+        present = self._topic_ids()
+        anew = [
+            t for t, known in self._manifest.topic_ids.items() if present.get(t, known) != known
+        ]
+        if not anew:
+            return
+        if is_bounded(self._sink) or self.folder.repeated_epoch() is not None:
+            raise StateError(
+                "TOPIC_RECREATED",
+                f"query {self._name}: {', '.join(anew)} was deleted and created again, and what it "
+                "held then is needed to finish "
+                + ("the run" if is_bounded(self._sink) else "an epoch"),
+                hint="start from a new checkpoint",
+            )
+        starts: Offsets = {}
+        for scan in self._scans:
+            with _edge(scan.node) as edge:
+                found = edge.exact_starts(Limit("earliest-offset"))
+            starts |= {topic: at for topic, at in found.items() if topic in anew}
+        self.folder.move_offsets(starts)
+        self._manifest = self._manifest.model_copy(update={"topic_ids": present})
+        self.folder.write_manifest(self._manifest)
 
     def _remaining(self) -> int:
         """Records before the ends that no committed epoch has read."""
@@ -123,6 +238,16 @@ class Launch:
             for topic, ends in (start.ends or {}).items():
                 left += sum(max(end - at[topic].get(p, 0), 0) for p, end in ends.items())
         return left
+
+
+def present(sink: KafkaSink, settings: JobSettings) -> Present:
+    """What a checkpoint of the query is compared with."""
+    return Present(
+        plan=fingerprint(sink, [(scan.id, scan.node) for scan in scans(sink)]),
+        digest=state_digest(sink),
+        groups=settings.key_groups,
+        parallelism=settings.parallelism,
+    )
 
 
 def is_bounded(sink: KafkaSink) -> bool:
@@ -180,19 +305,3 @@ def _edge(scan: KafkaScan) -> KafkaEdge:
 def _limit(declared: ReadFrom) -> Limit:
     offsets = {int(p): at for p, at in (declared.offsets or {}).items()}
     return Limit.read(declared.mode, declared.timestamp_ms, offsets)
-
-
-def _state_identity(sink: KafkaSink) -> str:
-    """A digest of everything the cells in the state depend on."""
-    nodes = [_state_of(node) for node in stateful_nodes(sink)]
-    return hashlib.sha256(json.dumps(nodes, sort_keys=True).encode()).hexdigest()
-
-
-def _state_of(node: Stateful) -> dict[str, object]:
-    timing = node.timing
-    streams = [[stream.topic for stream in side] for side in timing.inputs]
-    kept = {k: v for k, v in to_json(node).items() if k not in (*_NOT_STATE, "timing")}
-    reads = [[i.side, list(i.key), [named.expr for named in i.row]] for i in node.inputs]
-    # whether rows carry the time of their last change, not how long they live
-    expires = [ttl > 0 for ttl in timing.ttl_ms]
-    return {**kept, "reads": reads, "streams": streams, "expires": expires}

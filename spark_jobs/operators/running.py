@@ -9,16 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.plan.physical import (
     KafkaScan,
-    KafkaSink,
     Physical,
-    Project,
     Rekey,
-    Results,
     Stateful,
     TemporalJoin,
     inputs_of,
 )
 from spark_jobs.plan.plan_json import Json, to_json
+from spark_jobs.sql.secrets import holds_secret
 from spark_jobs.streaming.kafka import resolved
 from spark_jobs.streaming.manifest import Manifest
 from spark_jobs.streaming.session import kernel
@@ -30,8 +28,8 @@ BUILD_SIDE = 1
 class Running:
     """One start of one query.
 
-    `ending`: the inputs are drained and this start delivers the end mark. `repeated_epoch`: the
-    one that an earlier driver began and did not finish.
+    `ending`: the inputs are drained and this start delivers the end mark. `generation`: the
+    driver's number among those of the checkpoint.
     """
 
     spark: SparkSession
@@ -39,8 +37,10 @@ class Running:
     job: str
     manifest: Manifest
     max_offsets: int
-    repeated_epoch: int | None
     ending: bool
+    generation: int = 1
+    heartbeat_ms: int = 0
+    goes_on_after_data_loss: bool = False
 
     @property
     def kernel(self) -> Any:
@@ -90,28 +90,25 @@ def feeds_gate(node: Physical, below: Physical) -> bool:
     return waits and isinstance(below, KafkaScan | Rekey) and below.side == BUILD_SIDE
 
 
-def stateful_nodes(node: Physical) -> Iterator[Stateful]:
-    """The operators with state in the order in which Spark reports on them: the last one first."""
-    if not isinstance(node, KafkaScan | Rekey | Project | KafkaSink | Results):
-        yield node
-    for below in inputs_of(node):
-        yield from stateful_nodes(below)
-
-
 def operator_id(query: str, node: Stateful) -> str:
     """What the kernel's counters call the operator; fixed for a checkpoint."""
     return f"{query}/{node.id}"
 
 
 def spec(node: Physical) -> dict[str, Json]:
-    """The node's JSON without its inputs, with the secrets that its options refer to."""
+    """The node's JSON without its inputs; the kernel itself looks up the secrets it refers to."""
     own = {k: v for k, v in to_json(node).items() if k not in ("input", "inputs")}
     return {k: _resolve(k, v) for k, v in own.items()}
 
 
+def resolve_public(options: Mapping[str, str]) -> dict[str, str]:
+    """References resolved, but not those to secrets: this ends in plans of Spark's."""
+    return {k: v if holds_secret(k) else resolved(v) for k, v in options.items()}
+
+
 def _resolve(name: str, value: Json) -> Json:
-    if name in ("properties", "options") and isinstance(value, Mapping):
-        return {k: resolved(v) if isinstance(v, str) else v for k, v in value.items()}
-    if isinstance(value, Mapping):
+    if name == "options" and isinstance(value, Mapping):
+        return {**resolve_public({k: v for k, v in value.items() if isinstance(v, str)})}
+    if name != "properties" and isinstance(value, Mapping):
         return {k: _resolve(k, v) for k, v in value.items()}
     return value

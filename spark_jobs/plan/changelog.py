@@ -17,6 +17,7 @@ from spark_jobs.plan.logical import (
 )
 from spark_jobs.plan.times import interval_bounds, is_versioned, times
 from spark_jobs.sql.catalog import ChangelogMode, Table
+from spark_jobs.sql.format_options import FORMATS
 
 Kinds = frozenset[str]
 
@@ -92,9 +93,8 @@ def sink_mode(table: Table) -> ChangelogMode:
     if table.connector == "upsert-kafka":
         return "upsert"
     value_format = table.value_format
-    if value_format is not None and value_format.name in ("debezium-json", "changelog-json"):
-        return "retract"
-    return "append"
+    reads = FORMATS[value_format.name].changelog if value_format is not None else "append"
+    return "append" if reads == "append" else "retract"
 
 
 def why_updating(node: Logical) -> str:

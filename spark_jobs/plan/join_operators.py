@@ -6,6 +6,7 @@ from typing import Literal
 from spark_jobs.plan.bounds import Interval
 from spark_jobs.plan.building import Building, Feed, Feeder, Rows, Wanted, peel
 from spark_jobs.plan.changelog import kinds, mode_text
+from spark_jobs.plan.healing import needs_rows
 from spark_jobs.plan.joins import (
     JoinSides,
     join_feeds,
@@ -39,7 +40,7 @@ def output_of(
 
 def regular_join(join: Join, wanted: Wanted, feed: Feeder, building: Building) -> Rows:
     """All rows of both sides, for as long as their TTL says."""
-    sides = join_sides(join, wanted.exprs)
+    sides = join_sides(join, wanted.exprs, building)
     both = (wanted.forwards, wanted.forwards)
     left, right = join_feeds(join, sides, feed, building, marks=both)
     ttl_ms = _ttl(join, building)
@@ -69,7 +70,7 @@ def interval_join(
     join: Join, interval: Interval, wanted: Wanted, feed: Feeder, building: Building
 ) -> Rows:
     """Pairs whose times are close; rows that are out of reach are forgotten."""
-    sides = join_sides(join, wanted.exprs, interval.condition)
+    sides = join_sides(join, wanted.exprs, building, interval.condition)
     is_event = interval.time == "rowtime"
     marks = (is_event or wanted.forwards,) * 2
     times = (_field(join.left, interval.left), _field(join.right, interval.right))
@@ -130,7 +131,7 @@ def _min_cleanup_ms(interval: Interval, building: Building) -> int:
 def temporal_join(join: Join, wanted: Wanted, feed: Feeder, building: Building) -> Rows:
     """Each left row with the version of the right row at its time."""
     time = join_time(join) or "event"
-    sides = join_sides(join, wanted.exprs)
+    sides = join_sides(join, wanted.exprs, building)
     gate = _gate(join, building) if time == "processing" else Gate("none")
     left, right = _temporal_feeds(join, sides, gate, wanted, feed, building)
     _warn_of_one_group(sides, building)
@@ -235,10 +236,13 @@ def _warn_of_one_group(sides: JoinSides, building: Building) -> None:
 def _warn_of_finer_key(sides: JoinSides, building: Building) -> None:
     source = sides.right.source
     if source and is_normalized(source.table, building) and not sides.right.upsert:
-        building.warn(
-            f"deletions of {source.table.name} carry its primary key only and the join key has more"
-            " columns: a deletion takes effect at the time of the row it deletes"
+        name = source.table.name
+        why = (
+            f"rows of {name} are normalised by primary key first"
+            if needs_rows(source, building)
+            else f"deletions of {name} carry its primary key only and the join key has more columns"
         )
+        building.warn(f"{why}: a deletion takes effect at the time of the row it deletes")
 
 
 def tables(node: Logical) -> str:

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from spark_jobs.plan.building import Building, Feed, Feeder, Shape, peel
 from spark_jobs.plan.changelog import INSERT, kinds
+from spark_jobs.plan.healing import is_taken_as_it_is
 from spark_jobs.plan.keys import (
     EquiKey,
     JoinCondition,
@@ -22,7 +23,8 @@ from spark_jobs.plan.logical import Deduplicate, Field, Join, Logical, Project
 from spark_jobs.plan.node_parts import Side, SideLayout
 from spark_jobs.plan.scans import row_type
 from spark_jobs.plan.sources import Source, source_of
-from spark_jobs.plan.times import is_versioned, times
+from spark_jobs.plan.times import is_versioned, version_time
+from spark_jobs.plan.times import times as times_of
 from spark_jobs.sql.expr import Column, Expr, columns
 from spark_jobs.sql.types import DataType
 
@@ -104,7 +106,10 @@ def join_time(join: Join) -> JoinTime | None:
 
 
 def join_sides(
-    join: Join, read: Sequence[Expr], condition: JoinCondition | None = None
+    join: Join,
+    read: Sequence[Expr],
+    building: Building,
+    condition: JoinCondition | None = None,
 ) -> JoinSides:
     """Decide for both inputs; `read` are the expressions over the joined row.
 
@@ -113,21 +118,26 @@ def join_sides(
     condition = condition or split_condition(join)
     used = columns([*read, *condition.residual])
     width = len(join.left.fields)
-    left = _side(join, 0, condition, frozenset(i for i in used if i < width))
-    right = _side(join, 1, condition, frozenset(i - width for i in used if i >= width))
+    left = _side(join, 0, condition, frozenset(i for i in used if i < width), building)
+    right_used = frozenset(i - width for i in used if i >= width)
+    right = _side(join, 1, condition, right_used, building)
     kept = {*left.kept, *(i + width for i in right.kept)}
     fields = (*join.left.fields, *join.right.fields)
     names = unique_names([f.name if i in kept else "" for i, f in enumerate(fields)])
     return JoinSides(condition, left, right, names)
 
 
-def _side(join: Join, side: int, condition: JoinCondition, used: Key) -> JoinSide:
+def _side(
+    join: Join, side: int, condition: JoinCondition, used: Key, building: Building
+) -> JoinSide:
     node = join.left if side == 0 else join.right
     time = join_time(join)
     keys = tuple(k.left if side == 0 else k.right for k in condition.keys)
-    facts = input_side(node, keys, used, keeps_key=time != "event")
     probes = time is not None and side == 0
     fed = versions(node, time) if time is not None and side == 1 else node
+    valid_from = version_time(node) if time == "event" and side == 1 else None
+    times = () if valid_from is None else (valid_from,)
+    facts = input_side(node, keys, used, building, keeps_key=time != "event", times=times)
     return JoinSide(
         node=fed,
         source=source_of(fed),
@@ -139,10 +149,19 @@ def _side(join: Join, side: int, condition: JoinCondition, used: Key) -> JoinSid
     )
 
 
-def input_side(node: Logical, keys: tuple[Expr, ...], used: Key, *, keeps_key: bool) -> JoinSide:
+def input_side(
+    node: Logical,
+    keys: tuple[Expr, ...],
+    used: Key,
+    building: Building,
+    *,
+    keeps_key: bool,
+    times: tuple[int, ...] = (),
+) -> JoinSide:
     """What is known of one input of a join by these keys whose columns `used` somebody reads.
 
-    `keeps_key`: state goes by unique key, whose columns it therefore stores.
+    `keeps_key`: state goes by unique key, whose columns it therefore stores. `times`: fields that
+    are read as the rows' time.
     """
     source = source_of(node)
     unique = upsert_keys(node) if keeps_order(node) else unique_keys(node)
@@ -157,6 +176,9 @@ def input_side(node: Logical, keys: tuple[Expr, ...], used: Key, *, keeps_key: b
     # an empty row would be a case of its own everywhere
     kept = kept or {min(reads, default=0)}
     upsert = is_upsert and any(reads <= key for key in unique)
+    if source is not None and upsert:
+        sent = [source.exprs[i] for i in (*sorted(kept), *times)]
+        upsert = is_taken_as_it_is(source, sent, building)
     return JoinSide(node, source, layout, unique_key, tuple(sorted(kept)), keys, upsert)
 
 
@@ -179,7 +201,7 @@ def versions(node: Logical, time: JoinTime) -> Logical:
     above = peel(node)
     match above.base:
         case Deduplicate(input=inner, keep="last", order=order) if above.where is None:
-            by = "event" if times(inner)[order] == "rowtime" else "processing"
+            by = "event" if times_of(inner)[order] == "rowtime" else "processing"
             return Project(inner, above.exprs, node.fields) if by == time else node
         case _:
             return node

@@ -183,7 +183,7 @@ def multi_join(chain: Chain, wanted: Wanted, feed: Feeder, building: Building) -
     """`wanted` is over the fields of all sides."""
     residuals = [e for residual in chain.residuals for e in residual]
     used = columns([*wanted.exprs, *residuals])
-    sides = [_side(chain, i, used) for i in range(len(chain.sides))]
+    sides = [_side(chain, i, used, building) for i in range(len(chain.sides))]
     kept = {o + i for o, s in zip(chain.offsets, sides, strict=True) for i in s.kept}
     names = unique_names([f.name if i in kept else "" for i, f in enumerate(chain.fields)])
     labels = [_kept_names(names, o, s) for o, s in zip(chain.offsets, sides, strict=True)]
@@ -210,10 +210,10 @@ def multi_join(chain: Chain, wanted: Wanted, feed: Feeder, building: Building) -
     return Rows(node, names, all_of(feeds).topics)
 
 
-def _side(chain: Chain, side: int, used: Key) -> JoinSide:
+def _side(chain: Chain, side: int, used: Key, building: Building) -> JoinSide:
     node, offset = chain.sides[side], chain.offsets[side]
     own = frozenset(i - offset for i in used if offset <= i < offset + len(node.fields))
-    return input_side(node, chain.keys[side], own, keeps_key=True)
+    return input_side(node, chain.keys[side], own, building, keeps_key=True)
 
 
 def _kept_names(names: Sequence[str], offset: int, side: JoinSide) -> tuple[str, ...]:

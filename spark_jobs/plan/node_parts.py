@@ -71,6 +71,14 @@ class ReadFrom:
 
 
 @dataclass(frozen=True, slots=True)
+class RejectLimit:
+    """The job stops when more than `max_share` of a table's last `window` records are bad."""
+
+    max_share: float
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
 class TopicTime:
     """A stream of watermarks that an input follows: a topic, or another operator's `forward`."""
 

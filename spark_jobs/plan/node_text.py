@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from spark_jobs.plan.flink_text import Tree
+from spark_jobs.plan.healing import large_columns
 from spark_jobs.plan.node_parts import AggregateCall, Named, Output, ReadFrom, Side
 from spark_jobs.plan.physical import (
     Aggregate,
@@ -68,7 +69,7 @@ def _described(node: Physical) -> tuple[str, list[str]]:
             return f"KafkaScan(table=[{node.table}], topics=[{topics}])", _scan(node)
         case _:
             title, details = _stateful(node)
-            return title, [*_facts(node), *details, *forward_text(node.timing)]
+            return title, [*_facts(node), *details, *_healed(node), *forward_text(node.timing)]
 
 
 def _stateful(node: Stateful) -> tuple[str, list[str]]:
@@ -88,7 +89,8 @@ def _stateful(node: Stateful) -> tuple[str, list[str]]:
             return f"TemporalJoin({title})", _latest_join(node)
         case Normalize():
             key = ", ".join(node.schema.fields[i].name for i in node.key)
-            state = f"state: one row per primary key, {_row(node.schema)}"
+            place = " with its source position" if node.positions else ""
+            state = f"state: one row per primary key{place}, {_row(node.schema)}"
             return f"Normalize(key=[{key}])", [*_output(node.output), state, *retention_text(node)]
         case Deduplicate():
             return f"Deduplicate(keep=[{node.keep}], time=[{node.time}])", _deduplicate(node)
@@ -98,6 +100,15 @@ def _stateful(node: Stateful) -> tuple[str, list[str]]:
             return f"SinkMaterializer(strategy=[{node.strategy}])", _materializer(node)
         case _:
             assert_never(node)
+
+
+def _healed(node: Stateful) -> list[str]:
+    """Which columns have values from the operator's state where events leave them out."""
+    return [
+        f"heals: {', '.join(f'{scan.table}.{name}' for name in large_columns(scan))}"
+        for scan in node.inputs
+        if isinstance(scan, KafkaScan) and scan.debezium is not None and scan.debezium.heals
+    ]
 
 
 def _facts(node: Stateful | Project | Rekey | KafkaScan) -> list[str]:
@@ -121,6 +132,8 @@ def _sink(node: KafkaSink) -> list[str]:
         f"records: {keys}, value {node.value_format.name}",
         f"delivery: {node.guarantee}",
     ]
+    if node.on_error != "fail":
+        details.append(f"results too large for the topic: {_policy(node)}")
     if node.exchange:
         details.append(
             "exchange: by sink key, deletions first (a row may come from several join keys)"
@@ -317,11 +330,24 @@ def _scan(node: KafkaScan) -> list[str]:
     if node.filter is not None:
         failed = ", a row that fails is a deletion" if node.changelog == "upsert" else ""
         details.append(f"filter: {node.filter}{failed}")
+    details += _events(node)
     details += _arrival(node)
     details += _time(node.rowtime, node.watermark)
     details.append(f"row: {_row(node.schema)}")
     details.append(f"bad records: {_policy(node)}")
     details.append(f"starts: {_place(node.startup)}, ends: {_place(node.bounded)}")
+    return details
+
+
+def _events(node: KafkaScan) -> list[str]:
+    """What Debezium's odd events do; what a bad record does is the table's policy."""
+    read = node.debezium
+    if read is None:
+        return []
+    healed = "from the row in state" if read.heals else "a bad record"
+    details = [f"left out values: {healed}"] if large_columns(node) else []
+    details += ["TRUNCATE: retracts all rows"] if read.retracts_on_truncate else []
+    details += ["repeated events: ignored, by source position"] if read.positions else []
     return details
 
 
@@ -335,7 +361,7 @@ def _arrival(node: KafkaScan | Rekey) -> list[str]:
     return ["NULL keys: dropped"] if node.drop_null_keys else []
 
 
-def _policy(node: KafkaScan) -> str:
+def _policy(node: KafkaScan | KafkaSink) -> str:
     return f"to topic {node.dead_letter_topic}" if node.on_error == "dead-letter" else node.on_error
 
 

@@ -18,6 +18,7 @@ from spark_jobs.plan.node_parts import (
     Output,
     ReadColumn,
     ReadFrom,
+    RejectLimit,
     Side,
     Timing,
     Topic,
@@ -68,11 +69,16 @@ class KafkaScan:
     unique_keys: tuple[tuple[str, ...], ...]
     alignment: Alignment | None = None
     debezium: Debezium | None = None
+    reject_limit: RejectLimit | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Normalize:
-    """Upsert rows to a complete changelog, by primary key (ordinals of the row)."""
+    """Upsert rows to a complete changelog, by primary key (ordinals of the row).
+
+    Rows that fail the filter of `output` stay in state. `positions`: rows carry their place in the
+    database's log, by which repeated events are known.
+    """
 
     kind: ClassVar[str] = "normalize"
     id: str
@@ -83,6 +89,7 @@ class Normalize:
     inputs: "tuple[JoinInput, ...]"
     changelog_mode: str
     unique_keys: tuple[tuple[str, ...], ...]
+    positions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +306,7 @@ class KafkaSink:
     """Rows to records of one topic; several inputs are a UNION ALL.
 
     With `exchange`, rows of one sink key come from several join keys: they are brought together by
-    sink key once more, deletions first.
+    sink key once more, deletions first. `on_error` is of results too large for the topic.
     """
 
     kind: ClassVar[str] = "kafka-sink"
@@ -318,6 +325,8 @@ class KafkaSink:
     properties: Mapping[str, str]
     exchange: bool
     inputs: tuple[Project, ...]
+    on_error: str = "fail"
+    dead_letter_topic: str | None = None
 
 
 Physical: TypeAlias = KafkaSink | Results | Project | Rekey | Operator

@@ -6,11 +6,22 @@ old row; or through a normaliser, keyed by primary key, whose complete changelog
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Literal
 
+from spark_jobs.formats.avro import with_schema
 from spark_jobs.plan.building import Building, Feed, Shape
 from spark_jobs.plan.changelog import ALL, INSERT, mode_text
-from spark_jobs.plan.node_parts import Named, Output, ReadColumn, ReadFrom
+from spark_jobs.plan.debezium import debezium_warning
+from spark_jobs.plan.healing import (
+    CDC_EVENTS_DUPLICATE,
+    before_state,
+    behind_state,
+    has_positions,
+    read_events,
+    retracts_on_truncate,
+)
+from spark_jobs.plan.node_parts import Named, Output, ReadColumn, ReadFrom, RejectLimit
 from spark_jobs.plan.physical import Alignment, JoinInput, KafkaScan, Normalize, Rekey, Stateful
 from spark_jobs.plan.sources import Source, written_out
 from spark_jobs.plan.timing import state_ttl, timing, topic_times
@@ -40,7 +51,7 @@ def table_feed(source: Source, wanted: Shape, side: int, building: Building) -> 
 def is_normalized(table: Table, building: Building) -> bool:
     """Whether only a normaliser makes a complete changelog of the table's rows."""
     if table.changelog == "retract" and table.primary_key:
-        return building.flag("table.exec.source.cdc-events-duplicate")
+        return building.flag(CDC_EVENTS_DUPLICATE) or retracts_on_truncate(table)
     return table.changelog == "upsert"
 
 
@@ -58,15 +69,15 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
     value_format = table.value_format
     if value_format is None:
         raise ValueError(f"table {table.name} has no value format")
-    dead_letters = table.option("rejoin.dead-letter.topic")
+    _warn_of_events(table, building)
     return KafkaScan(
         table=table.name,
         side=side,
         topics=building.topics(table.topics),
         groups=building.groups,
         changelog=table.changelog,
-        key_format=table.key_format,
-        value_format=value_format,
+        key_format=table.key_format and with_schema(table.key_format, _key_fields(table)),
+        value_format=with_schema(value_format, _value_fields(table)),
         columns=tuple(_read_column(table, i) for i in sorted(read)),
         primary_key=table.primary_key if keyed else (),
         filter=text_of(source.filter, names),
@@ -77,8 +88,8 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
         row=tuple(Named(n, render(e, names)) for n, e in shape.row),
         schema=row_type((n, e.type) for n, e in shape.row),
         marks=shape.marks,
-        on_error=table.option("rejoin.on-error") or ("dead-letter" if dead_letters else "fail"),
-        dead_letter_topic=dead_letters,
+        on_error=table.on_error,
+        dead_letter_topic=table.dead_letter_topic,
         startup=_read_from(table, "startup"),
         bounded=_read_from(table, "bounded"),
         properties=table.properties,
@@ -88,6 +99,26 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
         ),
         unique_keys=(table.primary_key,) if table.primary_key else (),
         alignment=_alignment(table),
+        reject_limit=_reject_limit(building),
+        debezium=read_events(source, building),
+    )
+
+
+def _warn_of_events(table: Table, building: Building) -> None:
+    warning = debezium_warning(table)
+    if warning is not None:
+        building.warn(warning)
+    if retracts_on_truncate(table):
+        building.warn(
+            f"TRUNCATE of {table.name} follows all rows that its batch holds of other partitions:"
+            " only those of its own are in order with it"
+        )
+
+
+def _reject_limit(building: Building) -> RejectLimit:
+    return RejectLimit(
+        max_share=float(building.setting("rejoin.dead-letter.max-share")),
+        window=int(building.setting("rejoin.dead-letter.window")),
     )
 
 
@@ -113,27 +144,31 @@ def normalized(
     """
     table = source.table
     key = _primary_key(table)
-    kept = sorted(columns([*exprs, *(pair_by or ())]) | key)
+    where = behind_state(source)
+    asked = () if where is None else (where,)
+    kept = sorted(columns([*exprs, *asked, *(pair_by or ())]) | key)
     shape = Shape(
         row=tuple((table.columns[i].name, _column(table, i)) for i in kept),
         key=tuple(_column(table, table.index(name)) for name in table.primary_key),
         marks=marks,
     )
-    rows = scan(source, shape, side, building)
+    rows = scan(replace(source, filter=before_state(source)), shape, side, building)
     names = column_names(table)
+    has_graves = has_positions(table, building)
     return Normalize(
         id=building.operator_id(Normalize.kind),
         schema=rows.schema,
         key=tuple(kept.index(table.index(name)) for name in table.primary_key),
         output=Output(
-            where=None,
+            where=text_of(where, names),
             pair_by=texts_of(pair_by, names),
             time_zone=building.time_zone,
         ),
-        timing=timing(building, (), ttl_ms=state_ttl(building)),
+        timing=timing(building, (), ttl_ms=state_ttl(building), buries=has_graves),
         inputs=(rows,),
         changelog_mode=mode_text(ALL, pair_by is None),
         unique_keys=(table.primary_key,),
+        positions=has_graves,
     )
 
 
@@ -228,9 +263,22 @@ def _read_column(table: Table, index: int) -> ReadColumn:
     )
 
 
+def _key_fields(table: Table) -> list[RowField]:
+    """The columns of the record key, by the names that they have there."""
+    names = table.key_fields
+    return [RowField(n.removeprefix(table.key_prefix), table.column(n).type) for n in names]
+
+
+def _value_fields(table: Table) -> list[RowField]:
+    left_out = () if table.value_includes_key else table.key_fields
+    physical = [c for c in table.columns if c.kind == "physical" and c.name not in left_out]
+    return [RowField(c.name, c.type) for c in physical]
+
+
 def _stands_in_key(table: Table) -> bool:
     """A tombstone has only its key; otherwise a column that stands in both is the value's."""
-    return table.connector == "upsert-kafka" or not table.value_includes_key
+    keyed = table.connector == "upsert-kafka" or table.unwrapped
+    return keyed or not table.value_includes_key
 
 
 def _read_from(table: Table, end: Literal["startup", "bounded"]) -> ReadFrom:

@@ -36,7 +36,7 @@ def sink_refusals(sink: Sink, settings: Mapping[str, str]) -> Iterator[Positione
             f" updates its rows: {why_updating(sink.input)}",
             sink.position,
             "write to an upsert-kafka table with a PRIMARY KEY, or to a kafka table with format"
-            " debezium-json or changelog-json",
+            " debezium-json, debezium-avro-confluent or changelog-json",
         )
     if mode == "upsert" and not is_unique(unique_keys(sink), sink_key(sink)):
         yield from _other_key(sink, settings)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from spark_jobs.plan.building import Building, Shape, Wanted, peel
 from spark_jobs.plan.changelog import INSERT, kinds, sink_mode
+from spark_jobs.plan.healing import needs_rows
 from spark_jobs.plan.intervals import interval_of
 from spark_jobs.plan.keys import Key, is_unique, key_order, split_condition, unique_keys
 from spark_jobs.plan.logical import Aggregate, Deduplicate, Join, Logical, Scan, Sink, Union
@@ -143,7 +144,8 @@ def _projects(
 
 def _stateless(source: Source, target: Target, building: Building) -> KafkaScan | Normalize:
     """A table whose rows need no operator, but for a normaliser where the sink needs old rows."""
-    if not is_normalized(source.table, building) or _same_key(source, target):
+    is_whole = not is_normalized(source.table, building) or _same_key(source, target)
+    if is_whole and not needs_rows(source, building):
         return scan(source, _raw(source), 0, building)
     return normalized(source, source.exprs, building, pair_by=target.pair_by(source.exprs))
 
@@ -244,4 +246,6 @@ def _sink(
         properties=table.properties,
         exchange=exchange,
         inputs=projects,
+        on_error=table.on_error,
+        dead_letter_topic=table.dead_letter_topic,
     )

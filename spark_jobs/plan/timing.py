@@ -10,6 +10,7 @@ from spark_jobs.sql.option import parse_duration_ms
 TICK_MS = 1_000
 """A tick starts a batch, which costs more than being late by so much."""
 MAX_TTL_TICK_MS = 60_000
+GRAVE_TICK_MS = 3_600_000
 
 STATE_TTL = "table.exec.state.ttl"
 
@@ -33,14 +34,19 @@ def timing(
     hears: bool = False,
     forwards: bool = False,
     ticks: bool = False,
+    buries: bool = False,
     ttl_ms: tuple[int, ...] = (0,),
 ) -> Timing:
-    """`hears`: the operator itself goes by watermarks; `ticks`: by processing time."""
+    """`hears`: the operator itself goes by watermarks; `ticks`: by processing time.
+
+    `buries`: it keeps the graves of deleted rows for a day.
+    """
     inputs = tuple(sides) if hears or forwards else ()
     idle = [s.idle_timeout_ms for streams in inputs for s in streams if s.idle_timeout_ms]
     periods = [max(ms // 2, TICK_MS) for ms in idle]
     periods += [min(max(ms // 4, TICK_MS), MAX_TTL_TICK_MS) for ms in ttl_ms if ms]
     periods += [TICK_MS] if ticks else []
+    periods += [GRAVE_TICK_MS] if buries else []
     return Timing(
         inputs=inputs,
         policy=building.setting("rejoin.watermark.policy"),

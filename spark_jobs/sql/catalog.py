@@ -6,9 +6,11 @@ from typing import Literal, TypeAlias
 
 from spark_jobs.sql.expr import Expr
 from spark_jobs.sql.format_options import FORMATS, Format
-from spark_jobs.sql.options import given_or_default
+from spark_jobs.sql.option import parse_duration_ms
+from spark_jobs.sql.options import REGISTRY_OPTIONS, given_or_default
 from spark_jobs.sql.types import DataType
 
+REGISTRY_TIMEOUT_MS = "rejoin.registry.timeout-ms"
 ColumnKind: TypeAlias = Literal["physical", "computed", "metadata"]
 ChangelogMode: TypeAlias = Literal["append", "upsert", "retract"]
 
@@ -92,18 +94,51 @@ class Table:
         return {k[len(prefix) :]: v for k, v in self.options.items() if k.startswith(prefix)}
 
     @property
+    def is_debezium(self) -> bool:
+        """Whether its records are Debezium's, whole or unwrapped."""
+        return self.holds_events or self.unwrapped
+
+    @property
     def changelog(self) -> ChangelogMode:
         """How rows of this table change when it is read.
 
-        A debezium-json table with a primary key is an upsert table: its `before` rows are often
-        incomplete (a database's replica identity decides), so they are not trusted.
+        A table of Debezium's events with a primary key is an upsert table: its `before` rows are
+        often incomplete (a database's replica identity decides), so they are not trusted unless
+        the table says that they are complete.
         """
-        if self.connector == "upsert-kafka":
+        if self.connector == "upsert-kafka" or self.unwrapped:
             return "upsert"
         declared = FORMATS[self.value_format.name].changelog if self.value_format else "append"
         if declared == "debezium":
-            return "upsert" if self.primary_key else "retract"
+            return "upsert" if self.primary_key and not self.full_before else "retract"
         return declared
+
+    @property
+    def holds_events(self) -> bool:
+        """Whether its values are whole change events of Debezium."""
+        value_format = self.value_format
+        return value_format is not None and FORMATS[value_format.name].changelog == "debezium"
+
+    @property
+    def unwrapped(self) -> bool:
+        """Whether its values are rows that were taken out of Debezium's events."""
+        return (self.option("rejoin.debezium.unwrapped") or "").lower() == "true"
+
+    @property
+    def full_before(self) -> bool:
+        """Whether `before` is a complete row in each event."""
+        return self.option("rejoin.debezium.replica-identity") == "full"
+
+    @property
+    def on_error(self) -> str:
+        """What becomes of a bad record, or of a result that is too large."""
+        return self.option("rejoin.on-error") or (
+            "dead-letter" if self.dead_letter_topic else "fail"
+        )
+
+    @property
+    def dead_letter_topic(self) -> str | None:
+        return self.option("rejoin.dead-letter.topic")
 
     def option(self, name: str) -> str | None:
         """The value of a connector option, or its default."""
@@ -122,4 +157,12 @@ class Table:
             name, prefix = self.options.get("format"), ""
         if name is None or name not in FORMATS:
             return None
-        return FORMATS[name].read(self.options, prefix)
+        read = FORMATS[name].read(self.options, prefix)
+        return Format(name, read.options | self._registry) if FORMATS[name].registry else read
+
+    @property
+    def _registry(self) -> dict[str, str]:
+        """What the table says of its formats' registry, for the kernel: durations in ms."""
+        given = {n: self.options[n] for n in REGISTRY_OPTIONS if n in self.options}
+        timeout_ms = parse_duration_ms(given.pop("rejoin.registry.timeout", "-"))
+        return given if timeout_ms is None else {**given, REGISTRY_TIMEOUT_MS: str(timeout_ms)}

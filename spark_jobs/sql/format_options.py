@@ -19,12 +19,16 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class FormatKind:
-    """A format that WITH can name; `changelog` is what its records mean when read."""
+    """A format that WITH can name.
+
+    `changelog` is what its records mean when read, `registry` whether one has their schemas.
+    """
 
     name: str
     changelog: DeclaredMode = "append"
     options: Mapping[str, Option] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    registry: bool = False
 
     def read(self, given: Mapping[str, str], prefix: str) -> Format:
         """The options below `<prefix><name>.`, completed by the defaults."""
@@ -60,6 +64,17 @@ _REGISTRY = {
     "ssl.truststore.location": Option("trusted certificates", "a path"),
     "ssl.truststore.password": Option("their password", "a ${env:...} or ${file:...} reference"),
     "properties": refused("more client properties", "the registry client has no other properties"),
+    "schema-registry.url": refused("the older name of 'url'", "use 'url'"),
+    "schema-registry.subject": refused("the older name of 'subject'", "use 'subject'"),
+    "schema-registry.schema": refused("the older name of 'schema'", "use 'schema'"),
+}
+_AVRO = {
+    "encoding": choice("how values are written", "binary", default="binary"),
+    "timestamp_mapping.legacy": flag(
+        "TIMESTAMP is written as Avro's timestamp, not as its local-timestamp, and TIMESTAMP_LTZ"
+        " not at all",
+        "true",
+    ),
 }
 
 FORMATS: dict[str, FormatKind] = {
@@ -83,7 +98,9 @@ FORMATS: dict[str, FormatKind] = {
             },
         ),
         FormatKind("changelog-json", "retract", {**_JSON_READ}),
-        FormatKind("avro-confluent", options=_REGISTRY, required=("url",)),
+        FormatKind("avro", options=_AVRO),
+        FormatKind("avro-confluent", options=_REGISTRY, required=("url",), registry=True),
+        FormatKind("debezium-avro-confluent", "debezium", _REGISTRY, ("url",), registry=True),
         FormatKind(
             "raw",
             options={
@@ -95,7 +112,6 @@ FORMATS: dict[str, FormatKind] = {
         ),
     )
 }
-KEY_FORMATS = ("json", "avro-confluent", "raw")
+KEY_FORMATS = ("json", "avro", "avro-confluent", "raw")
 # formats that Flink has and rejoin has not
-_FOREIGN = "avro debezium-avro-confluent csv canal-json maxwell-json ogg-json protobuf parquet orc"
-KNOWN_FORMATS = tuple(_FOREIGN.split())
+KNOWN_FORMATS = ("csv", "canal-json", "maxwell-json", "ogg-json", "protobuf", "parquet", "orc")

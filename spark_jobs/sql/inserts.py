@@ -25,10 +25,26 @@ def bind_insert(source: Source, statement: InsertInto, table: Table, query: Logi
                 "SINK_TOPICS", f"{table.name} has {len(table.topics)} topics to write to"
             )
             source.report(topics, statement.table.start)
+        if table.unwrapped:
+            unwrapped = UnsupportedError(
+                "UNSUPPORTED_OPTION",
+                f"{table.name} cannot be written with 'rejoin.debezium.unwrapped'",
+                "declare the sink as a table of its own: upsert-kafka, or kafka with a debezium"
+                " format",
+            )
+            source.report(unwrapped, statement.table.start)
         if table.value_format and table.value_format.options.get("schema-include") == "true":
             refusal = UnsupportedError(
                 "UNSUPPORTED_OPTION",
                 f"{table.name} cannot be written with 'debezium-json.schema-include'",
+                "leave it out",
+            )
+            source.report(refusal, statement.table.start)
+        if table.options.get("rejoin.schema-id", "prefix") != "prefix":
+            refusal = UnsupportedError(
+                "UNSUPPORTED_OPTION",
+                f"{table.name} cannot be written with 'rejoin.schema-id' ="
+                f" '{table.options['rejoin.schema-id']}': ids are written in Confluent's form",
                 "leave it out",
             )
             source.report(refusal, statement.table.start)

@@ -40,12 +40,16 @@ _DEBEZIUM: dict[str, MetadataKey] = {
     "value.source.properties": MetadataKey((_map(STRING),)),
     "value.schema": MetadataKey((STRING,), "leave it out"),
 }
-_BY_FORMAT = {"debezium-json": _DEBEZIUM}
+# Flink reads them from JSON alone
+_BY_FORMAT = dict.fromkeys(("debezium-json", "debezium-avro-confluent"), _DEBEZIUM)
+# an unwrapped row names its columns, so that there is no rest of `source`
+_WHOLE_EVENTS = ("value.source.properties", "value.schema")
+_UNWRAPPED = {k: v for k, v in _DEBEZIUM.items() if k not in _WHOLE_EVENTS}
 
 
-def keys_of(value_format: str | None) -> dict[str, MetadataKey]:
-    """All metadata keys of a Kafka table with this value format."""
-    return _KAFKA | _BY_FORMAT.get(value_format or "", {})
+def keys_of(value_format: str | None, unwrapped: bool = False) -> dict[str, MetadataKey]:
+    """All metadata keys of a Kafka table with this value format, or with unwrapped rows in it."""
+    return _KAFKA | (_UNWRAPPED if unwrapped else _BY_FORMAT.get(value_format or "", {}))
 
 
 def _alike(allowed: DataType, type_: DataType) -> bool:

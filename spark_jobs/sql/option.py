@@ -7,6 +7,7 @@ from dataclasses import dataclass
 # a secret is named in SQL and resolved by the driver just before use
 REFERENCE = re.compile(r"\$\{(?:env|file):[^}]*\}")
 
+_SHARE = re.compile(r"[01]?\.?\d+")
 _DURATION = re.compile(r"\s*(\d+)\s*([a-zµ]*)\s*")
 _UNIT_MS = {
     **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), 1),
@@ -74,6 +75,31 @@ def integer(help_: str, default: str | None = None, least: int = 0) -> Option:
         f"a whole number of at least {least}",
         default,
         lambda text: text.strip().isdigit() and int(text) >= least,
+    )
+
+
+def share(help_: str, default: str) -> Option:
+    """A part of a whole."""
+    return Option(
+        help_,
+        "a number above 0 and up to 1",
+        default,
+        lambda text: _SHARE.fullmatch(text) is not None and 0 < float(text) <= 1,
+    )
+
+
+def number(
+    help_: str, default: str | None = None, least: float = 0, most: float = float("inf")
+) -> Option:
+    """A decimal number."""
+    above = "" if most == float("inf") else f" and at most {most:g}"
+    return Option(
+        help_,
+        f"a number of at least {least:g}{above}",
+        default,
+        lambda text: (
+            re.fullmatch(r"\d+(\.\d+)?", text.strip()) is not None and least <= float(text) <= most
+        ),
     )
 
 

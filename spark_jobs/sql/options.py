@@ -5,7 +5,18 @@ from collections.abc import Mapping
 from zoneinfo import available_timezones
 
 from spark_jobs.sql.format_options import FORMATS, KEY_FORMATS
-from spark_jobs.sql.option import Option, choice, duration, enum, flag, integer, offsets, refused
+from spark_jobs.sql.option import (
+    Option,
+    choice,
+    duration,
+    enum,
+    flag,
+    integer,
+    number,
+    offsets,
+    refused,
+    share,
+)
 
 _ZONE_OFFSET = re.compile(r"(GMT|UTC)?[+-]\d{1,2}(:\d{2})?")
 
@@ -55,17 +66,69 @@ _KAFKA = {
     "sink.parallelism": refused("writers", "SET 'rejoin.parallelism' sets it for the query"),
     "scan.parallelism": refused("readers", "SET 'rejoin.parallelism' sets it for the query"),
     "rejoin.on-error": choice(
-        "what a record that cannot be decoded does", "fail", "dead-letter", "skip"
+        "what a record does that cannot be decoded, or a result that is too large for the topic",
+        "fail",
+        "dead-letter",
+        "skip",
     ),
-    "rejoin.dead-letter.topic": Option("topic for records that cannot be decoded"),
+    "rejoin.debezium.truncate": choice(
+        "a TRUNCATE is refused as a bad record, or retracts all rows of the table",
+        "reject",
+        "retract",
+        default="reject",
+    ),
+    "rejoin.debezium.unavailable": choice(
+        "a value that the database left out of an event is taken from the row in state, or the"
+        " event is a bad record",
+        "heal",
+        "reject",
+        default="heal",
+    ),
+    "rejoin.schema-id": choice(
+        "where records say which schema they are written with",
+        "prefix",
+        "apicurio-8-byte",
+        "apicurio-headers",
+        "confluent-headers",
+        default="prefix",
+    ),
+    "rejoin.registry.timeout": duration(
+        "how long a registry that does not answer is waited for", "5 min"
+    ),
+    "rejoin.dead-letter.topic": Option("topic for such records: docs/dead-letters.md"),
     **_BOUNDED,
     **_WATERMARKS,
+}
+_DEBEZIUM = {
+    "rejoin.debezium.unwrapped": flag(
+        "values are rows that Debezium's ExtractNewRecordState made of its events"
+    ),
+    "rejoin.debezium.replica-identity": choice(
+        "whether the row before a change is complete (full) and is trusted",
+        "default",
+        "full",
+        default="default",
+    ),
+    "rejoin.debezium.timestamp-unit": choice(
+        "what a bare number in a TIMESTAMP or TIME column counts, where no schema says it",
+        "millis",
+        "micros",
+        "nanos",
+    ),
+    "rejoin.debezium.decimals": choice(
+        "what a text in a DECIMAL column is, where no schema says it: digits, or the unscaled"
+        " number in base64",
+        "text",
+        "base64",
+        default="text",
+    ),
 }
 _BY_TRIGGER = "every micro-batch looks for new partitions"
 _ORDER_BY_KEY = "records go to the partition of their key, which keeps a row's changes in order"
 CONNECTORS: dict[str, dict[str, Option]] = {
     "kafka": {
         **_KAFKA,
+        **_DEBEZIUM,
         "format": choice("format of record values", *FORMATS),
         "value.format": choice("format of record values", *FORMATS),
         "key.fields": Option("columns in the record key; several with semicolons"),
@@ -101,6 +164,9 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "upsert-kafka": ("topic", "properties.bootstrap.servers", "key.format", "value.format"),
 }
 KNOWN_CONNECTORS = ("jdbc", "filesystem", "datagen", "print", "blackhole", "hbase-2.2", "kinesis")
+
+# what a table says of the registries of its formats
+REGISTRY_OPTIONS = ("rejoin.schema-id", "rejoin.registry.timeout")
 
 # Kafka client properties that the source or the sink sets itself
 MANAGED_PROPERTIES = {
@@ -173,6 +239,10 @@ SETTINGS: dict[str, Option] = {
         default="drop",
     ),
     "rejoin.late.topic": Option("topic for late probe rows that an event-time temporal join drops"),
+    "rejoin.dead-letter.max-share": share(
+        "the job stops when more of a table's last records cannot be decoded; 1 is never", "0.5"
+    ),
+    "rejoin.dead-letter.window": integer("of so many records", "10000", 1),
     "rejoin.checkpoint": Option("folder of the checkpoint", "a path"),
     "rejoin.trigger-interval": duration("least time between two micro-batches", "200 ms"),
     "rejoin.max-offsets-per-trigger": integer("most records of one micro-batch", least=1),
@@ -182,6 +252,45 @@ SETTINGS: dict[str, Option] = {
         "watermark of a join: the lower or the higher of its inputs", "min", "max", default="min"
     ),
     "rejoin.mode": choice("how Spark runs the query", "micro-batch", default="micro-batch"),
+    "rejoin.on-data-loss": choice(
+        "records that are deleted before they are read, or a source topic that is created anew: the"
+        " job fails, or counts them and goes on",
+        "fail",
+        "continue",
+        default="fail",
+    ),
+    "rejoin.ledger.heartbeat-interval": duration(
+        "an idle exactly-once sink commits its ledger again so often; less than the broker's"
+        " offsets.retention.minutes",
+        "10 min",
+    ),
+    "restart-strategy.type": choice(
+        "when a query that failed for a passing reason starts again",
+        "none",
+        "off",
+        "disable",
+        "fixed-delay",
+        "exponential-delay",
+        default="exponential-delay",
+    ),
+    "restart-strategy.fixed-delay.attempts": integer("most restarts of a query", "10"),
+    "restart-strategy.fixed-delay.delay": duration("wait before each restart", "1 s"),
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff": integer(
+        "most restarts in a row", "20"
+    ),
+    "restart-strategy.exponential-delay.initial-backoff": duration(
+        "wait before the first restart", "1 s"
+    ),
+    "restart-strategy.exponential-delay.max-backoff": duration("longest wait", "1 min"),
+    "restart-strategy.exponential-delay.backoff-multiplier": number(
+        "how much longer each wait is than the one before", "1.5", least=1
+    ),
+    "restart-strategy.exponential-delay.jitter-factor": number(
+        "by which part of itself a wait is longer or shorter at random", "0.1", most=1
+    ),
+    "restart-strategy.exponential-delay.reset-backoff-threshold": duration(
+        "after so long without a failure restarts count anew", "10 min"
+    ),
 }
 # settings that Flink has: what to do instead
 REFUSED_SETTINGS: dict[str, str] = {
@@ -199,6 +308,7 @@ REFUSED_SETTINGS: dict[str, str] = {
     "state.checkpoints.dir": "SET 'rejoin.checkpoint'",
     "state.backend": "state is kept in RocksDB: leave it out",
     "state.backend.type": "state is kept in RocksDB: leave it out",
+    "restart-strategy": "SET 'restart-strategy.type'",
 }
 
 

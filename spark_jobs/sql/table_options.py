@@ -4,9 +4,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from spark_jobs.errors import CatalogError, PositionedError, UnsupportedError
+from spark_jobs.sql.debezium_options import conflicts
 from spark_jobs.sql.format_options import FORMATS, KNOWN_FORMATS
+from spark_jobs.sql.kafka_properties import CONNECTION, JAVA_ONLY, REFUSED, value_problem
 from spark_jobs.sql.option import Option, is_reference
-from spark_jobs.sql.options import CONNECTORS, KNOWN_CONNECTORS, MANAGED_PROPERTIES, REQUIRED
+from spark_jobs.sql.options import (
+    CONNECTORS,
+    KNOWN_CONNECTORS,
+    MANAGED_PROPERTIES,
+    REGISTRY_OPTIONS,
+    REQUIRED,
+)
+from spark_jobs.sql.secrets import literal_secret
 from spark_jobs.sql.source import Source, nearest
 from spark_jobs.sql.statements import CreateTable, Name, OptionClause
 
@@ -73,6 +82,10 @@ class OptionChecker:
 
     def _check_one(self, connector: str, known: Mapping[str, Option], clause: OptionClause) -> None:
         name = clause.key.text
+        secret = literal_secret(name, clause.value.text)
+        if secret is not None:
+            self._refuse_secret(name, secret, clause.value)
+            return
         if name.startswith("properties."):
             self._check_property(clause)
             return
@@ -103,11 +116,31 @@ class OptionChecker:
             hint,
         )
 
+    def _refuse_secret(self, name: str, what: str, at: Name) -> None:
+        self._wrong(
+            "SECRET_IN_SQL",
+            f"{what} of '{name}' is a secret, and stands in the text",
+            at,
+            "name it: ${file:/run/secrets/...} or ${env:...}",
+        )
+
     def _check_property(self, clause: OptionClause) -> None:
         name = clause.key.text.removeprefix("properties.")
-        why = MANAGED_PROPERTIES.get(name)
+        why = MANAGED_PROPERTIES.get(name) or REFUSED.get(name)
         if why is not None:
             self._refuse(f"Kafka property '{name}' cannot be set", clause.key, why)
+            return
+        if name not in CONNECTION and name not in JAVA_ONLY:
+            self._wrong(
+                "UNKNOWN_OPTION",
+                f"Kafka's clients have no property '{name}'",
+                clause.key,
+                nearest(name, (*CONNECTION, *JAVA_ONLY)),
+            )
+            return
+        problem = value_problem(name, clause.value.text)
+        if problem is not None:
+            self._refuse(problem[0], clause.value, problem[1])
 
     def _prefixes(self) -> Iterator[_Prefix]:
         for option in _FORMAT_OPTIONS:
@@ -141,6 +174,10 @@ class OptionChecker:
         for mode in ("scan.startup", "scan.bounded"):
             self._check_scan_mode(mode)
         self._check_alignment()
+        self._check_debezium()
+        for option, problem, hint in conflicts(self.given):
+            self._wrong("OPTION_CONFLICT", problem, given[option].key, hint)
+        self._check_registry()
         policy = given.get("rejoin.on-error")
         if policy is not None and policy.value.text == "dead-letter":
             self._need(
@@ -170,6 +207,30 @@ class OptionChecker:
         for part in parts:
             if given is not None:
                 self._need(prefix + part, f", which '{prefix}{given}' needs")
+
+    def _check_debezium(self) -> None:
+        """Truncations and healing concern rows that are known by their key."""
+        keyed = {"rejoin.debezium.truncate": "retract", "rejoin.debezium.unavailable": "heal"}
+        for name, value in keyed.items():
+            clause = self.clauses.get(name)
+            if clause is not None and clause.value.text == value and not self.statement.keys:
+                self._wrong(
+                    "OPTION_CONFLICT",
+                    f"'{name}' = '{value}' needs rows that are known by a PRIMARY KEY",
+                    clause.key,
+                    "add PRIMARY KEY (...) NOT ENFORCED",
+                )
+
+    def _check_registry(self) -> None:
+        if any(FORMATS[prefix.format].registry for prefix in self._prefixes()):
+            return
+        for name in REGISTRY_OPTIONS:
+            if name in self.clauses:
+                self._wrong(
+                    "OPTION_CONFLICT",
+                    f"'{name}' has no effect without a format that has a schema registry",
+                    self.clauses[name].key,
+                )
 
     def _check_formats(self) -> None:
         given = self.clauses

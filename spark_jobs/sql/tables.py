@@ -111,7 +111,8 @@ class _TableBinder:
 
     def _check_metadata(self, clause: ColumnClause, key: Name) -> None:
         value_format = self.shell.value_format
-        known = keys_of(value_format.name if value_format else None)
+        name = value_format.name if value_format else None
+        known = keys_of(name, self.shell.unwrapped)
         found = known.get(key.text)
         if found is None:
             hint = nearest(key.text, known) or f"there is {', '.join(known)}"
@@ -194,6 +195,8 @@ class _TableBinder:
                 self.statement.name,
                 "add PRIMARY KEY (...) NOT ENFORCED",
             )
+        if table.unwrapped:
+            self._check_unwrapped(table)
         if table.connector not in ("kafka", "upsert-kafka"):
             return
         for which, format_ in (("key", table.key_format), ("value", table.value_format)):
@@ -203,6 +206,25 @@ class _TableBinder:
                     "RAW_COLUMNS",
                     f"the raw format of the {which} takes one column, not {len(names)}",
                     self.statement.name,
+                )
+
+    def _check_unwrapped(self, table: Table) -> None:
+        if not self.statement.keys:
+            self._wrong(
+                "NO_PRIMARY_KEY",
+                "a table of unwrapped Debezium rows needs a PRIMARY KEY: its changes come as"
+                " upserts and deletions by key",
+                self.statement.name,
+                "add PRIMARY KEY (...) NOT ENFORCED",
+            )
+        for column, clause in zip(table.columns, self.statement.columns, strict=True):
+            if column.name == "__deleted" and column.type.name not in ("STRING", "BOOLEAN"):
+                self._wrong(
+                    "OPTION_CONFLICT",
+                    f"__deleted is the text 'true' or 'false', and {column.type.sql()} cannot"
+                    " hold it",
+                    clause.name,
+                    "declare it as STRING or leave it out: deletions are recognised without it",
                 )
 
     def _unknown_column(self, name: Name) -> None:

@@ -28,6 +28,9 @@ class Console:
     def show(self, status: JobStatus) -> None:
         """The job's progress; off a terminal only what is new, and not often."""
         lines = [progress_line(query) for query in status.queries]
+        if status.registry_waiting_since is not None:
+            since = status.registry_waiting_since.strftime("%H:%M:%S")
+            lines.insert(0, f"waiting for the schema registry since {since}")
         if self._live:
             self._write(_CLEAR_LINE + " | ".join(lines))
             self._shown = True

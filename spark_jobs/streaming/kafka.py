@@ -1,20 +1,25 @@
 """Where reading starts and ends, asked of the broker, and the options of Spark's Kafka source.
 
-Only here and in the kernel's sink is Kafka's client configuration known. Tables carry the Java
-client's property names; `admin_config` gives librdkafka's.
+Tables carry the properties of Java's client; `admin_config` renders them for librdkafka.
 """
 
+import dataclasses
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias, get_args
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError as Refusal
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 
+from spark_jobs.access.librdkafka import admin_config as admin_config
 from spark_jobs.errors import ConfigError, KafkaError
-from spark_jobs.settings import resolve_references
+from spark_jobs.settings import resolve_all, resolve_references
+from spark_jobs.streaming.access import Need, acl_missing, raise_failed_login
 
 Offsets: TypeAlias = dict[str, dict[int, int]]
 OffsetMode: TypeAlias = Literal[
@@ -23,11 +28,8 @@ OffsetMode: TypeAlias = Literal[
 
 EARLIEST = -2  # Spark's word for the first record there is when the query starts
 _TIMEOUT_S = 15.0
-_SAME_IN_LIBRDKAFKA = (
-    "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.kerberos.service.name",
-    "ssl.endpoint.identification.algorithm", "ssl.key.password", "client.dns.lookup",
-    "request.timeout.ms", "reconnect.backoff.ms", "reconnect.backoff.max.ms",
-)  # fmt: skip
+_QUIET_S = 1.0
+_MOST_HEARD = 50
 # Spark decides these itself
 _NOT_FOR_SPARK = ("group.id", "auto.offset.reset", "enable.auto.commit")
 
@@ -55,13 +57,15 @@ class KafkaEdge:
     def __init__(self, table: str, topics: Sequence[str], properties: Mapping[str, str]) -> None:
         self._table = table
         self._topics = tuple(topics)
-        self._properties = {k: resolved(v) for k, v in properties.items()}
+        self._properties = resolve_all(properties)
+        self._heard: list[Refusal] = []
         self._client = Consumer(
             {
-                **admin_config(self._properties),
+                **admin_config(properties),
                 "group.id": self._properties.get("group.id", f"rejoin-{table}"),
                 "isolation.level": self._properties.get("isolation.level", "read_committed"),
                 "log_level": 2,
+                "error_cb": self._heard.append,
             }
         )
 
@@ -122,6 +126,42 @@ class KafkaEdge:
             }
             for topic, offsets in self.latest().items()
         }
+
+    def newest(self, most: int) -> list[Message]:
+        """Of each partition its last records, up to `most`, however long ago they came."""
+        starts = self._watermarks(0)
+        found: list[Message] = []
+        for topic, ends in self.latest().items():
+            for partition, end in ends.items():
+                start = max(starts[topic][partition], end - most)
+                if start < end:
+                    found += self._read(TopicPartition(topic, partition, start), end)
+        return found
+
+    def _read(self, start: TopicPartition, end: int) -> list[Message]:
+        """Up to `end`: markers of transactions fill offsets that no record has."""
+        found: list[Message] = []
+        with self._reporting():
+            self._client.assign([start])
+            while (at := self._client.position([start])[0].offset) < end:
+                message = self._client.poll(_QUIET_S if at >= 0 else _TIMEOUT_S)
+                if message is None:
+                    break  # the last offsets are markers of transactions
+                if (error := message.error()) is not None:
+                    raise self._unreachable(str(error))
+                found.append(message)
+        return found
+
+    def topic_settings(self) -> dict[str, dict[str, str | None]]:
+        """The effective configuration of each topic."""
+        admin = AdminClient({**admin_config(self._properties)})
+        asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in self._topics]
+        with self._reporting():
+            answers = admin.describe_configs(asked, request_timeout=_TIMEOUT_S)
+            return {
+                resource.name: {name: entry.value for name, entry in answer.result().items()}
+                for resource, answer in answers.items()
+            }
 
     def _resolve(self, limit: Limit) -> Offsets:
         match limit.mode:
@@ -206,7 +246,22 @@ class KafkaEdge:
         try:
             yield
         except KafkaException as cause:
+            self._listen()
+            raise_failed_login(self._heard)
+            if Refusal.GROUP_AUTHORIZATION_FAILED in {e.code() for e in self._heard}:
+                why = f"'group-offsets' of table {self._table}"
+                need = Need("Read", "group", self._properties["group.id"], why)
+                raise acl_missing([need], self._properties) from cause
             raise self._unreachable(str(cause.args[0])) from cause
+
+    def _listen(self) -> None:
+        """Hear why a request timed out: the client tells only when it is asked for records."""
+        for _ in range(_MOST_HEARD):
+            told = self._client.poll(0)
+            if told is None:
+                return
+            if (error := told.error()) is not None:
+                self._heard.append(error)
 
     @property
     def _servers(self) -> str:
@@ -245,10 +300,12 @@ class Subscription:
     headers: bool
     loaded: Offsets | None = None
     alignment: str | None = None
+    topic_ids: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    fails_on_data_loss: bool = True
 
     def options(self) -> dict[str, str]:
-        """Options of the kernel's Kafka source."""
-        properties = {k: resolved(v) for k, v in self.properties.items()}
+        """Options of the kernel's Kafka source, which itself looks up what they refer to."""
+        properties = self.properties
         options = {
             "subscribe": ",".join(self.topics),
             "startingOffsets": offsets_json(self.starts),
@@ -260,10 +317,12 @@ class Subscription:
             "kafka.max.poll.records": "5000",
             "kafka.isolation.level": "read_committed",
             **{f"kafka.{k}": v for k, v in properties.items() if k not in _NOT_FOR_SPARK},
+            "failOnDataLoss": str(self.fails_on_data_loss).lower(),
             "rejoin.table": self.table,
+            "rejoin.topic-ids": json.dumps(dict(self.topic_ids)),
         }
         if "group.id" in properties:
-            options["groupIdPrefix"] = properties["group.id"]
+            options["groupIdPrefix"] = resolved(properties["group.id"])
         if self.loaded:
             options["rejoin.loaded"] = offsets_json(self.loaded)
         if self.alignment is not None:
@@ -289,25 +348,3 @@ def read_offsets(text: str) -> Offsets:
 
 def resolved(value: str) -> str:
     return resolve_references(value).get_secret_value()
-
-
-def admin_config(properties: Mapping[str, str]) -> dict[str, str]:
-    """librdkafka's names for the connection settings of Java's client.
-
-    >>> jaas = 'x.ScramLoginModule required username="u" password="p";'
-    >>> admin_config({"bootstrap.servers": "b:1", "sasl.jaas.config": jaas, "acks": "all"})
-    {'bootstrap.servers': 'b:1', 'sasl.username': 'u', 'sasl.password': 'p'}
-    """
-    config = {name: properties[name] for name in _SAME_IN_LIBRDKAFKA if name in properties}
-    if "bootstrap.servers" not in config:
-        raise ConfigError("BOOTSTRAP_MISSING", "'properties.bootstrap.servers' is not set")
-    for field in ("username", "password"):
-        match = re.search(rf'\b{field}\s*=\s*"([^"]*)"', properties.get("sasl.jaas.config", ""))
-        if match is not None:
-            config[f"sasl.{field}"] = match[1]
-    for store, name in (("truststore", "ssl.ca.location"), ("keystore", "ssl.keystore.location")):
-        if location := properties.get(f"ssl.{store}.location"):
-            config[name] = location
-    if config.get("ssl.keystore.location") and "ssl.keystore.password" in properties:
-        config["ssl.keystore.password"] = properties["ssl.keystore.password"]
-    return config

@@ -1,26 +1,30 @@
-"""What a query's checkpoint remembers beside Spark's own files, and whether a job still fits it.
+"""What a query's checkpoint remembers beside Spark's own files.
 
-One JSON file per query, `<checkpoint>/<query>/rejoin/manifest.json`, written once, before the
-first epoch. Where the inputs start and end is decided then and never again: a restart reads the
-same rows.
+One JSON file per query, `<checkpoint>/<query>/rejoin/manifest.json`, written before the first
+epoch. Where the inputs start and end is decided then and never again: a restart reads the same
+rows. A job that differs in what state does not depend on replaces the plan in it (verdict.py).
 """
 
 import json
 import time
 import uuid
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pyspark.sql import SparkSession
 
 from spark_jobs.errors import StateError
-from spark_jobs.streaming.kafka import Offsets
+from spark_jobs.plan.fingerprint import Fingerprint
+from spark_jobs.streaming.kafka import Offsets, offsets_json
 from spark_jobs.streaming.session import kernel
 
+VERSION = 2
+STATE_FORMAT = 1
+"""The highest version byte that the kernel writes in front of a cell (kernel/Codec.scala)."""
+
 LOCK_WAIT_S = 30.0
-_MANIFEST = "rejoin/manifest.json"
+MANIFEST = "rejoin/manifest.json"
 _COUNTERS = "rejoin/counters.json"
-_FIXED = ("topics", "'rejoin.key-groups'", "'rejoin.parallelism'")
 
 
 class ScanStart(BaseModel):
@@ -37,12 +41,29 @@ class ScanStart(BaseModel):
     loaded: Offsets | None = None
 
 
-class Manifest(BaseModel):
-    """The identity of a checkpoint and all that its state depends on."""
+class Writer(BaseModel):
+    """The release that wrote a manifest last."""
 
     model_config = ConfigDict(frozen=True)
 
-    version: int = 1
+    rejoin: str
+    spark: str
+    state_format: int
+
+
+class Manifest(BaseModel):
+    """The identity of a checkpoint and all that its state depends on.
+
+    `state` is the digest by which release 0.1.0 compares, so that going back to it is possible
+    while it reads the state format; manifests of version 1 have no `plan` and no `written_by`.
+    `topic_ids`: of the sources' topics, which change when a topic is created anew.
+    `sink_partitions`: those that the sink's topic had, among which a record's key or hash chooses.
+    Both are noted by the next start where an older driver has not.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    version: int
     checkpoint: str
     query: str
     topics: tuple[str, ...]
@@ -50,32 +71,34 @@ class Manifest(BaseModel):
     parallelism: int
     state: str
     scans: dict[str, ScanStart]
+    plan: Fingerprint | None = None
+    written_by: Writer | None = None
+    topic_ids: dict[str, str] = {}
+    sink_partitions: int | None = None
 
     @staticmethod
     def new_identity() -> str:
         return uuid.uuid4().hex
 
-    def check(
-        self, topics: tuple[str, ...], groups: int, parallelism: int | None, state: str
-    ) -> None:
-        """Raise StateError unless a job of this shape can go on from here."""
-        recorded = (self.topics, self.groups, self.parallelism)
-        present = (topics, groups, parallelism or self.parallelism)
-        for what, then, now in zip(_FIXED, recorded, present, strict=True):
-            if then != now:
-                raise StateError(
-                    "CHECKPOINT_MISMATCH",
-                    f"query {self.query}: the checkpoint was made with {what} {_text(then)}, the "
-                    f"job says {_text(now)}",
-                    hint="restore the old value, or give the changed job its own checkpoint",
-                )
-        if self.state != state:
+    @classmethod
+    def read(cls, text: str, query: str, path: str) -> Self:
+        """Of a manifest's text; `path` is for the message."""
+        try:
+            found = cls.model_validate_json(text)
+        except ValidationError as cause:
             raise StateError(
-                "STATE_INCOMPATIBLE",
-                f"query {self.query}: the state in the checkpoint was made by a different join "
-                "(other columns, keys, types or join kind)",
-                hint="restore the old SQL, or give the changed job its own checkpoint",
+                "MANIFEST_UNREADABLE",
+                f"query {query}: {path}/{MANIFEST} is damaged: {cause}",
+                hint="restore the file, or start from a new checkpoint",
+            ) from cause
+        if found.version > VERSION:
+            raise StateError(
+                "MANIFEST_NEWER",
+                f"query {query}: {path}/{MANIFEST} has version {found.version}, this release "
+                f"reads up to {VERSION}",
+                hint="start the release that wrote it, or a newer one",
             )
+        return found
 
 
 class CheckpointFolder:
@@ -102,27 +125,35 @@ class CheckpointFolder:
     def unlock(self) -> None:
         self._files.unlock()
 
+    @property
+    def has_locks(self) -> bool:
+        """Whether `lock` keeps other drivers out, as it does on a local disk only."""
+        return bool(self._files.hasLocks())
+
+    def read(self, name: str) -> str | None:
+        """A file of the checkpoint; None if there is none."""
+        found: str | None = self._files.read(name)
+        return found
+
+    def write(self, name: str, text: str) -> None:
+        """Readers see the old text or the new one."""
+        self._files.write(name, text)
+
     def read_manifest(self) -> Manifest | None:
         """None before the first start."""
-        text = self._files.read(_MANIFEST)
+        text = self._files.read(MANIFEST)
         if text is None:
             if self._last("commits") is None:
                 return None
             raise StateError(
                 "MANIFEST_MISSING",
-                f"query {self._query}: {self.path} is a checkpoint, but has no {_MANIFEST}",
+                f"query {self._query}: {self.path} is a checkpoint, but has no {MANIFEST}",
                 hint="restore the file, or start from a new checkpoint",
             )
-        try:
-            return Manifest.model_validate_json(text)
-        except ValidationError as cause:
-            raise StateError(
-                "MANIFEST_UNREADABLE",
-                f"query {self._query}: {self.path}/{_MANIFEST} is damaged: {cause}",
-            ) from cause
+        return Manifest.read(text, self._query, self.path)
 
     def write_manifest(self, manifest: Manifest) -> None:
-        self._files.write(_MANIFEST, manifest.model_dump_json(indent=1))
+        self._files.write(MANIFEST, manifest.model_dump_json(indent=1))
 
     def read_counters(self) -> str | None:
         """What the kernel had counted when an earlier driver wrote it down."""
@@ -137,6 +168,15 @@ class CheckpointFolder:
         planned, committed = self._last("offsets"), self._last("commits")
         return planned if planned is not None and planned != committed else None
 
+    def move_offsets(self, positions: Offsets) -> None:
+        """Let the next epoch read these topics from there; no epoch may be half-done."""
+        last = self._last("commits")
+        text = None if last is None else self._files.read(f"offsets/{last}")
+        if text is not None:
+            lines = text.splitlines()
+            moved = [_moved(line, positions) for line in lines[2:]]
+            self._files.write(f"offsets/{last}", "\n".join([*lines[:2], *moved]))
+
     def committed_offsets(self) -> list[Offsets | None]:
         """Of each source in the query's order, after the last epoch; None for a clock."""
         last = self._last("commits")
@@ -146,9 +186,53 @@ class CheckpointFolder:
         lines = text.splitlines()[2:]  # a version, then metadata, then a line per source
         return [_kafka_offsets(line) for line in lines]
 
+    @property
+    def next_epoch(self) -> int:
+        """The first that is not committed."""
+        committed = self._last("commits")
+        return 0 if committed is None else committed + 1
+
+    def check_logs(self) -> None:
+        """Raise StateError where the newest entries of Spark's logs are lost or half-written."""
+        planned, committed = self._last("offsets"), self._last("commits")
+        needed = {f"offsets/{n}" for n in (planned, committed) if n is not None}
+        needed |= set() if committed is None else {f"commits/{committed}"}
+        for name in sorted(needed):
+            text = self._files.read(name)
+            if text is None or not _is_log_entry(text):
+                state = "is not there" if text is None else "is cut off or damaged"
+                raise self.damaged(f"{self.path}/{name} {state}")
+
+    def damaged(self, what: str) -> StateError:
+        return StateError(
+            "CHECKPOINT_DAMAGED",
+            f"query {self._query}: {what}",
+            hint="restore the whole folder from one copy, or start from a new checkpoint; nothing "
+            "was read or written",
+        )
+
     def _last(self, log: str) -> int | None:
         last = int(self._files.last(log))
         return None if last < 0 else last
+
+
+def _moved(line: str, positions: Offsets) -> str:
+    offsets = _kafka_offsets(line)
+    return (
+        line
+        if offsets is None
+        else offsets_json({t: positions.get(t, o) for t, o in offsets.items()})
+    )
+
+
+def _is_log_entry(text: str) -> bool:
+    """A version, then a JSON object a line; `-` for a source that has not begun."""
+    lines = text.splitlines()
+    try:
+        objects = [json.loads(line) for line in lines[1:] if line != "-"]
+    except ValueError:
+        return False
+    return len(lines) > 1 and lines[0] in ("v1", "v2") and all(isinstance(o, dict) for o in objects)
 
 
 def _kafka_offsets(line: str) -> Offsets | None:
@@ -156,7 +240,3 @@ def _kafka_offsets(line: str) -> Offsets | None:
     if not isinstance(parsed, dict) or not all(isinstance(v, dict) for v in parsed.values()):
         return None
     return {topic: {int(p): at for p, at in offsets.items()} for topic, offsets in parsed.items()}
-
-
-def _text(value: object) -> str:
-    return ", ".join(value) if isinstance(value, tuple) else str(value)

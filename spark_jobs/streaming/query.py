@@ -2,20 +2,21 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_jobs.errors import FormatError, KafkaError, RejoinError, StateError
+from spark_jobs.errors import RejoinError
+from spark_jobs.streaming.failure import causes_of, query_failure
+from spark_jobs.streaming.restart import Restarts
 from spark_jobs.streaming.session import kernel
 
 EPOCH_WAIT_S = 20.0  # how long an orderly stop waits for the running epoch
 _POLL_S = 0.05
 _RETRY_DRAIN_S = 1.0
-_MOST_CAUSES = 20
 
 Phase = Literal["running", "ending", "finished"]
 
@@ -27,22 +28,39 @@ class QueryLife:
     `start(ending)` starts it anew on its checkpoint. `remaining` counts the records before the
     declared ends that no committed epoch has read; None for a query whose inputs do not end.
     `flushes`: after the last record it needs one more epoch, in which the end mark releases what
-    waits for time to pass.
+    waits for time to pass. `recovers`: whether `start` makes good what a failure is about that
+    would not pass by itself.
     """
 
     name: str
     start: Callable[[bool], StreamingQuery]
     remaining: Callable[[], int] | None
     flushes: bool
+    restarts: Restarts
+    recovers: Callable[[RejoinError], bool] = lambda _: False
+    failure: RejoinError | None = None  # of the last run that failed
     phase: Phase = "running"
     query: StreamingQuery | None = None
     _judged: bool = field(default=False, init=False)  # what follows the last run is decided
     _retry_at: float = field(default=0.0, init=False)
 
     def poll(self) -> None:
-        """Take the next step of its life, if it is time for one; raise what ended it."""
+        """Take the next step of its life, if it is time for one; raise what ended it for good."""
         if self.phase == "finished" or self.is_active or time.monotonic() < self._retry_at:
             return
+        try:
+            self._step()
+        except RejoinError as error:
+            if not (error.retryable or self.recovers(error)):
+                raise
+            delay_s = self.restarts.after_failure()
+            if delay_s is None:
+                raise
+            self.failure = error
+            self.query = None
+            self._retry_at = time.monotonic() + delay_s
+
+    def _step(self) -> None:
         if self.query is not None and not self._judged:
             self.phase = self._after_run(self.query)
             self._judged = True
@@ -51,7 +69,7 @@ class QueryLife:
             self._judged = False
 
     def _after_run(self, query: StreamingQuery) -> Phase:
-        if causes := _causes(query):
+        if causes := causes_of(query):
             raise query_failure(self.name, causes)
         if self.remaining is None:
             raise RejoinError("QUERY_ENDED", f"query {self.name} ended although its inputs go on")
@@ -90,51 +108,3 @@ def stop_queries(spark: SparkSession, lives: list[QueryLife], wait_s: float = EP
         if life.query is not None:
             with contextlib.suppress(Exception):  # the session's end, which is bounded, ends it too
                 life.query.stop()
-
-
-def query_failure(name: str, causes: Sequence[tuple[str, str]]) -> RejoinError:
-    """The error a person needs, out of a chain of Java exceptions: class and message of each."""
-    for kind, message in reversed(causes):
-        if (error := _known_failure(kind, f"query {name}: {message}", message)) is not None:
-            return error
-    kind, message = causes[-1]
-    told = message.split("\n", 1)[0]  # below come stack traces and plans
-    return RejoinError("QUERY_FAILED", f"query {name}: {kind.rpartition('.')[2]}: {told}")
-
-
-def _known_failure(kind: str, told: str, message: str) -> RejoinError | None:
-    short = kind.rpartition(".")[2]
-    match short:
-        case "LedgerException":
-            code, _, rest = message.removeprefix("[").partition("] ")
-            return StateError(code, told.replace(message, rest))
-        case "RejectedRecordException":
-            return FormatError(
-                "RECORD_REJECTED",
-                told,
-                hint="'rejoin.dead-letter.topic' keeps such records, 'rejoin.on-error' = 'skip' "
-                "drops them",
-            )
-        case "RegistryException":
-            return KafkaError("REGISTRY_FAILED", told)
-        case "ProducerFencedException" | "InvalidProducerEpochException":
-            return StateError(
-                "SINK_FENCED",
-                f"{told}: another writer has taken over the transactional ids",
-                hint="run one driver per job, or give each a 'sink.transactional-id-prefix'",
-            )
-        case _ if kind.startswith("org.apache.kafka."):
-            return KafkaError("KAFKA_FAILED", f"{told} ({short})")
-    return None
-
-
-def _causes(query: StreamingQuery) -> list[tuple[str, str]]:
-    """What ended the query, outermost first; PySpark's own exception has lost the chain."""
-    handle: Any = query
-    failure = handle._jsq.exception()
-    found: list[tuple[str, str]] = []
-    cause = failure.get() if failure.isDefined() else None
-    while cause is not None and len(found) < _MOST_CAUSES:
-        found.append((str(cause.getClass().getName()), str(cause.getMessage())))
-        cause = cause.getCause()
-    return found

@@ -2,9 +2,9 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -108,13 +108,22 @@ class JobReport:
         counters: Counters | None = None,
         progress: Mapping[str, Mapping[str, Any]] | None = None,
         error: RejoinError | None = None,
+        waits: Mapping[str, int] | None = None,
+        lives: Sequence[QueryLife] = (),
     ) -> JobStatus:
-        """Write the record; without counters the queries stay as they were."""
+        """Write the record; without counters the queries stay as they were.
+
+        `waits`: registries that do not answer, and since when in epoch milliseconds.
+        """
         self.state = state
         queries = self.latest.queries if self.latest is not None else ()
         if counters is not None:
+            by_name = {life.name: life for life in lives}
             queries = tuple(
-                query_status(shape, (progress or {}).get(shape.name), counters)
+                _with_restarts(
+                    query_status(shape, (progress or {}).get(shape.name), counters),
+                    by_name.get(shape.name),
+                )
                 for shape in self.shapes
             )
         self.latest = JobStatus(
@@ -125,10 +134,15 @@ class JobReport:
             state=state,
             error=None if error is None else _error(error),
             build=BuildStatus(version=__version__),
+            registry_waiting_since=_earliest((waits or {}).values()),
             queries=queries,
         )
         write_status(self.folder, self.latest)
         return self.latest
+
+
+def _earliest(times_ms: Collection[int]) -> datetime | None:
+    return datetime.fromtimestamp(min(times_ms) / 1000, UTC) if times_ms else None
 
 
 def read_progress(lives: Sequence[QueryLife]) -> dict[str, Mapping[str, Any]]:
@@ -170,13 +184,21 @@ def query_status(
         input_rows_per_second=_rate(report.get("inputRowsPerSecond")),
         processed_rows_per_second=_rate(report.get("processedRowsPerSecond")),
         output_rows_total=counters.sum(f"written/{shape.name}"),
-        rejects=rejects,
+        rejects=rejects | counters.below(f"unwritten/{shape.name}/"),
         late_rows_total=sum(operator.late_rows for operator in operators),
         sources=tuple(_sources(shape, report, counters)),
         operators=operators,
         durations_ms=dict(durations),
         watermark_ms=min(known, default=None),
+        lost_records_total=sum(counters.sum(f"lost/{scan}") for scan in shape.tables),
     )
+
+
+def _with_restarts(status: QueryStatus, life: QueryLife | None) -> QueryStatus:
+    if life is None or life.failure is None:
+        return status
+    told = {"restarts_total": life.restarts.total, "last_failure": _error(life.failure)}
+    return status.model_copy(update=told)
 
 
 def _operator(shape: OperatorShape, counters: Counters, state_bytes: int) -> OperatorStatus:

@@ -1,6 +1,7 @@
 """The Spark session of a job: every setting that correctness or speed depends on."""
 
 import contextlib
+import json
 import os
 import subprocess
 from collections.abc import Iterable
@@ -26,6 +27,7 @@ _JVM_OPTIONS = (
     "-XX:MetaspaceSize=256m",
     "-XX:+ExitOnOutOfMemoryError",
 )
+_SECRETS = r"(?i)secret|password|token|access[.]?key|jaas|user-info|ssl\.keystore\.key"
 _ROCKSDB = "spark.sql.streaming.stateStore.rocksdb."
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -75,6 +77,7 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": environment.spark_log_level,
+        "spark.redaction.regex": _SECRETS,
         "spark.speculation": "false",
         "spark.dynamicAllocation.enabled": "false",
         "spark.sql.shuffle.partitions": str(cores),
@@ -110,6 +113,12 @@ def kernel(spark: SparkSession) -> Any:
 def counters(spark: SparkSession) -> str:
     """What the kernel has counted so far, as JSON."""
     return str(kernel(spark).Kernel.counters(_session(spark)))
+
+
+def registry_waits(spark: SparkSession) -> dict[str, int]:
+    """Schema registries that tasks of this JVM wait for, and since when, in epoch milliseconds."""
+    waits: dict[str, int] = json.loads(str(kernel(spark).Kernel.registryWaits()))
+    return waits
 
 
 def restore_counters(spark: SparkSession, text: str) -> None:

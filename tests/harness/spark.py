@@ -20,7 +20,7 @@ from spark_jobs.plan.physical import KafkaSink
 from spark_jobs.plan.plan_json import to_json
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.streaming.kafka import Offsets
-from spark_jobs.streaming.manifest import Manifest, ScanStart
+from spark_jobs.streaming.manifest import VERSION, Manifest, ScanStart
 from spark_jobs.streaming.query import open_gate
 from spark_jobs.streaming.session import start_session, stop_session
 from tests.harness.records import Record, to_base64
@@ -161,6 +161,7 @@ class SparkBackend:
 
     def _running(self, sink: KafkaSink, ending: bool) -> Running:
         manifest = Manifest(
+            version=VERSION,
             checkpoint=str(self._folder / "checkpoint" / sink.name),
             query=sink.name,
             topics=(),
@@ -175,7 +176,6 @@ class SparkBackend:
             job=self._bound.scenario.name,
             manifest=manifest,
             max_offsets=1_000_000,
-            repeated_epoch=None,
             ending=ending,
         )
 

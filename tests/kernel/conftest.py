@@ -20,10 +20,14 @@ def jvm() -> Any:
 
 @dataclass
 class SchemaIds:
-    """Schemas by id at `url`; each of `failures` is the status of one more answer that is none."""
+    """Schemas by id at `url`; each of `failures` is the status of one more answer that is none.
+
+    `bodies` are answers to other paths, as they are.
+    """
 
     url: str
     schemas: dict[int, str] = field(default_factory=dict)
+    bodies: dict[str, str] = field(default_factory=dict)
     failures: list[int] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
@@ -33,21 +37,30 @@ class SchemaIds:
         self.schemas[schema_id] = json.dumps(schema)
         return schema_id
 
+    def by_id(self, path: str) -> str | None:
+        """What a registry with Confluent's interface answers."""
+        prefix, _, number = path.rpartition("/")
+        known = prefix == "/schemas/ids" and int(number) in self.schemas
+        return json.dumps({"schema": self.schemas[int(number)]}) if known else None
+
 
 @pytest.fixture(scope="session")
 def schema_ids() -> Iterator[SchemaIds]:
-    """Knows `GET /schemas/ids/{id}` and nothing else; for recorded ids and for outages."""
+    """Knows `GET /schemas/ids/{id}` and what a test adds; for recorded ids and for outages."""
     ids = SchemaIds("")
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             ids.asked.append(self.path)
-            schema = ids.schemas.get(int(self.path.rpartition("/")[2]))
-            status = ids.failures.pop(0) if ids.failures else 200 if schema else 404
-            body = json.dumps({"schema": schema} if status == 200 else {"error_code": status})
+            body = ids.bodies.get(self.path) or ids.by_id(self.path)
+            status = ids.failures.pop(0) if ids.failures else 200 if body else 404
+            if status == 404 and self.path.startswith("/schemas/ids/"):
+                body = json.dumps({"error_code": 40403, "message": "Schema not found"})
+            elif status != 200:
+                body = json.dumps({"error_code": status, "message": f"HTTP {status}"})
             self.send_response(status)
             self.end_headers()
-            self.wfile.write(body.encode())
+            self.wfile.write((body or "").encode())
 
         def log_message(self, format: str, *args: Any) -> None:
             """Requests are in `asked`."""

@@ -27,6 +27,7 @@ class Outcome:
     records: list[tuple[bytes | None, bytes | None]]
     rejects: list[str]
     dead_letters: list[tuple[str, bytes | None, bytes | None]]
+    dead_letter_headers: list[list[tuple[str, bytes]]]
 
 
 def struct(columns: Mapping[str, Any], not_null: Sequence[str] = ()) -> dict[str, Any]:
@@ -63,8 +64,10 @@ class TableScan:
     on_error: str = "dead-letter"
     filter: str | None = None
     key_format: str | None = None
+    key_options: Mapping[str, str] = field(default_factory=dict)
     time_zone: str = "UTC"
     end_offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    debezium: Mapping[str, Any] | None = None
 
     def node(self) -> dict[str, Any]:
         names = list(self.columns)
@@ -72,7 +75,8 @@ class TableScan:
             "kind": "kafka-scan", "table": "t", "side": 0, "groups": 4,
             "topics": [{"name": "topic", "index": 0}],
             "changelog": self.changelog,
-            "keyFormat": {"name": self.key_format, "options": {}} if self.key_format else None,
+            "keyFormat": self.key_format
+            and {"name": self.key_format, "options": dict(self.key_options)},
             "valueFormat": {"name": self.format, "options": dict(self.options)},
             "columns": [self._column(name) for name in names],
             "primaryKey": list(self.primary_key),
@@ -82,7 +86,7 @@ class TableScan:
             "schema": struct(self.columns), "marks": False,
             "onError": self.on_error, "deadLetterTopic": "dead",
             "startup": {}, "bounded": {}, "properties": {}, "timeZone": self.time_zone,
-            "endOffsets": self.end_offsets,
+            "endOffsets": self.end_offsets, "debezium": self.debezium,
         }  # fmt: skip
 
     def _column(self, name: str) -> dict[str, Any]:
@@ -94,8 +98,8 @@ class TableScan:
             place = {"from": "key" if name in self.key else "value", "field": name}
         return column | place | ({"sqlType": sql_type} if sql_type else {})
 
-    def read(self, jvm: Any, *records: Record) -> Outcome:
-        """The rows of some records, at offsets from 0."""
+    def plan(self) -> dict[str, Any]:
+        """Nothing but the table, its rows as they are."""
         names = list(self.columns)
         select = [{"name": n, "expr": f"`{n}`"} for n in names]
         project = {
@@ -105,18 +109,27 @@ class TableScan:
             "input": self.node(),
             "timeZone": "UTC",
         }
-        return run(jvm, {"kind": "results", "inputs": [project]}, records)
+        return {"kind": "results", "inputs": [project]}
+
+    def read(self, jvm: Any, *records: Record) -> Outcome:
+        """The rows of some records, at offsets from 0."""
+        return run(jvm, self.plan(), records)
 
 
 def run(jvm: Any, plan: Mapping[str, Any], records: Sequence[Record]) -> Outcome:
-    local = jvm.local(json.dumps(plan))
-    local.feed("t", json.dumps([_record(i, r) for i, r in enumerate(records)]))
+    return feed(jvm.local(json.dumps(plan)), records)
+
+
+def feed(local: Any, records: Sequence[Record], first: int = 0) -> Outcome:
+    """One micro-batch of a plan that runs, of records at offsets from `first`."""
+    local.feed("t", json.dumps([_record(first + i, r) for i, r in enumerate(records)]))
     told = json.loads(local.step())
     return Outcome(
         told["rows"],
         [(_bytes(r["key"]), _bytes(r["value"])) for r in told["records"]],
         [r["reason"] for r in told["rejects"]],
         [(r["topic"], _bytes(r["key"]), _bytes(r["value"])) for r in told["rejects"]],
+        [[(n, _bytes(v) or b"") for n, v in r["headers"]] for r in told["rejects"]],
     )
 
 

@@ -1,44 +1,23 @@
-"""Avro in: schema resolution, logical types, framing and the registry; fastavro is the oracle."""
+"""Avro in: schema resolution, logical types, framing; fastavro is the oracle."""
 
 import datetime
 import decimal
 import io
-import json
 import struct as binary
 from typing import Any
 
 import fastavro
 import pytest
-from py4j.protocol import Py4JJavaError
 
+from tests.kernel.avro_records import avro, framed, record_schema, use_recorded_schemas
 from tests.kernel.conftest import SchemaIds
-from tests.kernel.tables import FIXTURES, Record, TableScan, recorded, struct
+from tests.kernel.tables import Record, recorded, struct
 
 MICROS = {"type": "long", "logicalType": "timestamp-micros"}
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
 INTEGERS = {"type": "array", "elementType": "integer", "containsNull": True}
 LONGS_BY_NAME = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}
-
-
-def record_schema(*fields: tuple[str, Any], name: str = "r") -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [{"name": n, "type": t} for n, t in fields]}
-
-
-def framed(schema_ids: SchemaIds, schema: Any, *values: Any) -> list[Record]:
-    schema_id = schema_ids.add(schema)
-    parsed = fastavro.parse_schema(schema)
-    records = []
-    for value in values:
-        body = io.BytesIO()
-        fastavro.schemaless_writer(body, parsed, value)
-        records.append(Record(b"\x00" + binary.pack(">I", schema_id) + body.getvalue()))
-    return records
-
-
-def avro(schema_ids: SchemaIds, columns: Any, **options: Any) -> TableScan:
-    given = {"url": schema_ids.url} | options.pop("options", {})
-    return TableScan(columns, "avro-confluent", given, **options)
 
 
 @pytest.mark.parametrize(
@@ -118,19 +97,6 @@ def test_value_that_does_not_fit(
     assert avro(schema_ids, {"c": type_}).read(jvm, *records).rejects == [reason]
 
 
-def test_writers_of_several_schemas(jvm: Any, schema_ids: SchemaIds) -> None:
-    """Fields come and go and move; what is not there is NULL, or the table's own default."""
-    old = framed(schema_ids, record_schema(("a", "int"), ("gone", "double")), {"a": 1, "gone": 2.0})
-    new = framed(schema_ids, record_schema(("b", "string"), ("a", "long")), {"a": 2, "b": "x"})
-    columns = {"a": "long", "b": "string"}
-    rows = avro(schema_ids, columns).read(jvm, *old, *new, *old).rows
-    assert rows == [["+I", 1, None], ["+I", 2, "x"], ["+I", 1, None]]
-    declared = record_schema(("a", "long"), ("b", "string"))
-    declared["fields"][1]["default"] = "none"
-    scan = avro(schema_ids, columns, options={"schema": json.dumps(declared)})
-    assert scan.read(jvm, *old).rows == [["+I", 1, "none"]]
-
-
 def test_fields_that_are_not_read(jvm: Any, schema_ids: SchemaIds) -> None:
     numbers = {"type": "array", "items": "int"}
     nested = record_schema(("deep", ["null", "string"]), ("n", numbers), name="inner")
@@ -181,35 +147,6 @@ def test_framing(jvm: Any, schema_ids: SchemaIds) -> None:
     glue, text, unknown = b"\x03" * 20, b'{"c": 1}', b"\x00\x00\x00\xff\xff\x02"
     got = scan.read(jvm, *(Record(v) for v in (glue, text, unknown)))
     assert got.rejects == ["avro-bad-framing", "avro-bad-framing", "avro-unknown-schema-id"]
-
-
-def test_ids_of_eight_bytes_are_refused(jvm: Any, schema_ids: SchemaIds) -> None:
-    records = recorded("avro_apicurio_8byte/shopgid8.public.orders.jsonl")
-    got = avro(schema_ids, {"c": "string"}).read(jvm, *records)
-    assert got.rejects == ["avro-bad-framing"] * 9
-
-
-def test_outage_of_the_registry_is_waited_out(jvm: Any, schema_ids: SchemaIds) -> None:
-    records = framed(schema_ids, record_schema(("c", "int")), {"c": 1})
-    schema_ids.failures[:] = [503, 500]
-    assert avro(schema_ids, {"c": "integer"}).read(jvm, *records).rows == [["+I", 1]]
-    asked = len(schema_ids.asked)
-    assert avro(schema_ids, {"c": "integer"}).read(jvm, *records).rows == [["+I", 1]]
-    assert len(schema_ids.asked) == asked
-
-
-def test_refused_access_is_no_bad_record(jvm: Any, schema_ids: SchemaIds) -> None:
-    records = framed(schema_ids, record_schema(("c", "int")), {"c": 1})
-    schema_ids.failures[:] = [401]
-    with pytest.raises(Py4JJavaError, match="RegistryException"):
-        avro(schema_ids, {"c": "integer"}).read(jvm, *records)
-
-
-def use_recorded_schemas(schema_ids: SchemaIds) -> dict[int, Any]:
-    schemas = json.loads((FIXTURES / "avro" / "schemas.json").read_text())
-    by_id = {int(schema_id): entry["schema"] for schema_id, entry in schemas.items()}
-    schema_ids.schemas.update({i: json.dumps(s) for i, s in by_id.items()})
-    return by_id
 
 
 def decoded(record: Record, schemas: dict[int, Any]) -> Any:

@@ -8,33 +8,58 @@ from py4j.protocol import Py4JJavaError
 from tests.harness.gateway import jvm
 
 OWN, OTHER = "checkpoint-a", "checkpoint-b"
+GENERATION = 3
+Entry = tuple[int, str] | tuple[int, str, int]
 
 
-def admits(
-    found: tuple[int, str] | None, epoch: int, repeated: int | None = None, dense: bool = True
-) -> bool:
-    package: Any = jvm().org.apache.spark.sql.rejoin
-    option: Any = jvm().scala.Option
-    entry = None if found is None else package.LedgerEntry(*found)
-    return bool(
-        package.EpochLedger("p-q-0", "out").admits(
-            option.apply(entry), epoch, OWN, option.apply(repeated), dense
-        )
+def package() -> Any:
+    return jvm().org.apache.spark.sql.rejoin
+
+
+def ledger() -> Any:
+    return package().EpochLedger("p-q-0", "out")
+
+
+def option(value: object) -> Any:
+    scala: Any = jvm().scala.Option
+    return scala.apply(value)
+
+
+def found(entry: Entry | None) -> Any:
+    if entry is None:
+        return option(None)
+    return option(
+        package().LedgerEntry(*entry[:2], entry[2] if len(entry) == 3 else GENERATION - 1)
     )
 
 
-def test_first_epoch_ever() -> None:
-    assert admits(None, 0)
-    assert admits(None, 0, repeated=0)
+def admits(entry: Entry | None, epoch: int, dense: bool = True) -> bool:
+    return bool(ledger().admits(found(entry), epoch, OWN, dense))
+
+
+def taken_over(
+    entry: Entry | None,
+    epoch: int,
+    repeated: bool = False,
+    known: int = 2,
+    word: bool | None = None,
+    dense: bool = True,
+) -> int:
+    """The next epoch of writer 1, once this driver has the ledger."""
+    by = package().Takeover(OWN, GENERATION, epoch, repeated, known, option(word), dense)
+    entry_now = ledger().takenOver(found(entry), 1, by)
+    assert (entry_now.checkpoint(), entry_now.generation()) == (OWN, GENERATION)
+    return int(entry_now.next())
 
 
 def test_next_epoch() -> None:
+    assert admits((0, OWN), 0)
     assert admits((5, OWN), 5)
 
 
 def test_committed_epoch_is_skipped() -> None:
-    assert not admits((5, OWN), 4, repeated=4)
-    assert not admits((1, OWN), 0, repeated=0)
+    assert not admits((5, OWN), 4)
+    assert not admits((1, OWN), 0)
 
 
 @pytest.mark.parametrize("epoch", [3, 6])
@@ -45,19 +70,62 @@ def test_gaps_are_refused(epoch: int) -> None:
 
 def test_partition_that_is_not_in_every_epoch_may_fall_behind() -> None:
     assert admits((5, OWN), 9, dense=False)
-    assert admits(None, 9, repeated=9, dense=False)
     assert not admits((5, OWN), 4, dense=False)
     with pytest.raises(Py4JJavaError, match="SINK_LEDGER_GAP"):
         admits((5, OWN), 3, dense=False)
 
 
-def test_lost_ledger_matters_only_where_an_epoch_is_repeated() -> None:
-    assert admits(None, 7)
+def test_ledger_that_is_lost_after_the_start() -> None:
     with pytest.raises(Py4JJavaError, match="SINK_LEDGER_MISSING"):
-        admits(None, 7, repeated=7)
+        admits(None, 7)
+    assert admits(None, 7, dense=False)  # a source partition has joined
 
 
-def test_ledger_of_another_checkpoint() -> None:
-    assert admits((57, OTHER), 0)  # the same job on a new checkpoint
+def test_another_checkpoint_has_taken_the_ledger() -> None:
     with pytest.raises(Py4JJavaError, match="SINK_LEDGER_FOREIGN"):
         admits((57, OTHER), 12)
+
+
+def test_driver_goes_on_where_the_one_before_it_ended() -> None:
+    assert taken_over((5, OWN), 5) == 5
+    assert taken_over((5, OWN), 5, repeated=True) == 5
+    assert taken_over((6, OWN), 5, repeated=True) == 6
+
+
+def test_ledger_that_is_ahead_of_the_checkpoint() -> None:
+    with pytest.raises(Py4JJavaError, match="SINK_LEDGER_GAP"):
+        taken_over((6, OWN), 5)  # nothing is half-done: the checkpoint is an older copy
+    with pytest.raises(Py4JJavaError, match="SINK_LEDGER_GAP"):
+        taken_over((4, OWN), 5)
+
+
+def test_lost_ledger_matters_only_where_an_epoch_is_half_done() -> None:
+    assert taken_over(None, 7) == 7
+    assert taken_over(None, 0) == 0
+    for epoch in (0, 7):
+        with pytest.raises(Py4JJavaError, match="SINK_LEDGER_MISSING"):
+            taken_over(None, epoch, repeated=True)
+
+
+def test_person_says_whether_the_epoch_is_written() -> None:
+    assert taken_over(None, 7, repeated=True, word=True) == 8
+    assert taken_over(None, 7, repeated=True, word=False) == 7
+
+
+def test_writer_that_never_had_a_ledger_has_not_lost_it() -> None:
+    assert taken_over(None, 7, repeated=True, known=1, dense=False) == 7
+
+
+def test_new_checkpoint_takes_a_ledger_over() -> None:
+    assert taken_over((57, OTHER), 0, known=0) == 0
+    with pytest.raises(Py4JJavaError, match="SINK_LEDGER_FOREIGN"):
+        taken_over((57, OTHER), 0, repeated=True, known=2)
+    with pytest.raises(Py4JJavaError, match="SINK_LEDGER_FOREIGN"):
+        taken_over((57, OTHER), 12)
+
+
+def test_replaced_driver_is_refused() -> None:
+    ledger().refuseNewer(found((5, OWN, GENERATION)), OWN, GENERATION)
+    ledger().refuseNewer(found((5, OTHER, GENERATION + 9)), OWN, GENERATION)
+    with pytest.raises(Py4JJavaError, match="CHECKPOINT_TAKEN_OVER"):
+        ledger().refuseNewer(found((5, OWN, GENERATION + 1)), OWN, GENERATION)

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tests.harness.gateway import kernel
-from tests.kernel.oracle.regular import ID, Join, K, Side
+from tests.kernel.oracle.regular import Join
+from tests.kernel.oracle.rows import ID, K
+from tests.kernel.oracle.sides import Side
 
 ROWS = 20_000
 # the group's cell, the header, and the pages that a change, a split or a merge may touch

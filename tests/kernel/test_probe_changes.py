@@ -16,7 +16,7 @@ from tests.harness.memory import MemoryBackend
 from tests.harness.records import Encoder, decode
 from tests.harness.runner import Bound, Outcome, bind_scenario
 from tests.harness.scenario import Input, Scenario, Step
-from tests.kernel.oracle.regular import Row
+from tests.kernel.oracle.rows import Row
 
 RowKind: TypeAlias = Literal["+I", "-U", "+U", "-D"]
 RATES = {0: 10, 1: 11, 2: 11, 3: 13}

@@ -11,9 +11,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from spark_jobs.embedded.broker import Broker
-from spark_jobs.main import plan_sinks
+from spark_jobs.main import sinks_of
 from spark_jobs.operators.launch import Launch, shape
 from spark_jobs.plan.physical import KafkaSink
+from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.sql.binder import bind
 from spark_jobs.status import QueryStatus
@@ -56,7 +57,7 @@ def prepared(broker: Broker) -> KafkaSink:
     servers = broker.bootstrap_servers
     tables = [JOB.format(name=n, topic=topics[n], servers=servers, group=mark) for n in STEP]
     text = "".join(tables) + QUERY.format(sink=topics["sink"], servers=servers)
-    [sink] = plan_sinks(bind(text, "alignment")).values()
+    [sink] = sinks_of(plan(bind(text, "alignment"))).values()
     return sink
 
 

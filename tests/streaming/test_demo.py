@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.demo.broken import KINDS
+from spark_jobs.demo.json_encoding import JsonEncoding
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 240
@@ -90,10 +90,26 @@ def test_broken_records_become_dead_letters_with_reason_origin_and_bytes(tmp_pat
     assert "VERIFIED" in text
     counts = re.search(r"dead letters: (\d+) of (\d+) broken records", text)
     assert counts is not None, text
-    assert int(counts[1]) == int(counts[2]) >= KINDS
+    assert int(counts[1]) == int(counts[2]) >= len(JsonEncoding().breakages())
     assert re.search(r"orders\[0\]@\d+ +json-malformed", text)
     assert re.search(r"products\[0\]@\d+ +debezium-no-envelope", text)
     assert r"b'\x00\x00\x01\xff\xfe\xc3('" in text
+    check_nothing_left(tmp_path)
+
+
+def test_in_avro_every_row_is_right_and_every_broken_record_a_dead_letter(tmp_path: Path) -> None:
+    demo = start_demo(tmp_path, ["--avro", "--seconds", "4", "--corrupt"])
+    text = finish(demo)
+    assert demo.returncode == 0, text
+    assert "VERIFIED" in text
+    counts = re.search(r"^(\d+) orders, (\d+) joined rows", text, re.MULTILINE)
+    assert counts is not None, text
+    assert int(counts[1]) == int(counts[2]) > 500
+    letters = re.search(r"dead letters: (\d+) of (\d+) broken records", text)
+    assert letters is not None, text
+    assert int(letters[1]) == int(letters[2]) > 0
+    reasons = {"avro-bad-framing", "avro-unknown-schema-id", "avro-malformed", "unknown-op"}
+    assert reasons <= set(re.findall(r"@\d+ +([a-z-]+)", text)), text
     check_nothing_left(tmp_path)
 
 

@@ -34,6 +34,8 @@ IN_SPARK = [
     "deduplicate_last_row_by_event_time",
     "materialize_sink_key_of_several_rows",
     "union_all_of_a_join_and_a_table",
+    "debezium_heals_in_a_join",
+    "debezium_truncate_retracts",
 ]
 # their results do not depend on how the batches are cut
 THROUGH_BROKER = [

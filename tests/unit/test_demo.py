@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.demo.broken import KINDS, broken_records
+from spark_jobs.demo.encoding import broken_records, records_of
+from spark_jobs.demo.json_encoding import JsonEncoding
 from spark_jobs.demo.run import Place, job_text
 from spark_jobs.demo.shop import (
     CLOSING_MS,
@@ -20,13 +21,14 @@ from spark_jobs.demo.shop import (
     Order,
     Record,
     Shop,
-    encode,
     sql_time,
 )
 from spark_jobs.demo.show import Screen
 from spark_jobs.demo.verify import DeadLetter, JoinedRow, LetterAudit, RowAudit
 from spark_jobs.errors import ConfigError
 
+JSON = JsonEncoding()
+KINDS = len(JSON.breakages())
 OPENED_MS = 1_597_449_600_000  # 2020-08-15T00:00:00Z
 
 
@@ -36,7 +38,7 @@ def events(seconds: float = 60.0, rate: float = 50.0, changes: float = 5.0) -> l
 
 
 def told(all_events: Sequence[Event]) -> RowAudit:
-    audit = RowAudit()
+    audit = RowAudit(JSON.joined_row)
     for event in all_events:
         if isinstance(event, Order):
             audit.expect(event)
@@ -92,7 +94,7 @@ def test_the_closing_moves_every_watermark_to_one_time_past_all_data() -> None:
     latest = max(event.time_ms for event in body)
     assert {event.time_ms for event in (change, first, second)} == {latest + CLOSING_MS}
     assert isinstance(change, Change)
-    partitions = {encode(order)[0].partition for order in (first, second)}
+    partitions = {records_of(order, JSON)[0].partition for order in (first, second)}
     assert partitions == set(range(ORDER_PARTITIONS))
 
 
@@ -100,7 +102,7 @@ def test_changes_are_debezium_envelopes() -> None:
     changes = [e for e in events() if isinstance(e, Change)]
     on_sale: dict[str, object] = {}
     for change in changes:
-        envelope, *rest = encode(change)
+        envelope, *rest = records_of(change, JSON)
         assert envelope.topic == PRODUCTS
         key = json.loads(envelope.key or b"")["product_id"]
         value = json.loads(envelope.value or b"")
@@ -118,7 +120,7 @@ def test_changes_are_debezium_envelopes() -> None:
 
 
 def test_orders_are_json_in_the_table_s_columns() -> None:
-    (record,) = encode(Order(7, None, OPENED_MS + 60_001))
+    (record,) = records_of(Order(7, None, OPENED_MS + 60_001), JSON)
     assert (record.topic, record.partition, record.key) == (ORDERS, 1, b"o_000007")
     assert json.loads(record.value or b"") == {
         "order_id": "o_000007",
@@ -222,14 +224,14 @@ def test_a_missing_row_is_found_only_when_none_is_on_its_way() -> None:
 
 
 def test_broken_records_cannot_be_decoded_and_reach_every_partition() -> None:
-    records = list(islice(broken_records(), 2 * KINDS))
+    records = list(islice(broken_records(JSON.breakages()), 2 * KINDS))
     assert {(r.topic, r.partition) for r in records} == {(ORDERS, 0), (ORDERS, 1), (PRODUCTS, 0)}
     assert len({r.value for r in records}) == KINDS
     assert len({r.key for r in records}) == len(records)
 
 
 def letter_audit() -> LetterAudit:
-    records = list(islice(broken_records(), 3))
+    records = list(islice(broken_records(JSON.breakages()), 3))
     return LetterAudit({(r.topic, r.partition, n): r for n, r in enumerate(records)})
 
 
@@ -273,7 +275,7 @@ def test_the_screen_shows_a_sample_and_every_count_without_escapes_in_a_file() -
 
 
 def test_the_job_file_names_the_broker_only_where_it_is_replaced() -> None:
-    text = job_text("127.0.0.1:12345")
+    text = job_text(JSON, "127.0.0.1:12345")
     assert text.count("'127.0.0.1:12345'") == 3
     assert "localhost" not in text
     assert "${" not in text

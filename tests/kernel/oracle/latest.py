@@ -1,7 +1,9 @@
 """Processing-time temporal joins: the model keeps the build side as a plain list of rows."""
 
+import json
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -124,6 +126,7 @@ class JoinModel:
         self._time = TimeModel("min", join.idle_timeout_ms, sides=("left",))
         self._gate = GateModel(join.gate, is_open=join.gate.kind == "none")
         self._build: list[Row] = []
+        self._unhealed: list[Row] = []
         self._waiting: list[tuple[str, Row]] = []
         self._deadlines: dict[Any, int] = {}
         self._sink: dict[Any, Row] = {}
@@ -134,20 +137,23 @@ class JoinModel:
         self._time.hear(batch)
         self._gate.hear(batch, self._time)
         self._expire()
-        for _, kind, values in (e for e in batch if e[0] == "right"):
-            self._change(kind, tuple(values))
+        self._unhealed = []
+        for _, kind, values, *more in (e for e in batch if e[0] == "right"):
+            self._change(kind, tuple(values), more[0]["missing"] if more else ())
         self._waiting += [(kind, tuple(v)) for _, kind, v in (e for e in batch if e[0] == "left")]
         expected = self._join_waiting() if self._gate.is_open else []
-        found = [(e[0], tuple(e[1:])) for e in emitted if e[0] != "watermark"]
+        rows = [e for e in emitted if e[0] not in ("watermark", "reject")]
+        found = [(e[0], tuple(e[1:])) for e in rows]
         compare = self._compare_sinks if self._join.paired else self._compare
         marks = [e for e in emitted if e[0] == "watermark"]
-        return compare(expected, found) + self._wrong_marks(passed_on, marks)
+        problems = compare(expected, found) + self._wrong_marks(passed_on, marks)
+        return problems + self._wrong_unhealed([e[3] for e in emitted if e[0] == "reject"])
 
     def state_rows(self) -> list[int] | None:
         """With retention, rows may stay for a while after their end."""
         return None if self._join.ttl_ms else [len(self._waiting), len(self._build)]
 
-    def _change(self, kind: str, row: Row) -> None:
+    def _change(self, kind: str, row: Row, missing: Sequence[int] = ()) -> None:
         if row[K] is None and self._join.nulls_never_match:
             return
         if self._join.layout == "no-unique-key":
@@ -156,6 +162,10 @@ class JoinModel:
         else:
             by = (K,) if self._join.layout == _SINGLE else (K, ID)
             replaced = [r for r in self._build if all(r[i] == row[i] for i in by)]
+        if missing and not replaced:
+            self._unhealed.append(row)
+            return
+        row = tuple(replaced[0][i] if i in missing else v for i, v in enumerate(row))
         for old in replaced:
             self._build.remove(old)
         if kind in ("+I", "+U"):
@@ -201,6 +211,10 @@ class JoinModel:
             if end is not None and end <= self._time.clock:
                 del self._deadlines[key]
                 self._build = [r for r in self._build if r[K] != key]
+
+    def _wrong_unhealed(self, found: list[str]) -> list[str]:
+        wanted = [json.dumps(list(row), separators=(",", ":")) for row in self._unhealed]
+        return [] if sorted(found) == sorted(wanted) else [f"rejects {found}, expected {wanted}"]
 
     def _wrong_marks(self, passed_on: int, found: Emitted) -> list[str]:
         moved = self._gate.is_open and self._time.current > passed_on
@@ -249,6 +263,7 @@ class EventWriter:
         self._keys = [*"abcdef"[: rng.choice([1, 2, 6])], None]
         self._probes: dict[str, list[Any]] = {}
         self._count = 0
+        self._leaves_out = rng.choice([0.0, 0.3])
         self._now = 0
         self._pace = rng.choice([1, 5])
         self.clock = rng.choice([0, 1_700_000_000_000])
@@ -289,6 +304,8 @@ class EventWriter:
 
     def _build(self) -> Event:
         rng = self._rng
+        if self._join.upsert and rng.random() < self._leaves_out:
+            return ["right", "+U", [rng.randrange(4), self._key(), None], {"missing": [V]}]
         kind = rng.choice(["+I", "+I", "+U", "-U", "-D"])
         return ["right", kind, [rng.randrange(4), self._key(), self._small()]]
 

@@ -18,7 +18,7 @@ from tests.harness.records import Encoder, decode
 from tests.harness.runner import bind_scenario
 from tests.harness.scenario import Input, Scenario, Step
 from tests.kernel.oracle.check import Batch, Case, Emitted, Event, cut_into_batches, random_restarts
-from tests.kernel.oracle.regular import ID, ChangelogWriter, J, K, Row, Side
+from tests.kernel.oracle.regular import ChangelogWriter
 from tests.kernel.oracle.relations import (
     TYPES,
     Aggregated,
@@ -34,6 +34,8 @@ from tests.kernel.oracle.relations import (
     is_null,
     less,
 )
+from tests.kernel.oracle.rows import ID, J, K, Row
+from tests.kernel.oracle.sides import Side
 
 _FORMATS = {
     "append": "'connector' = 'kafka', 'format' = 'json'",

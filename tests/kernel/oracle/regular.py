@@ -2,9 +2,9 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from tests.kernel.oracle.check import (
     Batch,
@@ -15,49 +15,23 @@ from tests.kernel.oracle.check import (
     random_restarts,
     struct,
 )
+from tests.kernel.oracle.rows import (
+    COLUMNS,
+    ID,
+    PADDING,
+    PREDICATES,
+    RESIDUALS,
+    WHERES,
+    WIDTH,
+    J,
+    K,
+    P,
+    Row,
+    V,
+)
+from tests.kernel.oracle.sides import Side, SideModel, take_batch
 
-Row: TypeAlias = tuple[Any, ...]
-Test: TypeAlias = Callable[[Row, Row], bool]
-
-COLUMNS = (("id", "integer"), ("k", "integer"), ("j", "string"), ("v", "integer"), ("p", "string"))
-ID, K, J, V, P = range(5)
-_WIDTH = len(COLUMNS)
-PADDING: Row = (None,) * _WIDTH
-
-# residual predicates and WHERE clauses: Spark text, and the same in Python with SQL's NULLs
-PREDICATES: dict[str, Test] = {
-    "`l_v` < `r_v`": lambda a, b: a[V] is not None and b[V] is not None and a[V] < b[V],
-    "`l_v` <> `r_v` OR `r_v` IS NULL": lambda a, b: (
-        b[V] is None or (a[V] is not None and a[V] != b[V])
-    ),
-    "`l_id` = `r_id`": lambda a, b: a[ID] is not None and a[ID] == b[ID],
-    # NOT IN
-    "`l_v` = `r_v` OR `l_v` IS NULL OR `r_v` IS NULL": lambda a, b: (
-        a[V] is None or b[V] is None or a[V] == b[V]
-    ),
-    "`r_id` IS NULL": lambda a, b: b[ID] is None,
-    "`l_v` > 1": lambda a, b: a[V] is not None and a[V] > 1,
-}
-RESIDUALS = list(PREDICATES)[:4]
-WHERES = list(PREDICATES)[4:]
 JOIN_TYPES = ("inner", "left", "right", "full", "semi", "anti")
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """What the planner would say of one input."""
-
-    layout: str
-    unique_key: tuple[int, ...]
-    upsert: bool
-
-    def spec(self, prefix: str) -> dict[str, Any]:
-        return {
-            "schema": struct((f"{prefix}_{name}", kind) for name, kind in COLUMNS),
-            "layout": self.layout,
-            "uniqueKey": list(self.unique_key),
-            "upsert": self.upsert,
-        }
 
 
 def operator(
@@ -106,13 +80,13 @@ class Join:
         return self.join_type in (side, "full")
 
     def _pair_by(self) -> list[str]:
-        names = [f"{'lr'[i // _WIDTH]}_{COLUMNS[i % _WIDTH][0]}" for i in self._pair_columns()]
+        names = [f"{'lr'[i // WIDTH]}_{COLUMNS[i % WIDTH][0]}" for i in self._pair_columns()]
         return [f"`{name}`" for name in names]
 
     def _pair_columns(self) -> list[int]:
         left = list(dict.fromkeys((*self.key, *self.left.unique_key)))
         right = dict.fromkeys((*self.key, *self.right.unique_key))
-        return left if self.left_only else left + [_WIDTH + i for i in right]
+        return left if self.left_only else left + [WIDTH + i for i in right]
 
     def pair_key(self, joined: Row) -> Row:
         return tuple(joined[i] for i in self._pair_columns())
@@ -125,30 +99,6 @@ class Join:
 
     def shows(self, left: Row, right: Row) -> bool:
         return self.where is None or PREDICATES[self.where](left, right)
-
-
-@dataclass(slots=True)
-class SideModel:
-    """The rows that the changes of one input leave behind."""
-
-    side: Side
-    key: tuple[int, ...]
-    rows: Counter[Row] = field(default_factory=Counter)
-
-    def apply(self, kind: str, row: Row) -> None:
-        if self.side.layout == "no-unique-key":
-            if kind in ("+I", "+U"):
-                self.rows[row] += 1
-            elif self.rows[row] > 0:
-                self.rows[row] -= 1
-                self.rows += Counter()  # forgets zeros
-            return
-        same = (*self.key, *self.side.unique_key)
-        old = [r for r in self.rows if all(r[i] == row[i] for i in same)]
-        for stored in old:
-            del self.rows[stored]
-        if kind in ("+I", "+U"):
-            self.rows[row] = 1
 
 
 class JoinModel:
@@ -164,10 +114,10 @@ class JoinModel:
         self._by_pair: dict[Row, Row] = {}
 
     def step(self, batch: Batch, emitted: Emitted) -> list[str]:
-        for side, kind, values in batch:
-            self._sides[side].apply(kind, tuple(values))
+        problems = take_batch(batch, self._sides, emitted)
+        emitted = [e for e in emitted if e[0] != "reject"]
         changes = [(change[0], tuple(change[1:])) for change in emitted]
-        problems = self._wrong_kinds(changes)
+        problems += self._wrong_kinds(changes)
         problems += self._fold_pairs(changes) if self._join.paired else self._fold(changes)
         expected = self._expected()
         found = Counter(self._by_pair.values()) if self._join.paired else self._view
@@ -249,6 +199,8 @@ class ChangelogWriter:
         rng: random.Random,
         spread: int,
         not_null: tuple[int, ...] = (),
+        *,
+        leaves_out: bool = False,
     ) -> None:
         self._not_null = not_null
         self._name = name
@@ -259,9 +211,13 @@ class ChangelogWriter:
         self._wanted = rng.choice([2, 5, 10]) if spread > 1 else rng.choice([2, 30])
         # several pages under one key, now and then
         self._long = rng.random() < (0.2 if spread > 1 else 0.6)
+        self._leaves_out = rng.choice([0.0, 0.3]) if leaves_out and side.upsert else 0.0
+        self._other = [i for i in range(WIDTH) if i not in side.unique_key]
 
     def write(self) -> list[Event]:
         rng = self._rng
+        if rng.random() < self._leaves_out:
+            return self._partial()
         if rng.random() < 0.03:
             return self._nonsense()
         grows = rng.random() < (0.8 if len(self._rows) < self._wanted else 0.3)
@@ -301,7 +257,7 @@ class ChangelogWriter:
         old = self._rows[position]
         fresh = self._random_row()
         change = self._rng.choice([(V,), (P,), (K,), (J,), (K, V), ()])
-        row = tuple(fresh[i] if i in change else old[i] for i in range(_WIDTH))
+        row = tuple(fresh[i] if i in change else old[i] for i in range(WIDTH))
         if self._side.layout == "no-unique-key":
             return self._replace(position, row)
         if self._identity(row) == self._identity(old):
@@ -321,6 +277,18 @@ class ChangelogWriter:
             row = tuple(v if i in self._side.unique_key else None for i, v in enumerate(row))
         kind = "-D" if self._side.upsert else self._rng.choice(["-D", "-D", "-U"])
         return [[self._name, kind, list(row)]]
+
+    def _partial(self) -> list[Event]:
+        """An upsert without some of its values; of an unknown row now and then."""
+        row = self._random_row()
+        missing = self._rng.sample(self._other, self._rng.randrange(1, len(self._other) + 1))
+        for position, old in enumerate(self._rows):
+            if self._identity(old) == self._identity(row):
+                self._rows[position] = tuple(
+                    old[i] if i in missing else v for i, v in enumerate(row)
+                )
+        sent = [None if i in missing else v for i, v in enumerate(row)]
+        return [[self._name, "+U", sent, {"missing": sorted(missing)}]]
 
     def _nonsense(self) -> list[Event]:
         """A retraction that nobody knows; ignored by all layouts."""
@@ -354,7 +322,9 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
     # paddings of both sides that are all NULL would have one key in the sink
     not_null = join.paired and join_type == "full"
     writers = [
-        ChangelogWriter(name, side, rng, spread, side.unique_key if not_null else ())
+        ChangelogWriter(
+            name, side, rng, spread, side.unique_key if not_null else (), leaves_out=True
+        )
         for name, side in (("left", left), ("right", right))
     ]
     bias = rng.choice([0.1, 0.5, 0.9])

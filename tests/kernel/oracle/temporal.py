@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -118,6 +119,8 @@ class JoinModel:
         self._time = TimeModel(join.policy, join.idle_timeout_ms)
         self._before = NEVER
         self._build: list[tuple[int, str, Row]] = []
+        self._unhealed: list[Row] = []
+        self._known = 0
         self._waiting: list[tuple[str, Row]] = []
         self._lives: dict[Any, Life] = {}
         self._sink: dict[Any, Row] = {}
@@ -127,8 +130,10 @@ class JoinModel:
         self._before = self._time.current
         self._time.hear(batch)
         self._expire()
-        for _, kind, values in (e for e in batch if e[0] == "right"):
-            self._add_build(kind, tuple(values))
+        self._unhealed = []
+        self._known = len(self._build)
+        for _, kind, values, *more in (e for e in batch if e[0] == "right"):
+            self._add_build(kind, tuple(values), more[0]["missing"] if more else ())
         late = []
         for _, kind, values in (e for e in batch if e[0] == "left"):
             if self._join.joins_late or values[T] > self._before:
@@ -137,16 +142,25 @@ class JoinModel:
             else:
                 late.append(tuple(values))
         problems = self._compare([e for e in emitted if e[0] not in ("watermark", "reject")])
-        problems += self._wrong_rejects(late, [e for e in emitted if e[0] == "reject"])
+        rejects = [e for e in emitted if e[0] == "reject"]
+        problems += self._wrong_rejects(late, [e for e in rejects if e[2] == "late"])
+        problems += self._wrong_unhealed([e[3] for e in rejects if e[2] != "late"])
         self._used_by_watermark()
         return problems + self._wrong_marks([e for e in emitted if e[0] == "watermark"])
 
     def state_rows(self) -> None:
         """How many versions are kept is the machine's business."""
 
-    def _add_build(self, kind: str, row: Row) -> None:
+    def _add_build(self, kind: str, row: Row, missing: Sequence[int]) -> None:
         if kind == "-U":
             return
+        if missing:
+            # a database logs in order: what is missing is that of the row which arrived before
+            last = next((b for b in reversed(self._build) if b[2][K] == row[K]), None)
+            if last is None or last[1] == "-D" or self._is_obsolete(last):
+                self._unhealed.append(row)
+                return
+            row = tuple(last[2][i] if i in missing else v for i, v in enumerate(row))
         time = row[T]
         if time is None:  # a tombstone takes the time of the key's last row
             earlier = [t for t, _, r in self._build if r[K] == row[K]]
@@ -155,6 +169,12 @@ class JoinModel:
             time = earlier[-1]
         self._build.append((time, kind, row))
         self._use(row[K], time)
+
+    def _is_obsolete(self, version: tuple[int, str, Row]) -> bool:
+        """Whether an earlier batch has forgotten it: a newer version was valid already."""
+        known = self._build[: self._known]
+        times = [t for t, _, r in known if r[K] == version[2][K] and t <= self._before]
+        return any(v is version for v in known) and version[0] < max(times, default=version[0])
 
     def _use(self, key: Any, time: int) -> None:
         life = self._lives.setdefault(key, Life())
@@ -191,6 +211,10 @@ class JoinModel:
         if sorted(found) == (sorted(wanted) if topic else []):
             return []
         return [f"sets aside {found}, expected {wanted}"]
+
+    def _wrong_unhealed(self, found: list[str]) -> list[str]:
+        wanted = [json.dumps(list(row), separators=(",", ":")) for row in self._unhealed]
+        return [] if sorted(found) == sorted(wanted) else [f"rejects {found}, expected {wanted}"]
 
     def _wrong_marks(self, found: Emitted) -> list[str]:
         moved = self._join.forwards and self._time.current > self._before
@@ -268,6 +292,7 @@ class EventWriter:
         self._rng = rng
         self._timeout_ms = join.idle_timeout_ms
         self._keyed = join.paired
+        self._leaves_out = rng.choice([0.0, 0.3])
         self._probes: dict[str, list[Any]] = {}
         self._now = rng.choice([-50, 0, 0, 1_600_000_000_000, -(2**55), 2**62])
         self._pace = rng.choice([1, 5, 100])
@@ -308,6 +333,8 @@ class EventWriter:
 
     def _build(self) -> Event:
         rng = self._rng
+        if rng.random() < self._leaves_out:
+            return ["right", "+U", [self._near(), self._key(), None], {"missing": [V]}]
         kind = rng.choice(["+I", "+U", "+U", "+U", "-U", "-D"])
         time = None if kind == "-D" and rng.random() < 0.3 else self._near()
         return ["right", kind, [time, self._key(), self._small()]]

@@ -14,17 +14,8 @@ from tests.kernel.oracle.check import (
     cut_into_batches,
     random_restarts,
 )
-from tests.kernel.oracle.regular import (
-    JOIN_TYPES,
-    PADDING,
-    RESIDUALS,
-    ChangelogWriter,
-    J,
-    Join,
-    K,
-    Row,
-    random_side,
-)
+from tests.kernel.oracle.regular import JOIN_TYPES, ChangelogWriter, Join, random_side
+from tests.kernel.oracle.rows import PADDING, RESIDUALS, J, K, Row
 
 _FAR = 10**9  # later than any expiry
 

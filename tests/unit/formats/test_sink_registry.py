@@ -10,11 +10,22 @@ import pytest
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import FormatError, KafkaError
 from spark_jobs.formats.registry import RegistryClient
-from spark_jobs.formats.sink_schema import with_schema_id
+from spark_jobs.formats.sink_schema import encodable
+from spark_jobs.sql.format_options import Format
 from spark_jobs.sql.types import DataType, RowField
 
 ID = RowField("id", DataType("BIGINT", nullable=False))
 NAME = RowField("name", DataType("STRING"))
+
+
+def with_schema_id(
+    options: dict[str, str],
+    topic: str,
+    part: str,
+    columns: list[RowField],
+    name: str = "avro-confluent",
+) -> dict[str, str]:
+    return encodable(Format(name, options), topic, part, columns).options
 
 
 def test_schema_is_registered_once(registry: RegistryServer) -> None:
@@ -34,6 +45,21 @@ def test_incompatible_columns_are_named(registry: RegistryServer) -> None:
     needs_more = [ID, RowField("x", DataType("INT", nullable=False))]
     with pytest.raises(FormatError, match=r"SCHEMA_INCOMPATIBLE.*changing-value"):
         with_schema_id(options, "changing", "value", needs_more)
+
+
+def test_envelopes_have_subjects_like_rows(registry: RegistryServer) -> None:
+    options = {"url": registry.url}
+    first = with_schema_id(options, "events", "value", [ID], "debezium-avro-confluent")
+    schema = json.loads(first["schema"])
+    assert [f["name"] for f in schema[1]["fields"]] == ["before", "after", "op"]
+    key = with_schema_id(options, "events", "key", [ID])
+    assert key["schema-id"] != first["schema-id"]
+    wider = [ID, NAME]
+    second = with_schema_id(options, "events", "value", wider, "debezium-avro-confluent")
+    assert second["schema-id"] != first["schema-id"]
+    needs_more = [ID, RowField("x", DataType("INT", nullable=False))]
+    with pytest.raises(FormatError, match=r"SCHEMA_INCOMPATIBLE.*events-value"):
+        with_schema_id(options, "events", "value", needs_more, "debezium-avro-confluent")
 
 
 def test_registry_that_is_not_there() -> None:

@@ -271,7 +271,7 @@ SCAN_KEYS = SHOWN | {
     *("kind", "table", "side", "topics", "groups", "changelog", "keyFormat", "valueFormat"),
     *("columns", "primaryKey", "filter", "rowtime", "watermark", "key", "dropNullKeys", "row"),
     *("schema", "marks", "onError", "deadLetterTopic", "startup", "bounded", "properties"),
-    *("timeZone", "alignment", "debezium"),
+    *("timeZone", "alignment", "debezium", "rejectLimit"),
 }
 OPERATOR_KEYS = SHOWN | {"kind", "id", "output", "timing", "inputs"}
 TWO_INPUTS = OPERATOR_KEYS | {"joinType", "left", "right", "key", "filterNulls", "residual"}
@@ -281,11 +281,11 @@ REKEY_KEYS = SHOWN | {
     *("kind", "side", "groups", "key", "dropNullKeys", "rowtime", "row", "schema", "input"),
     *("ordered", "timeZone"),
 }
-NORMALIZE_KEYS = OPERATOR_KEYS | {"schema", "key"}
+NORMALIZE_KEYS = OPERATOR_KEYS | {"schema", "key", "positions"}
 SINK_KEYS = {
     *("kind", "name", "table", "topic", "mode", "keyFormat", "valueFormat", "keyFields"),
     *("keyPrefix", "valueIncludesKey", "schema", "guarantee", "transactionalIdPrefix"),
-    *("properties", "exchange", "inputs"),
+    *("properties", "exchange", "inputs", "onError", "deadLetterTopic"),
 }
 
 

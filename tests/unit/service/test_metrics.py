@@ -8,10 +8,10 @@ from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.metrics import METRICS, metrics_page
-from spark_jobs.status import JobStatus, QueryStatus
+from spark_jobs.status import BootstrapStatus, JobStatus, QueryStatus
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
-UNITS = ("seconds", "bytes", "rows", "records", "epochs", "errors", "info")
+UNITS = ("seconds", "bytes", "rows", "records", "epochs", "errors", "restarts", "info")
 Write = Callable[[JobStatus | bytes], None]
 Job = Callable[..., JobStatus]
 
@@ -43,8 +43,13 @@ def test_names_follow_the_rules() -> None:
 
 
 def test_every_metric_has_a_value(client: TestClient, write: Write, job: Job) -> None:
+    query = job().queries[0]
+    waiting = BootstrapStatus(
+        partitions_loaded=0, partitions_total=1, waiting_rows=6, complete=False
+    )
+    operators = (query.operators[0].model_copy(update={"bootstrap": waiting}),)
     failed = job(
-        queries=(job().queries[0].model_copy(update={"watermark_ms": 1_000}),),
+        queries=(query.model_copy(update={"watermark_ms": 1_000, "operators": operators}),),
         state="failed",
         error={"code": "X", "message": "y"},
     )

@@ -1,4 +1,4 @@
-"""The four addresses over a driver that works, has not begun, has stopped, lies, or is silent."""
+"""The addresses over a driver that works, has not begun, has stopped, lies, or is silent."""
 
 import os
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.driver import MAX_BYTES
+from service.files import MAX_BYTES
 from spark_jobs.status import (
     STATUS_FILE,
     BootstrapStatus,
@@ -41,7 +41,7 @@ def test_ready_when_running_and_past_the_first_epoch(
 def test_alive_without_any_driver(client: TestClient) -> None:
     assert client.get("/health/live").json() == {"ok": True, "reasons": []}
     assert list(unready(client)) == ["status_missing"]
-    assert client.get("/state").json()["status"] is None
+    assert client.get("/status").json()["status"] is None
     assert "rejoin_status_errors_total 0.0" in client.get("/metrics").text
 
 
@@ -84,7 +84,7 @@ def test_a_silent_driver_and_a_wrong_clock_are_not_ready(
 ) -> None:
     write(job(updated_at=datetime.now(UTC) + timedelta(seconds=shift_s)))
     assert list(unready(client)) == ["status_stale"]
-    state = client.get("/state").json()
+    state = client.get("/status").json()
     assert state["status"]["job"] == "shop"
     assert abs(state["age_seconds"] + shift_s) < 60
 
@@ -115,7 +115,7 @@ def test_a_bad_file_keeps_the_last_good_status(
     write(data)
     assert list(unready(client)) == ["status_unreadable"]
     assert client.get("/health/live").status_code == 200
-    assert client.get("/state").json()["status"]["job"] == "shop"
+    assert client.get("/status").json()["status"]["job"] == "shop"
     metrics = client.get("/metrics").text
     assert 'rejoin_epochs_total{query="enriched"} 4.0' in metrics
     assert "rejoin_status_errors_total 0.0" not in metrics
@@ -147,7 +147,7 @@ def test_numbers_that_json_lacks(client: TestClient, write: Write, job: Job) -> 
     text = job().model_dump_json()
     write(text.replace('"input_rows_per_second":0.0', '"input_rows_per_second":NaN').encode())
     assert unready(client) == {}
-    state = client.get("/state").json()
+    state = client.get("/status").json()
     assert state["status"]["queries"][0]["input_rows_per_second"] is None
 
 

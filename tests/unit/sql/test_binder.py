@@ -125,6 +125,26 @@ def test_debezium_without_a_key_is_a_retract_table() -> None:
         assert table.changelog == "retract"
 
 
+DEBEZIUM_AVRO = """CREATE TABLE t (a INT, at BIGINT METADATA FROM 'value.source.timestamp' VIRTUAL)
+WITH ('connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'x',
+  'format' = 'debezium-avro-confluent', 'debezium-avro-confluent.url' = 'http://r',
+  'rejoin.schema-id' = 'apicurio-headers', 'rejoin.registry.timeout' = '2 min');
+SELECT * FROM t"""
+
+
+def test_debezium_avro_reads_as_debezium_json() -> None:
+    table = bind_query(script(DEBEZIUM_AVRO)).tables["t"]
+    assert table.changelog == "retract"
+    assert table.value_format is not None
+    assert table.value_format.options == {
+        "url": "http://r",
+        "rejoin.schema-id": "apicurio-headers",
+        "rejoin.registry.timeout-ms": "120000",
+    }
+    keyed = DEBEZIUM_AVRO.replace("VIRTUAL)", "VIRTUAL, PRIMARY KEY (a) NOT ENFORCED)")
+    assert bind_query(script(keyed)).tables["t"].changelog == "upsert"
+
+
 def test_formats_carry_their_options_and_defaults() -> None:
     text = """CREATE TABLE t (a INT, b STRING) WITH ('connector' = 'kafka', <options>,
       'key.format' = 'raw', 'key.fields' = 'a', 'value.format' = 'json',

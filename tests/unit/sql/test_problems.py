@@ -219,7 +219,10 @@ TABLE_OPTIONS = [
     ("'json.ignore-parse-errors' = 'yes'", "OPTION_VALUE", "true | false"),
     ("'value.format' = 'json'", "OPTION_CONFLICT", "same option"),
     ("'key.format' = 'json'", "OPTION_MISSING", "key.fields"),
-    ("'key.format' = 'debezium-json'", "OPTION_VALUE", "json | avro-confluent | raw"),
+    ("'key.format' = 'debezium-json'", "OPTION_VALUE", "json | avro | avro-confluent | raw"),
+    ("'rejoin.schema-id' = 'apicurio-headers'", "OPTION_CONFLICT", "schema registry"),
+    ("'rejoin.registry.timeout' = '1 min'", "OPTION_CONFLICT", "schema registry"),
+    ("'rejoin.schema-id' = 'header'", "OPTION_VALUE", "apicurio-8-byte"),
     ("'key.fields' = 'a'", "OPTION_MISSING", "key.format"),
     ("'key.fields' = 'z'", "UNKNOWN_COLUMN", "not a physical column"),
     ("'key.fields-prefix' = 'k_'", "OPTION_CONFLICT", "EXCEPT_KEY"),
@@ -264,6 +267,46 @@ def test_missing_options_are_all_named() -> None:
 def test_avro_needs_its_registry() -> None:
     text = script("CREATE TABLE t (a INT) <append>").replace("'json'", "'avro-confluent'")
     assert [p.message for p in problems(text)] == ["table t has no 'avro-confluent.url'"]
+
+
+AVRO_OPTIONS = [
+    ("avro", "avro.encoding", "json", "OPTION_VALUE", "which is binary"),
+    ("avro", "avro.codec", "snappy", "UNKNOWN_OPTION", "avro.codec"),
+    ("avro-confluent", "avro-confluent.properties", "x", "UNSUPPORTED_OPTION", "properties"),
+    ("debezium-avro-confluent", "debezium-avro-confluent.schema-registry.url", "x",
+     "UNSUPPORTED_OPTION", "use 'url'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("format_", "option", "value", "code", "says"), AVRO_OPTIONS)
+def test_avro_options(format_: str, option: str, value: str, code: str, says: str) -> None:
+    given_ = {"connector": "kafka", "format": format_, "topic": "t", option: value}
+    given_["properties.bootstrap.servers"] = "x"
+    if format_ != "avro":
+        given_[f"{format_}.url"] = "http://r"
+    options = ", ".join(f"'{k}' = '{v}'" for k, v in given_.items())
+    [problem] = problems(f"CREATE TABLE t (a INT) WITH ({options})")
+    assert problem.code == code
+    assert says in problem.render()
+
+
+def test_upserts_hold_rows() -> None:
+    text = script("CREATE TABLE t (a INT, PRIMARY KEY (a) NOT ENFORCED) <upsert>")
+    wrong = text.replace("'value.format' = 'json'", "'value.format' = 'debezium-avro-confluent'")
+    assert wrong != text
+    assert "OPTION_VALUE" in [p.code for p in problems(wrong)]
+
+
+def test_ids_are_written_in_one_form() -> None:
+    """A sink cannot have ids where only readers find them."""
+    text = """CREATE TABLE t (a INT) <append>;
+CREATE TABLE s (a INT) WITH ('connector' = 'kafka', 'topic' = 's', 'format' = 'avro-confluent',
+  'avro-confluent.url' = 'http://r', 'rejoin.schema-id' = 'apicurio-8-byte',
+  'properties.bootstrap.servers' = 'x');
+INSERT INTO s SELECT a FROM t"""
+    found = problems(script(text))
+    assert [p.code for p in found] == ["UNSUPPORTED_OPTION"]
+    assert "Confluent's form" in found[0].render()
 
 
 def test_raw_takes_one_column() -> None:

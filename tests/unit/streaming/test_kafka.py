@@ -11,7 +11,6 @@ from spark_jobs.streaming.kafka import (
     KafkaEdge,
     Limit,
     Subscription,
-    admin_config,
     offsets_json,
     read_offsets,
 )
@@ -107,22 +106,9 @@ def test_offsets_text_round_trip() -> None:
     assert read_offsets(offsets_json(offsets)) == offsets
 
 
-def test_admin_settings_follow_java_names() -> None:
-    java = {
-        "bootstrap.servers": "b:1",
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.jaas.config": 'x.ScramLoginModule required username="u" password="p";',
-        "ssl.truststore.location": "ca.pem",
-        "linger.ms": "5",
-    }
-    assert admin_config(java) == {
-        "bootstrap.servers": "b:1",
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.username": "u",
-        "sasl.password": "p",
-        "ssl.ca.location": "ca.pem",
-    }
-    with pytest.raises(ConfigError, match="BOOTSTRAP_MISSING"):
-        admin_config({})
+def test_source_options_hold_the_reference_and_not_the_secret() -> None:
+    entry = 'x.ScramLoginModule required username="u" password="${env:REJOIN_NOT_THERE}";'
+    properties = {"bootstrap.servers": "b:1", "sasl.jaas.config": entry}
+    starts = {"orders": {0: EARLIEST}}
+    options = Subscription("0-o", ("orders",), starts, None, properties, 10, False).options()
+    assert options["kafka.sasl.jaas.config"] == entry

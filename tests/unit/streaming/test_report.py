@@ -2,6 +2,7 @@
 
 import io
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,18 @@ def test_report_keeps_what_it_knew_when_the_job_fails(tmp_path: Path) -> None:
     assert (found.state, found.queries[0].epoch) == ("failed", 4)
     assert found.error is not None
     assert (found.error.code, found.error.hint) == ("KAFKA_UNREACHABLE", "start it")
+
+
+def test_wait_for_a_registry_is_told(tmp_path: Path) -> None:
+    report = JobReport("orders", tmp_path, [SHAPE])
+    waits = {"http://b": 1_600_000_001_000, "http://a": 1_600_000_000_000}
+    out = io.StringIO()
+    Console(out).show(report.write("running", COUNTERS, {}, waits=waits))
+    found = read_status(tmp_path)
+    assert found is not None
+    assert found.registry_waiting_since == datetime(2020, 9, 13, 12, 26, 40, tzinfo=UTC)
+    assert "waiting for the schema registry since 12:26:40" in out.getvalue()
+    assert report.write("running", COUNTERS, {}).registry_waiting_since is None
 
 
 class Terminal(io.StringIO):

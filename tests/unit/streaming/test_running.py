@@ -1,12 +1,9 @@
-"""What is read off a plan before it runs: names of scans, gates, the identity of state."""
-
-from typing import Any
-
-import pytest
+"""What is read off a plan before it runs: names of scans, gates, operators."""
 
 from spark_jobs.operators.clock import needs_clock
-from spark_jobs.operators.launch import _state_identity, shape
-from spark_jobs.operators.running import scans, stateful_nodes
+from spark_jobs.operators.launch import shape
+from spark_jobs.operators.running import scans
+from spark_jobs.plan.fingerprint import stateful_nodes
 from spark_jobs.plan.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.binder import bind
@@ -46,35 +43,6 @@ def test_only_the_build_side_of_a_gate_is_loaded() -> None:
 
 def test_plans_without_time_need_no_clock() -> None:
     assert not needs_clock(sink("SELECT o.id, r.v FROM o LEFT JOIN r ON o.k = r.k"))
-
-
-def identity(*given: Any) -> str:
-    return _state_identity(sink(*given))
-
-
-@pytest.mark.parametrize(
-    ("query", "settings", "same"),
-    [
-        ("SELECT o.id, r.v FROM o JOIN r ON o.k = r.k WHERE o.id > 7", "", True),
-        ("SELECT o.id, r.v FROM o JOIN r ON o.k = r.k", "SET 'rejoin.parallelism' = '3';", True),
-        ("SELECT o.id, r.v FROM o JOIN r ON o.id = r.k", "", False),
-        ("SELECT o.id, r.v FROM o LEFT JOIN r ON o.k = r.k", "", False),
-        (
-            "SELECT o.id, r.v FROM o JOIN r ON o.k = r.k",
-            "SET 'table.exec.state.ttl' = '1 d';",
-            False,
-        ),
-    ],
-)
-def test_state_fits_what_does_not_touch_it(query: str, settings: str, same: bool) -> None:
-    first = identity("SELECT o.id, r.v FROM o JOIN r ON o.k = r.k")
-    assert (identity(query, settings) == first) == same
-
-
-def test_another_ttl_reads_the_same_state() -> None:
-    query = "SELECT o.id, r.v FROM o JOIN r ON o.k = r.k"
-    day, week = (f"SET 'table.exec.state.ttl' = '{d} d';" for d in (1, 7))
-    assert identity(query, day) == identity(query, week)
 
 
 def test_operators_stand_as_spark_reports_them_the_last_one_first() -> None:

@@ -1,0 +1,194 @@
+"""What the sidecar asks Kafka: how far the topics reach, and the latest records of a sink."""
+
+import json
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from service.models import LagBody, PartitionLag, Reason, SampleRow
+from spark_jobs.job_record import JobRecord
+from spark_jobs.status import JobStatus
+
+TIMEOUT_S = 3.0
+FRESH_S = 2.0
+_MOST_TEXT = 2000
+MASK = "***"
+
+
+class Broker:
+    """A client that is opened when it is first needed; a broker that is down is a `Reason`.
+
+    `config_file` holds librdkafka's properties (`name=value` a line), where the brokers want
+    credentials; without one, the servers that the job names are asked.
+    """
+
+    def __init__(self, config_file: Path | None) -> None:
+        self._config_file = config_file
+        self._lock = threading.Lock()
+        self._client: Consumer | None = None
+        self._ends: dict[tuple[str, int], int] = {}
+        self._asked_s = float("-inf")
+        self._problem: Reason | None = None
+
+    def lag(self, status: JobStatus | None, job: JobRecord | None) -> LagBody:
+        """Of every source partition; as the driver saw it where the broker does not answer."""
+        seen = _seen(status)
+        places = [(p.topic, p.partition) for p in seen]
+        ends, problem = self._latest(places, job)
+        measured = tuple(
+            p
+            if (end := ends.get((p.topic, p.partition))) is None
+            else p.model_copy(
+                update={"end_offset": max(end, p.offset), "lag_records": max(end - p.offset, 0)}
+            )
+            for p in seen
+        )
+        return LagBody(
+            measured="broker" if problem is None and measured else "driver",
+            problem=problem,
+            partitions=measured,
+            lag_records=sum(p.lag_records for p in measured),
+        )
+
+    def latest_rows(
+        self, topic: str, count: int, hidden: Iterable[str], job: JobRecord | None
+    ) -> tuple[tuple[SampleRow, ...], Reason | None]:
+        """The newest committed records of a topic, newest first."""
+        with self._lock:
+            try:
+                client = self._open(job)
+                known = client.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
+                found = _tail(client, topic, sorted(known), count)
+            except (KafkaException, OSError, ValueError) as error:
+                return (), self._forget(error)
+        newest = sorted(found, key=lambda m: m.timestamp()[1], reverse=True)[:count]
+        return tuple(_row(message, frozenset(hidden)) for message in newest), None
+
+    def _latest(
+        self, places: Sequence[tuple[str, int]], job: JobRecord | None
+    ) -> tuple[dict[tuple[str, int], int], Reason | None]:
+        with self._lock:
+            if time.monotonic() - self._asked_s < FRESH_S:
+                return dict(self._ends), self._problem
+            try:
+                client = self._open(job)
+                self._ends = {
+                    place: client.get_watermark_offsets(
+                        TopicPartition(*place), timeout=TIMEOUT_S, cached=False
+                    )[1]
+                    for place in places
+                }
+                self._problem = None
+            except (KafkaException, OSError, ValueError, TypeError) as error:
+                self._problem = self._forget(error)
+            self._asked_s = time.monotonic()
+            return dict(self._ends), self._problem
+
+    def _open(self, job: JobRecord | None) -> Consumer:
+        if self._client is None:
+            self._client = Consumer(
+                {
+                    **self._config(job),
+                    "group.id": "rejoin-sidecar",
+                    "enable.auto.commit": False,
+                    "isolation.level": "read_committed",
+                    "log_level": 0,
+                    "socket.timeout.ms": int(TIMEOUT_S * 1000),
+                }
+            )
+        return self._client
+
+    def _config(self, job: JobRecord | None) -> dict[str, str]:
+        if self._config_file is not None:
+            lines = self._config_file.read_text(encoding="utf-8").splitlines()
+            pairs = [line.split("=", 1) for line in lines if "=" in line and line[0] != "#"]
+            return {name.strip(): value.strip() for name, value in pairs}
+        if job is None or not job.servers:
+            raise ValueError("the driver has not said yet which brokers it reads")
+        if job.secured:
+            raise ValueError("the brokers want credentials: give the sidecar a kafka config file")
+        return {"bootstrap.servers": ",".join(job.servers)}
+
+    def _forget(self, error: Exception) -> Reason:
+        """The next question opens a new client: the settings may have changed by then."""
+        self._client = None
+        text = error.args[0] if isinstance(error, KafkaException) else error
+        return Reason(code="broker_unreachable", message=str(text)[:500])
+
+
+def _seen(status: JobStatus | None) -> list[PartitionLag]:
+    """A topic that two queries read is listed with the offset of the slower one."""
+    found: dict[tuple[str, str, int], PartitionLag] = {}
+    for query in status.queries if status is not None else ():
+        for source in query.sources:
+            for part in source.partitions:
+                place = (source.table, source.topic, part.partition)
+                lag = PartitionLag(
+                    table=source.table,
+                    topic=source.topic,
+                    partition=part.partition,
+                    offset=part.offset,
+                    end_offset=part.latest_offset,
+                    lag_records=max(part.latest_offset - part.offset, 0),
+                )
+                if place not in found or found[place].offset > part.offset:
+                    found[place] = lag
+    return list(found.values())
+
+
+def _tail(client: Consumer, topic: str, partitions: Sequence[int], count: int) -> list[Message]:
+    """Transaction markers take offsets too, so a few more than wanted are looked at."""
+    starts = []
+    for partition in partitions:
+        at = TopicPartition(topic, partition)
+        low, high = client.get_watermark_offsets(at, timeout=TIMEOUT_S, cached=False)
+        starts.append(TopicPartition(topic, partition, max(low, high - 2 * count - 10)))
+    client.assign(starts)
+    found: list[Message] = []
+    deadline = time.monotonic() + TIMEOUT_S
+    try:
+        while time.monotonic() < deadline:
+            polled = client.consume(500, timeout=0.3)
+            if not polled:
+                break
+            found += [message for message in polled if message.error() is None]
+    finally:
+        client.unassign()
+    return found
+
+
+def _row(message: Message, hidden: frozenset[str]) -> SampleRow:
+    return SampleRow(
+        topic=message.topic() or "",
+        partition=message.partition() or 0,
+        offset=message.offset() or 0,
+        timestamp_ms=message.timestamp()[1],
+        key=_text(message.key(), hidden),
+        value=_text(message.value(), hidden),
+    )
+
+
+def _text(data: bytes | str | None, hidden: frozenset[str]) -> str | None:
+    """JSON with masked columns; of other bytes only the size, as nobody can mask those."""
+    if data is None:
+        return None
+    raw = data.encode() if isinstance(data, str) else data
+    try:
+        parsed = json.loads(raw)
+    except ValueError:
+        return f"{len(raw)} bytes"
+    return json.dumps(_masked(parsed, hidden), ensure_ascii=False)[:_MOST_TEXT]
+
+
+def _masked(value: Any, hidden: frozenset[str]) -> Any:
+    match value:
+        case dict():
+            return {k: MASK if k in hidden else _masked(v, hidden) for k, v in value.items()}
+        case list():
+            return [_masked(v, hidden) for v in value]
+        case _:
+            return value

@@ -1,0 +1,72 @@
+"""Queries and operators as they are now, with what the plan and the recent past say of them."""
+
+from service.driver import View
+from service.history import History
+from service.models import OperatorState, QuerySummary, SideState
+from spark_jobs.job_record import GraphNode, JobRecord, QueryRecord
+from spark_jobs.status import OperatorStatus
+
+
+def query_summaries(
+    view: View, job: JobRecord | None, history: History
+) -> tuple[QuerySummary, ...]:
+    """Of every INSERT."""
+    records = _records(job)
+    return tuple(
+        QuerySummary(
+            name=query.name,
+            sink=query.sink,
+            epoch=query.epoch,
+            epoch_ms=query.trigger_ms,
+            input_rows_total=query.input_rows_total,
+            input_rows_per_second=history.input_rate(query.name),
+            output_rows_total=query.output_rows_total,
+            output_rows_per_second=history.output_rate(query.name),
+            lag_records=query.lag_records,
+            late_rows_total=query.late_rows_total,
+            rejects=query.rejects,
+            watermark_ms=query.watermark_ms,
+            restarts_total=query.restarts_total,
+            last_failure=query.last_failure,
+            lost_records_total=query.lost_records_total,
+            warnings=records[query.name].warnings if query.name in records else (),
+        )
+        for query in (view.status.queries if view.status else ())
+    )
+
+
+def operator_states(
+    view: View, job: JobRecord | None, history: History
+) -> tuple[OperatorState, ...]:
+    """Of every stateful operator."""
+    nodes = {n.operator: n for q in _records(job).values() for n in q.nodes if n.operator}
+    return tuple(
+        _state(query.name, operator, nodes.get(operator.id), history)
+        for query in (view.status.queries if view.status else ())
+        for operator in query.operators
+    )
+
+
+def _state(
+    query: str, operator: OperatorStatus, node: GraphNode | None, history: History
+) -> OperatorState:
+    return OperatorState(
+        query=query,
+        operator=operator.id,
+        kind=operator.kind,
+        title=node.title if node is not None else operator.kind,
+        sides=tuple(SideState(side=s.side, rows=s.rows) for s in operator.sides),
+        state_bytes=operator.state_bytes,
+        rows_per_minute=history.state_rows_per_minute(query, operator.id),
+        bytes_per_minute=history.state_bytes_per_minute(query, operator.id),
+        retention=node.retention if node is not None else "",
+        ttl_ms=node.ttl_ms if node is not None else (),
+        late_rows=operator.late_rows,
+        unknown_retractions=operator.unknown_retractions,
+        bootstrap=operator.bootstrap,
+        series=tuple(history.state_series(query, operator.id)),
+    )
+
+
+def _records(job: JobRecord | None) -> dict[str, QueryRecord]:
+    return {q.name: q for q in (job.queries if job is not None else ())}

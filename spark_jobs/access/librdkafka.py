@@ -1,0 +1,186 @@
+"""The configuration of librdkafka that reaches the same broker as Java's client, as the same user.
+
+Stores and keys are given to it as PEM in memory, so no secret is written anywhere.
+"""
+
+from collections.abc import Mapping
+
+from spark_jobs.access.stores import (
+    Identity,
+    pem_identity,
+    pem_text,
+    read_identity,
+    read_store,
+    read_trusted,
+)
+from spark_jobs.errors import ConfigError
+from spark_jobs.settings import resolve_all
+from spark_jobs.sql.jaas import JaasEntry, parse_jaas
+from spark_jobs.sql.kafka_properties import CLIENT_CREDENTIALS, REFUSED, value_problem
+
+_RENAMED = {
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "request.timeout.ms": "socket.timeout.ms",
+}
+_SAME = (
+    "bootstrap.servers", "client.dns.lookup", "client.id", "connections.max.idle.ms",
+    "metadata.max.age.ms", "reconnect.backoff.max.ms", "reconnect.backoff.ms",
+    "retry.backoff.max.ms", "retry.backoff.ms", "sasl.mechanism", "security.protocol",
+    "socket.connection.setup.timeout.ms",
+)  # fmt: skip
+
+
+def admin_config(properties: Mapping[str, str]) -> dict[str, str]:
+    """Of Java's names and values, which may hold references; the result holds secrets.
+
+    >>> jaas = 'x.ScramLoginModule required username="u" password="p";'
+    >>> admin_config({"bootstrap.servers": "b:1", "sasl.mechanism": "SCRAM-SHA-512",
+    ...     "security.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": jaas, "acks": "all"}
+    ... )["sasl.username"]
+    'u'
+    """
+    java = resolve_all(properties)
+    if "bootstrap.servers" not in java:
+        raise ConfigError("BOOTSTRAP_MISSING", "'properties.bootstrap.servers' is not set")
+    for name, value in java.items():
+        if name in REFUSED:
+            raise _refused(f"Kafka property '{name}' cannot be set", REFUSED[name])
+        if (problem := value_problem(name, value)) is not None:
+            raise _refused(*problem)
+    config = {name: java[name] for name in _SAME if name in java}
+    config |= {ours: java[name] for name, ours in _RENAMED.items() if name in java}
+    protocol = java.get("security.protocol", "PLAINTEXT")
+    if protocol in ("SSL", "SASL_SSL"):
+        config |= _tls(java)
+    if protocol.startswith("SASL"):
+        config |= _sasl(java)
+    return config
+
+
+def _tls(java: Mapping[str, str]) -> dict[str, str]:
+    config: dict[str, str] = {}
+    identification = java.get("ssl.endpoint.identification.algorithm", "https")
+    config["ssl.endpoint.identification.algorithm"] = identification or "none"
+    trusted = _trusted(java)
+    if trusted is not None:
+        config["ssl.ca.pem"] = trusted
+    identity = _identity(java)
+    if identity is not None:
+        config["ssl.certificate.pem"] = identity.chain_pem()
+        config["ssl.key.pem"] = identity.key_pem()
+    return config
+
+
+def _trusted(java: Mapping[str, str]) -> str | None:
+    if inline := java.get("ssl.truststore.certificates"):
+        _need_pem(java, "truststore", "ssl.truststore.certificates")
+        return read_trusted(pem_text(inline), None, "'ssl.truststore.certificates'")
+    data = _file(java, "truststore")
+    password = java.get("ssl.truststore.password")
+    return None if data is None else read_trusted(data, password, "'ssl.truststore.location'")
+
+
+def _identity(java: Mapping[str, str]) -> Identity | None:
+    key_password = java.get("ssl.key.password")
+    if key := java.get("ssl.keystore.key"):
+        _need_pem(java, "keystore", "ssl.keystore.key")
+        chain = pem_text(java.get("ssl.keystore.certificate.chain", ""))
+        return pem_identity(pem_text(key), chain, key_password, "'ssl.keystore.key'")
+    data = _file(java, "keystore")
+    if data is None:
+        return None
+    password = java.get("ssl.keystore.password")
+    return read_identity(data, password, key_password, "'ssl.keystore.location'")
+
+
+def _file(java: Mapping[str, str], store: str) -> bytes | None:
+    name = f"ssl.{store}.location"
+    if name not in java:
+        return None
+    data = read_store(java[name], f"'{name}'")
+    if b"-----BEGIN " in data:
+        _need_pem(java, store, name)
+    return data
+
+
+def _need_pem(java: Mapping[str, str], store: str, name: str) -> None:
+    if java.get(f"ssl.{store}.type") != "PEM":
+        raise _refused(
+            f"'{name}' holds PEM, and 'ssl.{store}.type' is {java.get(f'ssl.{store}.type', 'JKS')}",
+            f"set 'properties.ssl.{store}.type' = 'PEM'",
+        )
+
+
+def _sasl(java: Mapping[str, str]) -> dict[str, str]:
+    mechanism = java.get("sasl.mechanism")
+    if mechanism is None:
+        raise _refused(
+            "'sasl.mechanism' is not set, which is GSSAPI for Java's client",
+            "set 'properties.sasl.mechanism' to SCRAM-SHA-512, PLAIN or OAUTHBEARER",
+        )
+    entry = parse_jaas(java.get("sasl.jaas.config", ""))
+    if entry is None:
+        raise _refused("'sasl.jaas.config' is not set", "it names the login module and the user")
+    if (mechanism == "OAUTHBEARER") != (entry.module == "OAuthBearerLoginModule"):
+        raise _refused(
+            f"{entry.module} does not fit SASL mechanism {mechanism}",
+            "ScramLoginModule is for SCRAM, PlainLoginModule for PLAIN, OAuthBearerLoginModule for "
+            "OAUTHBEARER",
+        )
+    if mechanism == "OAUTHBEARER":
+        return _oauth(java, entry)
+    user, password = (_of_entry(entry, name) for name in ("username", "password"))
+    return {"sasl.username": user, "sasl.password": password}
+
+
+def _oauth(java: Mapping[str, str], entry: JaasEntry) -> dict[str, str]:
+    if java.get("sasl.login.callback.handler.class") not in CLIENT_CREDENTIALS:
+        return _unsecured(entry)
+    if "sasl.oauthbearer.token.endpoint.url" not in java:
+        raise _refused(
+            "'sasl.oauthbearer.token.endpoint.url' is not set",
+            "the login callback handler asks it for tokens",
+        )
+    config = {
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": java["sasl.oauthbearer.token.endpoint.url"],
+        "sasl.oauthbearer.client.id": _of_entry(entry, "clientId"),
+        "sasl.oauthbearer.client.secret": _of_entry(entry, "clientSecret"),
+    }
+    if scope := entry.options.get("scope"):
+        config["sasl.oauthbearer.scope"] = scope
+    extensions = [
+        f"{name.removeprefix('extension_')}={value}"
+        for name, value in entry.options.items()
+        if name.startswith("extension_")
+    ]
+    if extensions:
+        config["sasl.oauthbearer.extensions"] = ",".join(extensions)
+    return config
+
+
+def _unsecured(entry: JaasEntry) -> dict[str, str]:
+    """Tokens that nobody signs: what both libraries make of a bare name, for tests."""
+    told = [f"principal={_of_entry(entry, 'unsecuredLoginStringClaim_sub')}"]
+    if scope := entry.options.get("unsecuredLoginListClaim_scope"):
+        told.append(f"scope={scope.strip(',')}")
+    if seconds := entry.options.get("unsecuredLoginLifetimeSeconds"):
+        told.append(f"lifeSeconds={seconds}")
+    return {
+        "enable.sasl.oauthbearer.unsecure.jwt": "true",
+        "sasl.oauthbearer.config": " ".join(told),
+    }
+
+
+def _of_entry(entry: JaasEntry, name: str) -> str:
+    if name not in entry.options:
+        raise _refused(
+            f"the JAAS entry of {entry.module} has no '{name}'",
+            f'write {name}="..." behind the module, for a secret {name}="${{file:...}}"',
+        )
+    return entry.options[name]
+
+
+def _refused(message: str, hint: str) -> ConfigError:
+    return ConfigError("KAFKA_PROPERTY", message, hint)

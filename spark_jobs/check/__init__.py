@@ -1,0 +1,1 @@
+"""Looks at a job, its checkpoint and its topics without running anything."""

@@ -1,0 +1,81 @@
+"""Whether the job goes on from a checkpoint, read off its files without Spark."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from spark_jobs.check.finding import Finding
+from spark_jobs.errors import EXIT_CODES, ConfigError
+from spark_jobs.streaming.manifest import MANIFEST, Manifest
+from spark_jobs.streaming.verdict import Present, judge, verdict, way_out
+
+
+def check_checkpoint(location: str, queries: Mapping[str, Present]) -> Iterator[Finding]:
+    """A finding per difference; raises RejoinError for a checkpoint that cannot be read."""
+    root = local_folder(location)
+    for name, present in queries.items():
+        yield from _check_query(root / name, name, present)
+    for left in sorted(root.glob(f"*/{MANIFEST}")):
+        name = left.parents[1].name
+        if name not in queries:
+            yield Finding(
+                "warning",
+                f"query {name}",
+                "is in the checkpoint and not in the job: its state stays unused",
+                "a query is called after its sink table; if that was renamed, name it as before",
+            )
+
+
+def local_folder(location: str) -> Path:
+    """Raises ConfigError for file systems that only Spark reaches."""
+    if re.match(r"[a-z][a-z0-9+.-]*:", location) is None:
+        return Path(location)
+    parts = urlsplit(location)
+    if parts.scheme != "file":
+        raise ConfigError(
+            "CHECKPOINT_NOT_LOCAL",
+            f"{location} is not on a file system of this machine",
+            hint=f"copy '*/{MANIFEST}' and '*/offsets' and '*/commits' of it into a folder, and "
+            "give that as --checkpoint",
+        )
+    return Path(unquote(parts.path))
+
+
+def _check_query(folder: Path, name: str, present: Present) -> Iterator[Finding]:
+    about = f"query {name}"
+    path = folder / MANIFEST
+    if not path.is_file():
+        if (folder / "commits").is_dir():
+            missing = f"{folder} is a checkpoint, but has no {MANIFEST}"
+            yield Finding("error", about, missing, "restore the file", EXIT_CODES["user"])
+        else:
+            yield Finding("ok", about, "new: begins where its tables say")
+        return
+    manifest = Manifest.read(path.read_text(encoding="utf-8"), name, str(folder))
+    found = judge(manifest, present, _sources(folder))
+    for difference in found:
+        if difference.effect == "incompatible":
+            text = f"{difference.code} {difference.text()}"
+            yield Finding("error", about, text, None, EXIT_CODES["user"])
+        else:
+            yield Finding("warning", about, difference.text())
+    match verdict(found):
+        case "identical":
+            yield Finding("ok", about, "identical to the checkpoint's")
+        case "compatible":
+            yield Finding("ok", about, "compatible: goes on from the checkpoint")
+        case "incompatible":
+            refused = "incompatible: rejoin run refuses it"
+            yield Finding("error", about, refused, way_out(found), EXIT_CODES["user"])
+
+
+def _sources(folder: Path) -> int | None:
+    """Spark's, of the last committed epoch."""
+    commits = folder / "commits"
+    names = [p.name for p in commits.iterdir()] if commits.is_dir() else []
+    epochs = [int(name) for name in names if name.isdigit()]
+    offsets = folder / "offsets" / str(max(epochs, default=-1))
+    if not offsets.is_file():
+        return None
+    return len(offsets.read_text(encoding="utf-8").splitlines()) - 2

@@ -1,0 +1,104 @@
+"""What the sidecar asks of the driver: one file per command in the status folder.
+
+The sidecar may run in another container, so that a file in the shared folder is all that both
+have. A command is taken once; its answer replaces it.
+"""
+
+import contextlib
+import secrets
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from spark_jobs.status import now, replace_file
+
+FOLDER = "commands"
+KEPT_S = 3600.0
+_MOST_BYTES = 65536
+
+Verb = Literal["stop", "drain", "log-level"]
+LogLevel = Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG"]
+
+
+class Command(BaseModel):
+    """`stop` cuts the running epoch off, `drain` lets it finish; `level` is for log-level."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = Field(pattern=r"^[0-9a-f]{16}$")
+    verb: Verb
+    level: LogLevel | None = None
+    asked_at: datetime
+    asked_by: str = Field(max_length=200)
+
+
+class Answer(BaseModel):
+    """What became of a command."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    verb: Verb
+    done: bool
+    message: str
+    at: datetime
+
+
+def ask(folder: Path, verb: Verb, asked_by: str, level: LogLevel | None = None) -> Command:
+    """Leave a command for the driver of this status folder."""
+    command = Command(
+        id=secrets.token_hex(8), verb=verb, level=level, asked_at=now(), asked_by=asked_by[:200]
+    )
+    replace_file(folder / FOLDER / f"{command.id}.ask", command.model_dump_json())
+    return command
+
+
+def take(folder: Path) -> Iterator[Command]:
+    """Each command that waits, oldest first, once; what is no command is removed."""
+    waiting = sorted((folder / FOLDER).glob("*.ask"), key=_age)
+    for path in waiting:
+        found = None
+        with contextlib.suppress(OSError, ValidationError, ValueError):
+            if path.stat().st_size <= _MOST_BYTES:
+                found = Command.model_validate_json(path.read_bytes())
+        with contextlib.suppress(OSError):
+            path.unlink()
+        if found is not None:
+            yield found
+
+
+def answer(folder: Path, command: Command, message: str, *, done: bool = True) -> None:
+    """Say what became of it, and forget old answers."""
+    told = Answer(id=command.id, verb=command.verb, done=done, message=message, at=now())
+    replace_file(folder / FOLDER / f"{command.id}.answer", told.model_dump_json())
+    for path in (folder / FOLDER).glob("*.answer"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > KEPT_S:
+                path.unlink()
+
+
+def read_answer(folder: Path, command_id: str) -> Answer | None:
+    """None while the driver has not answered."""
+    try:
+        return Answer.model_validate_json(
+            (folder / FOLDER / f"{command_id}.answer").read_bytes()[:_MOST_BYTES]
+        )
+    except (OSError, ValidationError, ValueError):
+        return None
+
+
+def discard(folder: Path) -> None:
+    """Forget what was asked of an earlier driver."""
+    for _ in take(folder):
+        pass
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

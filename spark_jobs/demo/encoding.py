@@ -1,0 +1,109 @@
+"""How the shop's events become bytes and the job's rows come back from them: JSON or Avro."""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from spark_jobs.demo.shop import (
+    ORDER_PARTITIONS,
+    ORDERS,
+    PRODUCTS,
+    Change,
+    Event,
+    Order,
+    Product,
+    Record,
+)
+from spark_jobs.demo.verify import JoinedRow
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+Envelope: TypeAlias = dict[str, Any]
+# what is wrong, the topic, the value
+Breakage: TypeAlias = tuple[str, str, bytes]
+
+
+class Encoding(Protocol):
+    """Of orders, of Debezium's envelopes and of joined rows; and what none of its readers takes."""
+
+    @property
+    def job_file(self) -> Path:
+        """The job that reads and writes this encoding."""
+
+    @property
+    def registry_url(self) -> str | None:
+        """Where the schemas are, if there are any."""
+
+    def order(self, order: Order) -> bytes:
+        """The record value of an order."""
+
+    def product_key(self, product_id: str) -> bytes:
+        """The record key of a product's changes."""
+
+    def change(self, envelope: Envelope) -> bytes:
+        """The record value of a product's change."""
+
+    def joined_row(self, value: bytes) -> JoinedRow:
+        """Raise ValueError, TypeError or ArithmeticError unless the value is a row of the sink."""
+
+    def breakages(self) -> Sequence[Breakage]:
+        """Values that no reader of the shop's tables can decode, one for each way to go wrong."""
+
+
+def records_of(event: Event, encoding: Encoding) -> list[Record]:
+    """The Kafka records of an event: a delete is Debezium's envelope and then a tombstone."""
+    if isinstance(event, Order):
+        partition = event.number % ORDER_PARTITIONS
+        return [Record(ORDERS, partition, event.order_id.encode(), encoding.order(event))]
+    key = encoding.product_key(event.product_id)
+    records = [Record(PRODUCTS, 0, key, encoding.change(envelope(event)))]
+    if event.op == "d":
+        records.append(Record(PRODUCTS, 0, key, None))
+    return records
+
+
+def broken_records(breakages: Sequence[Breakage]) -> Iterator[Record]:
+    """Without end; every one once among the first, and then again."""
+    for n, (_, topic, value) in enumerate(cycle(breakages)):
+        partition = n // len(breakages) % ORDER_PARTITIONS if topic == ORDERS else 0
+        yield Record(topic, partition, f"broken_{n}".encode(), value)
+
+
+def envelope(change: Change) -> Envelope:
+    """As Debezium 3.6 writes it for PostgreSQL under REPLICA IDENTITY FULL."""
+    lsn = 31_721_016 + 152 * change.number
+    source = {
+        "version": "3.6.3.Final",
+        "connector": "postgresql",
+        "name": "shop",
+        "ts_ms": change.time_ms,
+        "snapshot": "true" if change.op == "r" else "false",
+        "db": "shop",
+        "sequence": json.dumps([str(lsn - 152), str(lsn)]),
+        "ts_us": change.time_ms * 1_000,
+        "ts_ns": change.time_ms * 1_000_000,
+        "schema": "public",
+        "table": "products",
+        "txId": 850 + change.number,
+        "lsn": lsn,
+        "xmin": None,
+    }
+    return {
+        "before": _table_row(change.before),
+        "after": _table_row(change.after),
+        "source": source,
+        "transaction": None,
+        "op": change.op,
+        "ts_ms": change.time_ms + 3,  # when the connector saw it
+    }
+
+
+def _table_row(product: Product | None) -> dict[str, object] | None:
+    if product is None:
+        return None
+    return {
+        "product_id": product.product_id,
+        "product_name": product.name,
+        "product_price": product.price,
+    }

@@ -1,0 +1,79 @@
+"""A protected listener for the embedded broker: TLS, SASL, an authorizer. For tests."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+Protocol: TypeAlias = Literal["SASL_SSL", "SASL_PLAINTEXT", "SSL"]
+
+_SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+_MODULES = "org.apache.kafka.common.security"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSecurity:
+    """Who may connect to the one listener that clients see, and how.
+
+    `identity` and `trusted` are PEM files: the broker's key with its certificates, and whom it
+    trusts. `users` log in by PLAIN and SCRAM; OAUTHBEARER takes unsecured tokens of any name. With
+    SSL, clients need a certificate. `admin` is the broker's own user: a key of `users`, or its
+    certificate's subject. Without ACLs for them, only super users may do anything.
+    """
+
+    protocol: Protocol
+    admin: str
+    identity: Path | None = None
+    trusted: Path | None = None
+    users: Mapping[str, str] = field(default_factory=dict)
+    super_users: tuple[str, ...] = ()
+
+    def settings(self) -> str:
+        """Of `server.properties`; the listener is called CLIENT."""
+        # the controller's listener knows nobody by name: it is the broker that calls there
+        supers = ("ANONYMOUS", self.admin, *self.super_users)
+        lines = [
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            f"super.users={';'.join(f'User:{name}' for name in supers)}",
+        ]
+        if self.protocol != "SASL_PLAINTEXT":
+            lines += [f"ssl.keystore.type=PEM\nssl.keystore.location={self.identity}"]
+            lines += [f"ssl.truststore.type=PEM\nssl.truststore.location={self.trusted}"]
+        if self.protocol == "SSL":
+            lines.append("ssl.client.auth=required")
+        else:
+            lines += self._sasl()
+        return "\n".join(lines) + "\n"
+
+    def scram_arguments(self) -> Iterator[str]:
+        """What formats the storage with the users in it."""
+        for name, password in self.users.items():
+            for mechanism in _SCRAM:
+                yield f"--add-scram={mechanism}=[name={name},password={password}]"
+
+    def client_config(self) -> dict[str, str]:
+        """librdkafka's, as the broker's own user."""
+        config: dict[str, str] = {"security.protocol": self.protocol}
+        if self.protocol != "SASL_PLAINTEXT":
+            config["ssl.ca.location"] = str(self.trusted)
+        if self.protocol == "SSL":
+            own = str(self.identity)
+            return config | {"ssl.certificate.location": own, "ssl.key.location": own}
+        user = {"sasl.username": self.admin, "sasl.password": self.users[self.admin]}
+        return config | {"sasl.mechanism": "PLAIN"} | user
+
+    def _sasl(self) -> list[str]:
+        mechanisms = ("PLAIN", *_SCRAM, "OAUTHBEARER")
+        own = f'username="{self.admin}" password="{self.users[self.admin]}"'
+        everybody = " ".join(f'user_{name}="{word}"' for name, word in self.users.items())
+        entries = {
+            "plain": f"{_MODULES}.plain.PlainLoginModule required {own} {everybody};",
+            "oauthbearer": f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required "
+            f'unsecuredLoginStringClaim_sub="{self.admin}";',
+            **{m.lower(): f"{_MODULES}.scram.ScramLoginModule required;" for m in _SCRAM},
+        }
+        return [
+            f"listener.name.client.sasl.enabled.mechanisms={','.join(mechanisms)}",
+            "sasl.mechanism.inter.broker.protocol=PLAIN",
+            *(f"listener.name.client.{m}.sasl.jaas.config={e}" for m, e in entries.items()),
+        ]

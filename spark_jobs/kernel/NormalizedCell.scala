@@ -1,0 +1,94 @@
+package org.apache.spark.sql.rejoin
+
+import java.util.Arrays
+
+/** What a normaliser stores of one primary key.
+  *
+  * {{{
+  * cell 'N' + primary key : 1, TTL, row
+  *                          2, TTL, log position, commit time, row or nothing
+  * }}}
+  * The second form is written where rows carry source positions. Without a row it is the grave of a
+  * deleted one: it keeps a repeated insertion from coming back to life, for the state TTL or, where
+  * there is none, for [[NormalizedCell.GraveMs]] of the clock's time. Both forms are read always, so
+  * that positions may be switched on and off.
+  */
+private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
+  import NormalizedCell._
+
+  private val ttlMs = spec.timing.ttlMs.head
+  private val value = new CellWriter
+  private var isStored = false
+  val ttl = new KeyTtl(if (ttlMs == 0 && spec.positions) GraveMs else ttlMs)
+
+  /** Whether an unchanged row leaves again. */
+  val repeats: Boolean = ttlMs > 0
+  val position = new SourcePosition
+  var key: Array[Byte] = _
+
+  /** The stored row, or null. */
+  var row: Array[Byte] = _
+
+  def load(key: Array[Byte], state: KeyedState): Unit = {
+    this.key = key
+    row = null
+    ttl.reset()
+    position.clear()
+    val stored = state.get(Cell.key(Tag, key))
+    isStored = stored != null
+    if (isStored) {
+      val in = new CellReader(stored)
+      val version = in.version(PositionVersion)
+      ttl.read(in)
+      if (version == Codec.Version) row = in.blob()
+      else {
+        position.set(in.signed(), in.signed())
+        row = in.nullable()
+      }
+    }
+  }
+
+  /** @param wasThere
+    *   whether the key has had a row; a deletion of what never was leaves no grave
+    */
+  def save(before: Array[Byte], wasThere: Boolean, group: GroupState, state: KeyedState): Unit =
+    if (row == null) {
+      if (spec.positions && (wasThere || isStored)) bury(group, state)
+      else if (isStored) state.remove(Cell.key(Tag, key))
+    } else if (repeats) {
+      ttl.touch(key, group)
+      write(state)
+    } else if (spec.positions || !Arrays.equals(before, row)) {
+      ttl.reset()
+      write(state)
+    }
+
+  private def bury(group: GroupState, state: KeyedState): Unit = {
+    ttl.touch(key, group)
+    write(state)
+  }
+
+  private def write(state: KeyedState): Unit = {
+    value.reset().byte((if (spec.positions) PositionVersion else Codec.Version).toInt)
+    ttl.write(value)
+    if (spec.positions) value.signed(position.log).signed(position.committedMs).nullable(row) else value.blob(row)
+    state.put(Cell.key(Tag, key), value.result())
+  }
+
+  /** At a visit by the clock: whether the cell is gone. */
+  def expire(group: GroupState, state: KeyedState): Boolean = {
+    val ends = isStored && (repeats || row == null)
+    val isOver = ends && ttl.hasExpired(group)
+    if (isOver) state.remove(Cell.key(Tag, key))
+    else if (ends && ttl.visitAgain(key, group)) write(state)
+    isOver
+  }
+}
+
+object NormalizedCell {
+  final val Tag = 'N'
+  private val PositionVersion: Byte = 2
+
+  /** A day: longer than what a connector repeats after a crash. */
+  final val GraveMs: Long = 24L * 60 * 60 * 1000
+}

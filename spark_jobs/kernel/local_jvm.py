@@ -1,0 +1,56 @@
+"""A JVM with the kernel on its class path and no Spark session: up in a second or two."""
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.java_gateway import launch_gateway
+
+from spark_jobs.kernel.build import CONNECTOR_JARS, kernel_jar
+
+_STOP_S = 10
+
+
+def launch(jar: Path) -> Any:
+    """Start a JVM; it ends when this process does."""
+    options = _Options(
+        {
+            "spark.driver.extraClassPath": f"{jar}:{CONNECTOR_JARS}/*",
+            "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Duser.timezone=UTC",
+        }
+    )
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    start: Any = launch_gateway
+    return start(options, quiet)
+
+
+def close(gateway: Any) -> None:
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    process = gateway.proc
+    process.stdin.close()
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+@contextmanager
+def local_kernel() -> Iterator[Any]:
+    """The one object of the kernel that Python calls, in a JVM of its own."""
+    gateway = launch(kernel_jar())
+    try:
+        yield gateway.jvm.org.apache.spark.sql.rejoin.Kernel
+    finally:
+        close(gateway)
+
+
+class _Options(dict[str, str]):
+    """As much of a SparkConf as the launcher asks for; a real one would talk to a JVM."""
+
+    def getAll(self) -> list[tuple[str, str]]:
+        return list(self.items())

@@ -1,0 +1,37 @@
+"""How often a failed query has been started again, and when the next attempt is due."""
+
+import random
+import time
+from collections.abc import Callable
+
+from spark_jobs.settings import RestartStrategy
+
+
+class Restarts:
+    """The restarts of one query. `clock` tells seconds that never go back."""
+
+    def __init__(
+        self, strategy: RestartStrategy, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.total = 0
+        self.attempts = 0  # in a row
+        self._strategy = strategy
+        self._clock = clock
+        self._failed_at = 0.0
+
+    def after_failure(self) -> float | None:
+        """Seconds to wait before the next attempt; None if there is none left."""
+        now, strategy = self._clock(), self._strategy
+        if self.attempts and now - self._failed_at > strategy.reset_s:
+            self.attempts = 0
+        self._failed_at = now
+        if self.attempts >= strategy.attempts:
+            return None
+        delay_s = min(strategy.delay_s * strategy.multiplier**self.attempts, strategy.longest_s)
+        self.attempts += 1
+        self.total += 1
+        spread = strategy.jitter * delay_s
+        return delay_s + random.SystemRandom().uniform(-spread, spread)
+
+    def __str__(self) -> str:
+        return f"restart {self.attempts} of {self._strategy.attempts}"

@@ -1,0 +1,148 @@
+"""deploy/, the Dockerfile and docker-compose.yml, judged by the tools of their field."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from service.metrics import METRICS
+from spark_jobs.plan.planner import plan
+from spark_jobs.sql.binder import bind
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+TOOLS = Path(sys.executable).parent
+KUBERNETES = "1.34"
+NAMES = {metric.name for metric in METRICS} | {"up"}
+
+
+def passes(*command: str | Path, cwd: Path = ROOT) -> None:
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def promtool() -> str:
+    found = shutil.which("promtool")
+    if found is None:
+        pytest.skip("promtool is not installed (Debian: prometheus)")
+    return found
+
+
+def documents(path: Path) -> Iterator[dict[str, Any]]:
+    for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+        assert isinstance(document, dict)
+        yield document
+
+
+def test_dockerfile() -> None:
+    passes(TOOLS / "hadolint", "Dockerfile")
+
+
+def test_compose_schema() -> None:
+    passes(
+        TOOLS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", "docker-compose.yml"
+    )
+
+
+def test_compose_pins_and_guards_what_it_starts() -> None:
+    [compose] = documents(ROOT / "docker-compose.yml")
+    for name, service in compose["services"].items():
+        tag = service["image"].rpartition(":")[2]
+        assert re.search(r"\d", tag) or service["image"] == "rejoin:local", f"{name} is not pinned"
+        assert service["profiles"], name
+        for port in service.get("ports", ()):
+            assert port.startswith("127.0.0.1:"), f"{name} is open to the network"
+        for needed in service.get("depends_on", {}).values():
+            assert needed["condition"] == "service_healthy"
+        for mount in service.get("volumes", ()):
+            source = mount.split(":")[0]
+            assert source in compose["volumes"] or (ROOT / source).exists(), mount
+
+
+@pytest.mark.parametrize("path", sorted((DEPLOY / "k8s/base").glob("[!k]*.yaml")), ids=str)
+def test_kubernetes_manifests(path: Path) -> None:
+    passes(TOOLS / "kubernetes-validate", "--strict", "-k", KUBERNETES, path)
+
+
+def test_kubernetes_pods_are_guarded() -> None:
+    [stateful] = documents(DEPLOY / "k8s/base/statefulset.yaml")
+    assert stateful["spec"]["replicas"] == 1
+    pod = stateful["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["automountServiceAccountToken"] is False
+    mounted = {volume["name"] for volume in pod["volumes"]}
+    mounted |= {claim["metadata"]["name"] for claim in stateful["spec"]["volumeClaimTemplates"]}
+    for container in pod["containers"]:
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert {"requests", "limits"} <= container["resources"].keys()
+        assert {m["name"] for m in container["volumeMounts"]} <= mounted
+    startup = pod["containers"][0]["startupProbe"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] >= 600
+
+
+@pytest.mark.parametrize("overlay", ["local", "monitoring"])
+def test_overlays(overlay: str) -> None:
+    kustomize = shutil.which("kustomize")
+    folder = DEPLOY / "k8s/overlays" / overlay
+    [named] = documents(folder / "kustomization.yaml")
+    for resource in named["resources"]:
+        assert (folder / resource).exists(), resource
+    if kustomize is not None:
+        passes(kustomize, "build", folder)
+
+
+def test_jobs_can_be_planned() -> None:
+    for path in (DEPLOY / "compose/shop.sql", DEPLOY / "k8s/base/job.sql"):
+        assert plan(bind(path.read_text(encoding="utf-8"), str(path)))
+
+
+def test_alerts() -> None:
+    folder = DEPLOY / "prometheus"
+    passes(promtool(), "check", "rules", "rules.yml", cwd=folder)
+    passes(promtool(), "test", "rules", "rules_test.yml", cwd=folder)
+    passes(promtool(), "check", "config", "--syntax-only", "prometheus.yml", cwd=folder)
+
+
+def test_every_alert_is_tested() -> None:
+    [rules] = documents(DEPLOY / "prometheus/rules.yml")
+    alerts = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
+    [tests] = documents(DEPLOY / "prometheus/rules_test.yml")
+    tested = {
+        case["alertname"]
+        for test in tests["tests"]
+        for case in test["alert_rule_test"]
+        if case["exp_alerts"]
+    }
+    assert alerts == tested
+
+
+def test_alerts_and_panels_ask_for_metrics_that_there_are() -> None:
+    [rules] = documents(DEPLOY / "prometheus/rules.yml")
+    asked = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    dashboard = json.loads((DEPLOY / "grafana/dashboards/rejoin.json").read_text(encoding="utf-8"))
+    asked += [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked += [v["query"] for v in dashboard["templating"]["list"] if v["type"] == "query"]
+    for expression in asked:
+        used = set(re.findall(r"\brejoin_\w+", expression))
+        assert used <= NAMES, f"{used - NAMES} in {expression}"
+        assert used or "up{" in expression, expression
+
+
+def test_the_dashboard_finds_its_data_source() -> None:
+    [sources] = documents(DEPLOY / "grafana/provisioning/datasources/prometheus.yml")
+    dashboard = json.loads((DEPLOY / "grafana/dashboards/rejoin.json").read_text(encoding="utf-8"))
+    [variable] = [v for v in dashboard["templating"]["list"] if v["type"] == "datasource"]
+    assert variable["current"]["value"] == sources["datasources"][0]["uid"]
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert len(set(ids)) == len(ids)

@@ -1,0 +1,1 @@
+"""PostgreSQL, Debezium, a registry and rejoin: what comes out is what the database says."""

@@ -1,0 +1,59 @@
+"""Cells that older releases wrote are read, and none is written differently unnoticed."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.streaming.manifest import STATE_FORMAT
+from tests.checkpoints.cells import InMemory, read_cells
+from tests.checkpoints.job import ROOT, OldJob
+
+pytestmark = pytest.mark.service  # 18 queries in memory are too many for `make test-fast`
+
+VERSIONS = sorted(path.name for path in ROOT.glob("v*"))
+NEWEST = f"v{STATE_FORMAT}"
+TAGS = set("ABCDEGIKLMNTU")
+
+
+@pytest.fixture
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[OldJob, InMemory]:
+    job = OldJob(ROOT / request.param, tmp_path, "localhost:9092")
+    return job, InMemory(job)
+
+
+@pytest.mark.parametrize("run", [NEWEST], indirect=True)
+def test_cells_are_laid_out_as_their_version_says(run: tuple[OldJob, InMemory]) -> None:
+    """Fails with a changed layout. Then: give the cell a new version byte, read both, raise
+    STATE_FORMAT, and make a folder for it (CONTRIBUTING.md, "A state format").
+    """
+    job, now = run
+    now.step(job.steps[0])
+    recorded, written = read_cells(job.folder), now.cells()
+    assert written.keys() == recorded.keys()
+    for query, operators in recorded.items():
+        for number, groups in enumerate(operators):
+            assert written[query][number] == groups, f"{query}, operator {number}"
+
+
+@pytest.mark.parametrize("run", VERSIONS, indirect=True)
+def test_every_cell_can_be_read_and_goes_on(run: tuple[OldJob, InMemory]) -> None:
+    """The expected rows are of a Spark run of the release that wrote this format."""
+    job, now = run
+    now.restore(read_cells(job.folder))
+    written = [record for step in job.steps[1:] for record in now.step(step)]
+    expected = (job.folder / "expected.txt").read_text(encoding="utf-8").splitlines()
+    assert job.fold([*job.recorded(), *written]) == expected
+
+
+def test_every_kind_of_cell_is_there() -> None:
+    """By the tag in front of a cell's name: what is not there is not tested either."""
+    kept = read_cells(ROOT / NEWEST).values()
+    groups = [cells for operators in kept for groups in operators for cells in groups.values()]
+    assert {bytes.fromhex(cell)[:1].decode() for cells in groups for cell in cells} == TAGS
+
+
+def test_no_cell_has_a_later_version_than_manifests_say() -> None:
+    kept = read_cells(ROOT / NEWEST).values()
+    groups = [cells for operators in kept for groups in operators for cells in groups.values()]
+    versions = {bytes.fromhex(value)[0] for cells in groups for value in cells.values()}
+    assert max(versions) == STATE_FORMAT

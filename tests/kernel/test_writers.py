@@ -1,0 +1,193 @@
+"""Writers of a sink against a real broker, without Spark: who may write what, and when."""
+
+import json
+import time
+import uuid
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from py4j.protocol import Py4JJavaError
+
+from spark_jobs.embedded.broker import Broker
+from tests.harness.gateway import jvm, kernel
+
+_WAIT_S = 60.0
+
+
+class Sink:
+    """A topic, and drivers that write to it; each has one writer."""
+
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
+        self.topic = f"sink-{uuid.uuid4().hex[:8]}"
+        self.group = f"{self.topic}-q-0"
+        self.admin = AdminClient({"bootstrap.servers": servers})
+        self.admin.create_topics([NewTopic(self.topic, 2, 1)])[self.topic].result(_WAIT_S)
+
+    def spec(self, generation: int, **other: object) -> str:
+        known = {
+            "name": "q",
+            "table": "t",
+            "topic": self.topic,
+            "guarantee": "exactly-once",
+            "transactionalIdPrefix": self.topic,
+            "properties": {"bootstrap.servers": self.servers},
+            "checkpoint": "c",
+            "generation": generation,
+            "dense": True,
+            "heartbeatMs": 600_000,
+            "deletesFirst": False,
+        }
+        return json.dumps(known | other)
+
+    def take_over(
+        self, spec: str, epoch: int, repeated: bool = False, word: str | None = None
+    ) -> int:
+        return int(kernel().takeOver(spec, 1, epoch, repeated, 1 if epoch or repeated else 0, word))
+
+    def writer(self, spec: str) -> Any:
+        package: Any = jvm().org.apache.spark.sql.rejoin
+        return package.TransactionalWriter(package.SinkSpec.read(spec), package.Counters())
+
+    def send(self, writer: Any, key: str) -> None:
+        package: Any = jvm().org.apache.spark.sql.rejoin
+        none = jvm().scala.Option.apply(None)
+        record = package.SinkRecord(self.topic, key.encode(), b"v", 0, none, None)
+        writer.process(record)
+
+    def write(self, writer: Any, epoch: int, *keys: str) -> bool:
+        """Whether the epoch was to be written."""
+        if not writer.open(0, epoch):
+            return False
+        for key in keys:
+            self.send(writer, key)
+        writer.close(None)
+        return True
+
+    def ledger(self) -> int | None:
+        asked = [ConsumerGroupTopicPartitions(self.group, [TopicPartition(self.topic, 0)])]
+        deadline = time.monotonic() + _WAIT_S
+        while True:
+            answer = self.admin.list_consumer_group_offsets(asked, require_stable=True)
+            place = answer[self.group].result(_WAIT_S).topic_partitions[0]
+            if place.error is None:  # else a commit is on its way
+                return None if place.offset < 0 else int(place.offset)
+            assert time.monotonic() < deadline, place.error
+            time.sleep(0.1)
+
+    def lose_ledger(self) -> None:
+        self.admin.delete_consumer_groups([self.group])[self.group].result(_WAIT_S)
+
+    def committed(self) -> list[tuple[int, str]]:
+        """Partition and key of what a read_committed reader finds."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": uuid.uuid4().hex,
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+            }
+        )
+        partitions = consumer.list_topics(self.topic, _WAIT_S).topics[self.topic].partitions
+        consumer.assign([TopicPartition(self.topic, p, 0) for p in partitions])
+        found, ended = [], 0
+        deadline = time.monotonic() + _WAIT_S
+        while ended < len(partitions):
+            assert time.monotonic() < deadline, "a transaction is left open"
+            message = consumer.poll(1.0)
+            if message is None:
+                continue
+            if message.error() is not None:
+                ended += 1
+            else:
+                found.append((message.partition(), message.key().decode()))
+        consumer.close()
+        return sorted(found)
+
+    def keys(self) -> list[str]:
+        return sorted(key for _, key in self.committed())
+
+
+@pytest.fixture
+def sink(broker: Broker) -> Sink:
+    return Sink(broker.bootstrap_servers)
+
+
+def test_repeated_epoch_is_skipped_by_the_next_driver(sink: Sink) -> None:
+    sink.take_over(sink.spec(1), 0)
+    assert sink.ledger() == 0
+    assert sink.write(sink.writer(sink.spec(1)), 0, "a")
+    sink.take_over(sink.spec(2), 0, repeated=True)
+    writer = sink.writer(sink.spec(2))
+    assert not sink.write(writer, 0, "a")
+    assert sink.write(writer, 1, "b")
+    assert sink.keys() == ["a", "b"]
+
+
+def test_open_transaction_of_a_dead_driver_holds_nobody_up(sink: Sink) -> None:
+    sink.take_over(sink.spec(1), 0)
+    dead = sink.writer(sink.spec(1))
+    assert dead.open(0, 0)
+    sink.send(dead, "a")
+    sink.take_over(sink.spec(2), 0, repeated=True)
+    assert sink.keys() == []
+    assert sink.write(sink.writer(sink.spec(2)), 0, "a")
+    assert sink.keys() == ["a"]
+
+
+def test_replaced_driver_cannot_commit_and_does_not_disturb_its_successor(sink: Sink) -> None:
+    sink.take_over(sink.spec(1), 0)
+    zombie = sink.writer(sink.spec(1))
+    assert zombie.open(0, 0)
+    sink.send(zombie, "old")
+    sink.take_over(sink.spec(2), 0, repeated=True)
+    successor = sink.writer(sink.spec(2))
+    assert successor.open(0, 0)
+    with pytest.raises(Py4JJavaError, match=r"ProducerFenced|InvalidProducerEpoch"):
+        zombie.close(None)
+    with pytest.raises(Py4JJavaError, match="CHECKPOINT_TAKEN_OVER"):
+        zombie.open(0, 0)
+    sink.send(successor, "new")
+    successor.close(None)
+    assert sink.keys() == ["new"]
+
+
+def test_lost_ledger_of_a_half_done_epoch_needs_a_word(sink: Sink) -> None:
+    sink.take_over(sink.spec(1), 0)
+    assert sink.write(sink.writer(sink.spec(1)), 0, "a")
+    sink.lose_ledger()
+    with pytest.raises(Py4JJavaError, match="SINK_LEDGER_MISSING"):
+        sink.take_over(sink.spec(2), 0, repeated=True)
+    assert sink.take_over(sink.spec(3), 0, repeated=True, word="yes") == 1
+    assert not sink.write(sink.writer(sink.spec(3)), 0, "a")
+    assert sink.keys() == ["a"]
+
+
+def test_idle_writer_keeps_its_ledger_alive(sink: Sink) -> None:
+    """The broker forgets it, as it does with old ones; the next heartbeat brings it back."""
+    spec = sink.spec(1, heartbeatMs=0)
+    sink.take_over(spec, 0)
+    assert sink.write(sink.writer(spec), 0, "a")
+    sink.lose_ledger()
+    assert sink.ledger() is None
+    deadline = time.monotonic() + _WAIT_S
+    while sink.ledger() is None:
+        assert time.monotonic() < deadline, "no heartbeat"
+        time.sleep(0.5)
+    assert sink.ledger() == 1
+
+
+def test_records_of_a_key_stay_in_their_partition_when_the_topic_grows(sink: Sink) -> None:
+    spec = sink.spec(1, partitions=2)
+    keys = [str(n) for n in range(40)]
+    sink.take_over(spec, 0)
+    assert sink.write(sink.writer(spec), 0, *keys)
+    before = sink.committed()
+    assert {partition for partition, _ in before} == {0, 1}
+    sink.admin.create_partitions([NewPartitions(sink.topic, 5)])[sink.topic].result(_WAIT_S)
+    spec = sink.spec(2, partitions=2)
+    sink.take_over(spec, 1)
+    assert sink.write(sink.writer(spec), 1, *keys)
+    assert sink.committed() == sorted(before * 2)

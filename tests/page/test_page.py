@@ -1,0 +1,199 @@
+"""The live page in headless Chromium over a sidecar whose driver a test plays."""
+
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from spark_jobs.embedded.process import Child, free_ports, port_answers
+from spark_jobs.job_record import write_job
+from spark_jobs.plan.graph import job_record
+from spark_jobs.plan.planner import plan
+from spark_jobs.sql.binder import bind
+from spark_jobs.status import (
+    BuildStatus,
+    ErrorStatus,
+    JobStatus,
+    OperatorStatus,
+    PartitionStatus,
+    QueryStatus,
+    SideStatus,
+    SourceStatus,
+    now,
+    write_status,
+)
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "shop.sql"
+NAME = "enriched_orders"
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+class Driver:
+    """Writes what a driver would, once every half second; figures grow with each time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.error: ErrorStatus | None = None
+        self.third_speaks = False
+        self._started = now()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._play)
+        job = bind(EXAMPLE.read_text(encoding="utf-8"))
+        write_job(folder, job_record(job, plan(job), "shop", {}))
+
+    def __enter__(self) -> "Driver":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _play(self) -> None:
+        count = 0
+        while not self._stop.wait(0.5):
+            count += 1
+            write_status(self.folder, self._status(count))
+
+    def _status(self, count: int) -> JobStatus:
+        at_ms = int(datetime.now(UTC).timestamp() * 1000)
+        third = at_ms if self.third_speaks else None
+        marks = [(0, at_ms), (1, at_ms), (2, third)]
+        orders = tuple(
+            PartitionStatus(
+                partition=p, offset=count * 100, latest_offset=count * 100, watermark_ms=ms
+            )
+            for p, ms in marks
+        )
+        products = (PartitionStatus(partition=0, offset=9, latest_offset=9, watermark_ms=at_ms),)
+        join = OperatorStatus(
+            id=f"{NAME}/temporal-join",
+            kind="temporal-join",
+            sides=(SideStatus(side="left", rows=count), SideStatus(side="right", rows=60)),
+            state_bytes=4096,
+        )
+        query = QueryStatus(
+            name=NAME,
+            sink=NAME,
+            epoch=count,
+            epochs_total=count,
+            output_rows_total=count * 100,
+            rejects={"json-malformed": 12},
+            restarts_total=2,
+            last_failure=ErrorStatus(code="X", message="gone"),
+            sources=(
+                SourceStatus(table="orders", topic="orders", partitions=orders),
+                SourceStatus(table="product_changelog", topic="products", partitions=products),
+            ),
+            operators=(join,),
+            watermark_ms=at_ms,
+        )
+        return JobStatus(
+            job="shop",
+            pid=1,
+            started_at=self._started,
+            updated_at=now(),
+            state="failed" if self.error else "running",
+            error=self.error,
+            build=BuildStatus(version="1.2.3"),
+            queries=(query,),
+        )
+
+
+@pytest.fixture(scope="module")
+def chromium() -> str:
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        pytest.skip("Chromium is not installed (Debian: chromium)")
+    return found
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Driver]:
+    (tmp_path / "status").mkdir()
+    with Driver(tmp_path / "status") as playing:
+        yield playing
+
+
+@pytest.fixture
+def page(chromium: str, driver: Driver, tmp_path: Path) -> Iterator[Page]:
+    [port] = free_ports(1)
+    command = [sys.executable, "-m", "service.main", "--port", str(port)]
+    sidecar = Child([*command, "--status-dir", str(driver.folder)], tmp_path / "sidecar.log")
+    try:
+        while not port_answers(port):
+            assert sidecar.exit_code is None, sidecar.log_tail()
+            time.sleep(0.1)
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+            opened = browser.new_page()
+            problems: list[str] = []
+            opened.on("pageerror", lambda error: problems.append(str(error)))
+            opened.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+            opened.set_default_timeout(30_000)
+            opened.goto(f"http://127.0.0.1:{port}/")
+            yield opened
+            assert problems == []
+            browser.close()
+    finally:
+        sidecar.stop(5.0)
+
+
+def test_figures_move(page: Page) -> None:
+    expect(page.locator("#badge")).to_have_text("ready")
+    written = page.locator("[data-node=sink] dd").nth(1)
+    expect(written).to_contain_text("/s")
+    before = written.inner_text()
+    expect(written).not_to_have_text(before)
+    # arrows: orders and products into the join, the join into the sink
+    assert page.locator(".edges path:not(.head)").count() == 3
+    assert page.locator(".edges path.flows").count() >= 2
+
+
+def test_the_partition_that_holds_back_is_named(page: Page, driver: Driver) -> None:
+    held = page.locator(".held")
+    expect(held).to_contain_text("Held back by partition 2 of topic orders")
+    expect(held).to_contain_text("'scan.watermark.idle-timeout' = '30 s'")
+    expect(page.locator(".node.holds h4")).to_have_text("orders")
+    driver.third_speaks = True
+    expect(held).not_to_contain_text("has sent nothing that tells the time")
+
+
+def test_dead_letters_and_errors_are_shown(page: Page, driver: Driver) -> None:
+    expect(page.locator(".bad")).to_contain_text("json-malformed")
+    driver.error = ErrorStatus(code="KAFKA_FAILED", message="no <b>broker</b>", hint="start it")
+    expect(page.locator("#badge")).to_have_text("failed")
+    expect(page.locator(".trouble")).to_contain_text("KAFKA_FAILED: no <b>broker</b>")
+    expect(page.locator(".trouble")).to_contain_text("start it")
+    expect(page.locator(".trouble")).to_contain_text("restarted 2 times, last after X: gone")
+
+
+def test_keyboard_and_screen_reader(page: Page) -> None:
+    expect(page.locator("#badge")).to_have_text("ready")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the queries"
+    summary = page.locator("[data-node=source-1] summary")
+    summary.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-node=source-1] details")).to_have_attribute("open", "")
+    assert page.get_by_role("status").inner_text() == "ready"
+    assert page.get_by_role("region", name=f"Query {NAME}").count() == 1
+
+
+def test_narrow_and_dark(page: Page) -> None:
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size({"width": 360, "height": 800})
+    expect(page.locator("#badge")).to_have_text("ready")
+    ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert ground == "rgb(18, 22, 29)"
+    # nothing is wider than the window
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

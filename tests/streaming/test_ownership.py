@@ -1,0 +1,78 @@
+"""One driver per checkpoint, on a local disk and on a file system that has no locks."""
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.errors import StateError
+from spark_jobs.streaming import ownership as module
+from spark_jobs.streaming.manifest import CheckpointFolder
+from spark_jobs.streaming.ownership import Ownership
+
+
+@pytest.fixture
+def without_locks(spark: SparkSession, tmp_path: Path) -> str:
+    """A checkpoint folder behind Hadoop's view of file systems, which says nothing of locks."""
+    session: Any = spark._jsparkSession
+    conf = session.sparkContext().hadoopConfiguration()
+    name = f"faults{uuid.uuid4().hex[:8]}"
+    conf.set(f"fs.viewfs.mounttable.{name}.link./data", tmp_path.as_uri())
+    return f"viewfs://{name}/data"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT_S", 0.4)
+    monkeypatch.setattr(module, "_SETTLE_S", 0.1)
+
+
+def folder(spark: SparkSession, root: str) -> CheckpointFolder:
+    return CheckpointFolder(spark, root, "q")
+
+
+def test_generations_count_up_on_a_local_disk(spark: SparkSession, tmp_path: Path) -> None:
+    place = folder(spark, str(tmp_path))
+    assert place.has_locks
+    first = Ownership(place)
+    first.has_ledgers(4)
+    place.unlock()
+    second = Ownership(folder(spark, str(tmp_path)))
+    assert (first.generation, second.generation, second.writers) == (1, 2, 4)
+    second.check()
+    with pytest.raises(StateError, match="CHECKPOINT_TAKEN_OVER"):
+        first.check()
+    with pytest.raises(StateError, match="CHECKPOINT_TAKEN_OVER"):
+        first.release()  # which would let a third one in
+
+
+def test_silent_driver_is_replaced_where_there_are_no_locks(
+    spark: SparkSession, without_locks: str
+) -> None:
+    first = Ownership(folder(spark, without_locks))
+    assert not folder(spark, without_locks).has_locks
+    second = Ownership(folder(spark, without_locks))
+    assert second.generation == 2
+    with pytest.raises(StateError, match="CHECKPOINT_TAKEN_OVER"):
+        first.beat()
+    second.release()
+    assert Ownership(folder(spark, without_locks)).generation == 3
+
+
+def test_living_driver_is_not_replaced_where_there_are_no_locks(
+    spark: SparkSession, without_locks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Ownership(folder(spark, without_locks))
+    monkeypatch.setattr(module.time, "sleep", lambda _: first.beat())
+    with pytest.raises(StateError, match="CHECKPOINT_IN_USE"):
+        Ownership(folder(spark, without_locks))
+    first.check()
+
+
+def test_damaged_owner_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    place = folder(spark, str(tmp_path))
+    place.write("rejoin/driver.json", '{"generation": 3, "dri')
+    with pytest.raises(StateError, match=r"CHECKPOINT_DAMAGED .*driver\.json"):
+        Ownership(place)

@@ -1,0 +1,160 @@
+"""One set of options, Java's, told to librdkafka; and everything that it cannot be told."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.access.librdkafka import admin_config
+from spark_jobs.errors import ConfigError
+from spark_jobs.sql.kafka_properties import CONNECTION, JAVA_ONLY
+from tests.harness.certificates import STORE_PASSWORD, Authority
+
+SCRAM = {
+    "bootstrap.servers": "b:1",
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "SCRAM-SHA-512",
+}
+OAUTH = {**SCRAM, "sasl.mechanism": "OAUTHBEARER"}
+HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+
+
+def jaas(module: str, options: str) -> dict[str, str]:
+    return {"sasl.jaas.config": f"some.package.{module} required {options};"}
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("stores"))
+
+
+def test_passwords_of_any_characters_arrive(tmp_path: Path) -> None:
+    spoken = "a\"b\\c; d=${env:HOME} 'e"
+    (tmp_path / "pw").write_text(spoken + "\n")
+    config = admin_config(
+        {**SCRAM, **jaas("ScramLoginModule", f'username=u password="${{file:{tmp_path}/pw}}"')}
+    )
+    assert config["sasl.username"] == "u"
+    assert config["sasl.password"] == spoken
+    assert config["sasl.mechanism"] == "SCRAM-SHA-512"
+
+
+def test_a_whole_entry_may_be_a_reference(tmp_path: Path) -> None:
+    entry = jaas("ScramLoginModule", r'username="u" password="p\"w"')["sasl.jaas.config"]
+    (tmp_path / "jaas").write_text(entry)
+    config = admin_config({**SCRAM, "sasl.jaas.config": f"${{file:{tmp_path}/jaas}}"})
+    assert config["sasl.password"] == 'p"w'
+
+
+def test_client_credentials() -> None:
+    config = admin_config(
+        {
+            **OAUTH,
+            **jaas(
+                "OAuthBearerLoginModule", 'clientId="c" clientSecret="s" scope="k" extension_a="1"'
+            ),
+            "sasl.login.callback.handler.class": HANDLER,
+            "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+        }
+    )
+    del config["bootstrap.servers"], config["security.protocol"]
+    assert config == {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+        "sasl.oauthbearer.client.id": "c",
+        "sasl.oauthbearer.client.secret": "s",
+        "sasl.oauthbearer.scope": "k",
+        "sasl.oauthbearer.extensions": "a=1",
+    }
+
+
+@pytest.mark.parametrize("kind", ["PEM", "PKCS12", "JKS"])
+def test_stores_become_pem_in_memory(authority: Authority, kind: str) -> None:
+    signed = authority.sign("ann")
+    own = authority.keystore(signed, f"own-{kind}", kind)
+    passwords = {} if kind == "PEM" else {
+        f"ssl.{store}store.password": STORE_PASSWORD for store in ("key", "trust")
+    }  # fmt: skip
+    config = admin_config(
+        {
+            "bootstrap.servers": "b:1",
+            "security.protocol": "SSL",
+            "ssl.truststore.location": str(authority.truststore(kind)),
+            "ssl.truststore.type": kind,
+            "ssl.keystore.location": str(own),
+            "ssl.keystore.type": kind,
+            **passwords,
+        }
+    )
+    assert config["ssl.ca.pem"].strip() == authority.root_pem.strip()
+    assert config["ssl.key.pem"] == signed.key_pem()
+    assert config["ssl.certificate.pem"].startswith(signed.certificate_pem().strip())
+    assert config["ssl.endpoint.identification.algorithm"] == "https"
+
+
+def test_inline_pem(authority: Authority) -> None:
+    signed = authority.sign("ann")
+    config = admin_config(
+        {
+            "bootstrap.servers": "b:1",
+            "security.protocol": "SSL",
+            "ssl.truststore.certificates": authority.root_pem.replace("\n", " "),
+            "ssl.truststore.type": "PEM",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.key": signed.key_pem("key-pw"),
+            "ssl.keystore.certificate.chain": signed.certificate_pem(),
+            "ssl.key.password": "key-pw",
+        }
+    )
+    assert config["ssl.key.pem"] == signed.key_pem()
+    assert config["ssl.certificate.pem"] == signed.certificate_pem()
+
+
+@pytest.mark.parametrize(
+    ("properties", "named"),
+    [
+        ({"sasl.mechanism": "GSSAPI"}, "GSSAPI"),
+        ({"sasl.mechanism": "AWS_MSK_IAM"}, "AWS_MSK_IAM"),
+        ({"ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "ssl.cipher.suites"),
+        (jaas("Krb5LoginModule", "useKeyTab=true"), "Krb5LoginModule"),
+        (jaas("ScramLoginModule", 'username="u" tokenauth="true"'), "tokenauth"),
+        (jaas("ScramLoginModule", 'username="u"'), "no 'password'"),
+        (jaas("PlainLoginModule", 'username="u" password="p" oops'), "no JAAS entry"),
+        (jaas("OAuthBearerLoginModule", 'clientId="c"'), "does not fit SASL mechanism"),
+        ({}, "'sasl.jaas.config' is not set"),
+        ({"ssl.truststore.certificates": "x", "security.protocol": "SSL"}, "'ssl.truststore.type'"),
+        ({"sasl.login.callback.handler.class": "com.acme.Handler"}, "com.acme.Handler"),
+    ],
+)
+def test_what_one_library_cannot_honour_is_refused_by_name(
+    properties: dict[str, str], named: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        admin_config({**SCRAM, **properties})
+    assert refused.value.code == "KAFKA_PROPERTY"
+    assert named in refused.value.message
+    assert refused.value.hint
+
+
+def test_no_connection_property_is_dropped(authority: Authority) -> None:
+    """Each one changes the configuration, or is a part of one that does."""
+    tried = {
+        "client.id": "x", "client.dns.lookup": "use_all_dns_ips", "connections.max.idle.ms": "9",
+        "metadata.max.age.ms": "9", "receive.buffer.bytes": "9", "reconnect.backoff.max.ms": "9",
+        "reconnect.backoff.ms": "9", "request.timeout.ms": "9", "retry.backoff.max.ms": "9",
+        "retry.backoff.ms": "9", "send.buffer.bytes": "9",
+        "socket.connection.setup.timeout.ms": "9",
+        "ssl.endpoint.identification.algorithm": "",
+    }  # fmt: skip
+    base = {"bootstrap.servers": "b:1", "security.protocol": "SSL"}
+    for name, value in tried.items():
+        assert admin_config({**base, name: value}) != admin_config(base), name
+    shown_above = {name for name in CONNECTION if name.startswith(("sasl.", "ssl."))}
+    assert tried.keys() | shown_above | base.keys() == CONNECTION
+    assert not CONNECTION & JAVA_ONLY
+    assert admin_config({**base, **dict.fromkeys(JAVA_ONLY, "1")}) == admin_config(base)
+
+
+def test_missing_servers() -> None:
+    with pytest.raises(ConfigError, match="BOOTSTRAP_MISSING"):
+        admin_config({})

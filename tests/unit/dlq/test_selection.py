@@ -1,0 +1,182 @@
+"""Which letters are selected, and how a letter, a mark and a value are read and shown."""
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from spark_jobs.dlq.letter import Contents, Letter, Mark, Place, Source, mark_of, read_message
+from spark_jobs.dlq.places import topics_of_job
+from spark_jobs.dlq.render import bytes_text, groups, letter_text
+from spark_jobs.dlq.replaying import fixed_value
+from spark_jobs.dlq.selection import Selection, parse_places, parse_since
+from spark_jobs.errors import ConfigError
+
+NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
+
+
+def message(value: bytes | None, headers: list[tuple[str, str | bytes | None]]) -> Message:
+    return Message(
+        topic="dead", partition=0, offset=0, key=b"k", value=value, headers=headers,
+        timestamp=(1, 1000),
+    )  # fmt: skip
+
+
+def letter(
+    offset: int = 0, reason: str = "r", table: str = "t", at: int = 5, query: str = "q"
+) -> Letter:
+    told = {"rejoin.reason": reason, "rejoin.table": table, "rejoin.query": query}
+    return Letter("dead", Place(0, offset), b"k", b"v", (), told, Source("s", 1, at, 1000), 1000)
+
+
+def test_only_headers_from_the_last_first_one_on_are_ours() -> None:
+    """A record that came out of another dead-letter topic has such headers of its own."""
+    inner: list[tuple[str, str | bytes | None]] = [
+        ("trace", b"1"),
+        ("__connect.errors.topic", b"inner"),
+        ("rejoin.reason", b"old"),
+    ]
+    ours: list[tuple[str, str | bytes | None]] = [
+        ("__connect.errors.topic", b"dead-before"),
+        ("__connect.errors.partition", b"3"),
+        ("__connect.errors.offset", b"9"),
+        ("rejoin.reason", b"new"),
+        ("rejoin.timestamp", b"77"),
+    ]
+    found = read_message(message(b"v", [*inner, *ours]))
+    assert isinstance(found, Letter)
+    assert found.headers == tuple(inner)
+    assert found.reason == "new"
+    assert found.source == Source("dead-before", 3, 9, 77)
+
+
+def test_a_mark_survives_its_own_bytes() -> None:
+    mark = mark_of("dropped", [letter(3), letter(4, at=6)], "own")
+    assert read_message(message(mark.value(), mark.headers())) == mark
+
+
+def test_letters_of_a_record_are_handled_for_the_tables_of_the_mark() -> None:
+    first, later, other = letter(0), letter(1, query="q2"), letter(2, table="u")
+    recreated = letter(3)
+    recreated = Letter(**{**vars_of(recreated), "source": Source("s", 1, 5, 2000)})
+    letters = [first, later, other, recreated]
+    own = Contents([*letters, mark_of("dropped", [first], "own")])
+    assert list(own.open()) == [other, recreated]
+    everybody = Contents([*letters, mark_of("replayed", [first], "all")])
+    assert list(everybody.open()) == [recreated]
+    assert everybody.handled(later) == "replayed"
+
+
+def vars_of(found: Letter) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in Letter.__slots__}
+
+
+def test_groups_count_a_record_once() -> None:
+    again, second = letter(1, query="q2"), letter(2, at=6)
+    contents = Contents([letter(0), again, second, letter(3, reason="x", at=7)])
+    found = groups(contents, Selection())
+    assert [(g.reason, g.open, g.handled) for g in found] == [("r", 2, 0), ("x", 1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("selection", "taken"),
+    [
+        (Selection(), True),
+        (Selection(tables=frozenset({"t", "u"})), True),
+        (Selection(tables=frozenset({"u"})), False),
+        (Selection(reasons=frozenset({"x"})), False),
+        (Selection(since_ms=1000), True),
+        (Selection(since_ms=1001), False),
+        (Selection(places=parse_places("0:3-9, 1:0")), False),
+        (Selection(places=parse_places("1:0,0:0")), True),
+    ],
+)
+def test_everything_given_has_to_fit(selection: Selection, taken: bool) -> None:
+    assert selection.takes(letter()) is taken
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("12 h", "2024-01-01"),
+        ("2024-01-01", "2024-01-01"),
+        ("2024-01-01T02:00+02:00", "2024-01-01"),
+    ],
+)
+def test_since(text: str, expected: str) -> None:
+    at = datetime.fromisoformat(expected).replace(tzinfo=UTC)
+    assert parse_since(text, NOW) == int(at.timestamp() * 1000)
+
+
+@pytest.mark.parametrize("text", ["yesterday", ""])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="DLQ_SELECTION"):
+        parse_since(text, NOW)
+
+
+@pytest.mark.parametrize("text", ["7", "0:", "0:5-", "a:1", ""])
+def test_what_is_no_place_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="DLQ_SELECTION"):
+        parse_places(text)
+
+
+def test_bytes_are_shown_as_text_only_where_they_are() -> None:
+    assert bytes_text("grün".encode()) == "grün"
+    assert bytes_text(b"\xff\x1b[2J") == "hex ff1b5b324a"
+    assert bytes_text(b"\x1b[2J") == "hex 1b5b324a"
+    assert bytes_text(None) == "none"
+    assert bytes_text(b"x" * 5000).endswith(" ... (5000 bytes)")
+
+
+def test_a_part_that_was_left_out_is_said() -> None:
+    large = Letter(**{**vars_of(letter()), "value": None, "told": {"rejoin.value.omitted": "9"}})
+    assert "value    left out, 9 bytes" in letter_text(large, None)
+    assert not large.is_whole
+
+
+def test_fix_takes_bytes_and_gives_bytes() -> None:
+    program = [
+        sys.executable,
+        "-c",
+        "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read()[::-1])",
+    ]
+    assert fixed_value(program, b"\x00\xff") == b"\xff\x00"
+    failing = [sys.executable, "-c", "raise SystemExit('no such customer')"]
+    assert fixed_value(failing, b"") == "the command ended with 1: no such customer"
+    with pytest.raises(ConfigError, match="DLQ_FIX_FAILED"):
+        fixed_value(["/no/such/program"], b"")
+
+
+JOB = """
+CREATE TABLE a (k INT, v STRING, PRIMARY KEY (k) NOT ENFORCED) WITH (
+  'connector' = 'upsert-kafka', 'topic' = 'a', 'properties.bootstrap.servers' = '{source}',
+  'key.format' = 'json', 'value.format' = 'json', 'rejoin.dead-letter.topic' = 'letters');
+CREATE TABLE s (k INT, v STRING) WITH (
+  'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'two:1',
+  'format' = 'debezium-json');
+INSERT INTO s SELECT k, v FROM a;
+"""
+
+
+@pytest.mark.parametrize(("source", "elsewhere"), [("two:1", {}), ("one:1", {"a": "one:1"})])
+def test_letters_are_where_the_sink_writes(tmp_path: Any, source: str, elsewhere: object) -> None:
+    job = tmp_path / "job.sql"
+    job.write_text(JOB.format(source=source))
+    (topic,) = topics_of_job(job)
+    assert (topic.name, topic.config) == ("letters", {"bootstrap.servers": "two:1"})
+    assert topic.changelogs == {"a": "upsert"}
+    assert topic.elsewhere == elsewhere
+
+
+def test_a_job_without_such_a_topic_is_refused(tmp_path: Any) -> None:
+    job = tmp_path / "job.sql"
+    job.write_text(JOB.format(source="x:1").replace(", 'rejoin.dead-letter.topic' = 'letters'", ""))
+    with pytest.raises(ConfigError, match="DLQ_NO_TOPIC"):
+        topics_of_job(job)
+
+
+def test_marks_have_keys_of_their_own() -> None:
+    mark = Mark("dropped", (), ())
+    assert mark.key() != mark.key()

@@ -1,0 +1,94 @@
+"""Verbs that change something: refused without the token, limited, audited, and answered."""
+
+import json
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.admin import AUDIT_FILE, PER_MINUTE
+from service.main import create_app
+from service.settings import Settings
+from spark_jobs.commands import FOLDER, answer, ask, discard, read_answer, take
+
+WORDS = "correct horse battery staple"
+GOOD = {"Authorization": f"Bearer {WORDS}"}
+VERBS = {"/admin/stop": None, "/admin/drain": None, "/admin/log-level": {"level": "INFO"}}
+
+
+@pytest.fixture
+def admin(folder: Path, tmp_path: Path) -> TestClient:
+    folder.mkdir()
+    token_file = tmp_path / "token"
+    token_file.write_text(f"{WORDS}\n")
+    return TestClient(create_app(Settings(status_dir=folder, token_file=token_file)))
+
+
+@pytest.mark.parametrize("address", VERBS)
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Authorization": "Bearer wrong"}, {"Authorization": WORDS}, {"Authorization": "Bearer "}],
+    ids=["none", "wrong", "no scheme", "empty"],
+)
+def test_no_verb_without_the_token(
+    admin: TestClient, folder: Path, address: str, headers: dict[str, str]
+) -> None:
+    assert admin.post(address, json=VERBS[address], headers=headers).status_code == 401
+    assert list(take(folder)) == []
+    assert json.loads((folder / AUDIT_FILE).read_text())["outcome"] == "refused"
+
+
+@pytest.mark.parametrize("address", VERBS)
+def test_no_verbs_at_all_without_a_token_file(client: TestClient, address: str) -> None:
+    assert client.post(address, json=VERBS[address], headers=GOOD).status_code == 404
+
+
+def test_an_empty_token_file_is_none(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("\n")
+    settings = Settings(status_dir=folder, token_file=tmp_path / "token")
+    answered = TestClient(create_app(settings)).post(
+        "/admin/stop", headers={"Authorization": "Bearer "}
+    )
+    assert answered.status_code == 404
+
+
+def test_a_command_reaches_the_driver_once_and_is_answered(admin: TestClient, folder: Path) -> None:
+    asked = admin.post("/admin/log-level", json={"level": "DEBUG"}, headers=GOOD)
+    assert asked.status_code == 202
+    address = f"/admin/commands/{asked.json()['id']}"
+    assert admin.get(address, headers=GOOD).status_code == 404
+    [command] = take(folder)
+    assert (command.verb, command.level) == ("log-level", "DEBUG")
+    assert list(take(folder)) == []
+    answer(folder, command, "done so")
+    assert admin.get(address, headers=GOOD).json()["message"] == "done so"
+    assert admin.get(address).status_code == 401
+
+
+def test_a_wrong_level_is_refused(admin: TestClient, folder: Path) -> None:
+    answered = admin.post("/admin/log-level", json={"level": "LOUD"}, headers=GOOD)
+    assert answered.status_code == 422
+    assert list(take(folder)) == []
+
+
+def test_guessing_is_limited(admin: TestClient) -> None:
+    for _ in range(PER_MINUTE):
+        assert admin.post("/admin/stop").status_code == 401
+    limited = admin.post("/admin/stop", headers=GOOD)
+    assert limited.status_code == 429
+    assert 0 < int(limited.headers["Retry-After"]) <= 61
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[1]", b'{"verb":"stop"}', b"\xff" * 100_000])
+def test_a_file_that_is_no_command_is_removed(folder: Path, text: bytes) -> None:
+    (folder / FOLDER).mkdir(parents=True)
+    (folder / FOLDER / "x.ask").write_bytes(text)
+    assert list(take(folder)) == []
+    assert list((folder / FOLDER).iterdir()) == []
+
+
+def test_what_an_earlier_driver_was_asked_is_forgotten(folder: Path) -> None:
+    command = ask(folder, "stop", "test")
+    discard(folder)
+    assert list(take(folder)) == []
+    assert read_answer(folder, command.id) is None
