@@ -14,7 +14,8 @@ demo: setup ## broker, events, job and joined rows, live; Ctrl-C ends it
 	@$(BIN)/rejoin demo
 
 test: setup lint classes ## lint and every test
-	@$(BIN)/pytest
+	@$(BIN)/pytest -m "not service" -n 2
+	@$(BIN)/pytest -m service
 
 test-fast: setup ## the tests that start neither Spark nor a broker
 	@$(BIN)/pytest -m "not service" -n 2

@@ -10,9 +10,9 @@ from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
 
 # a test that asks for one of these, or stands in one of these folders, starts a service, a browser
-# or another tool
+# another tool, or reads for long
 SERVICE_FIXTURES = {"broker", "spark"}
-SERVICE_FOLDERS = {"streaming", "e2e", "page", "deploy"}
+SERVICE_FOLDERS = {"streaming", "e2e", "page", "deploy", "debezium"}
 
 # a JVM on a busy machine has no predictable speed per example
 settings.register_profile("rejoin", settings(), deadline=None)

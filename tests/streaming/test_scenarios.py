@@ -41,8 +41,6 @@ IN_SPARK = [
 THROUGH_BROKER = [
     "shop_orders_with_product_versions",
     "upsert_sink_key_moves_between_join_keys",
-    "temporal_inner_drops_unmatched",
-    "dead_letters",
     "latest_rates_are_loaded_first",
 ]
 

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import islice
@@ -34,6 +34,13 @@ SINK = {
         {"name": "price", "type": ["null", PRICE]},
     ],
 }
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryServer]:
+    """One of its own: other tests register other schemas for a topic `orders`."""
+    with RegistryServer(tmp_path_factory.mktemp("shop-schemas")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
