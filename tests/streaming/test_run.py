@@ -291,7 +291,7 @@ def test_kill_at_random_moments_loses_and_repeats_nothing(shop: Shop) -> None:
         "SET 'rejoin.max-offsets-per-trigger' = '100';\n"
         "SET 'rejoin.trigger-interval' = '0 ms';\n" + payments_job(shop, bounded=True)
     )
-    pauses = [secrets.SystemRandom().uniform(0, 1.5) for _ in range(4)]
+    pauses = [secrets.SystemRandom().uniform(0, 1.5) for _ in range(3)]
     for pause_s in pauses:
         before = epoch(shop)
         child = shop.start(sql)
