@@ -106,7 +106,9 @@ def _operator(node: Stateful) -> OperatorPrint:
     if isinstance(node, Aggregate):
         state |= _row("input row", node.input_schema) | _row("result row", node.schema)
     for number, read in enumerate(node.inputs):
-        state |= {f"input {number}: {k}": v for k, v in _read(read, sides[read.side]).items()}
+        # an operator of one input may stand on either side of the next one
+        place = sides[read.side] if len(sides) > 1 else sides[0]
+        state |= {f"input {number}: {k}": v for k, v in _read(read, place).items()}
     state |= _time_in_state(node.timing, sides)
     return OperatorPrint(id=node.id, kind=node.kind, state=state, around=_around(node, sides))
 
