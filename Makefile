@@ -15,7 +15,7 @@ demo: setup ## broker, events, job and joined rows, live; Ctrl-C ends it
 
 test: setup lint classes ## lint and every test
 	@$(BIN)/pytest -m "not service" -n 2
-	@$(BIN)/pytest -m service
+	@$(BIN)/pytest -m service -n 2 --dist loadfile --no-loadscope-reorder
 
 test-fast: setup ## the tests that start neither Spark nor a broker
 	@$(BIN)/pytest -m "not service" -n 2

@@ -1,4 +1,4 @@
-"""The live page: three files of this package and nothing from anywhere else."""
+"""The live page: four files of this package and nothing from anywhere else."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

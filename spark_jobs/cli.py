@@ -120,15 +120,22 @@ def demo(
     raise typer.Exit(run_demo(seconds, rate, sidecar_port, corrupt, avro, keep, open_page))
 
 
-@app.command(epilog="Example: rejoin kafka --port 9092 --data-dir /tmp/kafka")
+@app.command(epilog="Example: rejoin kafka --port 9092 --data-dir /tmp/kafka --topic orders:3")
 def kafka(
     data_dir: Annotated[Path, typer.Option(help="Topics and offsets; kept between starts.")],
     port: Annotated[int | None, typer.Option(help="A free one if omitted.")] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[:PARTITIONS]", help="Create it if it is missing; repeatable."),
+    ] = None,
 ) -> None:
-    """Run a Kafka broker of one node in the foreground, for laptops and tests."""
+    """Run a Kafka broker of one node in the foreground, for laptops and tests.
+
+    Topics are never created by writing to them.
+    """
     from spark_jobs.embedded.broker import run_broker
 
-    run_broker(port, data_dir)
+    run_broker(port, data_dir, topic or ())
 
 
 @app.command(epilog="Example: rejoin registry --port 8081 --schema-dir schemas")

@@ -10,7 +10,7 @@ from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
 
 # a test that asks for one of these, or stands in one of these folders, starts a service, a browser
-# another tool, or reads for long
+# or another tool, or reads for long
 SERVICE_FIXTURES = {"broker", "spark"}
 SERVICE_FOLDERS = {"streaming", "e2e", "page", "deploy", "debezium"}
 
@@ -28,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: "streaming" not in item.path.parts)  # the longest first
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         folders = set(item.path.relative_to(Path(__file__).parent).parts)

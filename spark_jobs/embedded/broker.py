@@ -5,16 +5,18 @@ Its jars come from `make setup`; they stay out of Spark's classpath.
 
 import base64
 import contextlib
+import re
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from spark_jobs.embedded.broker_security import BrokerSecurity
 from spark_jobs.embedded.process import (
@@ -280,12 +282,40 @@ def _check_jars() -> None:
 
 
 def run_broker(
-    port: int | None, data_dir: Path, say: Callable[[str], object] = sys.stdout.write
+    port: int | None,
+    data_dir: Path,
+    topics: Sequence[str] = (),
+    say: Callable[[str], object] = sys.stdout.write,
 ) -> None:
-    """`rejoin kafka`: a broker in the foreground until SIGTERM or Ctrl-C."""
+    """`rejoin kafka`: a broker in the foreground until SIGTERM or Ctrl-C.
+
+    `topics`, each `name` or `name:partitions`, are there once it is ready.
+    Raises ConfigError for anything else.
+    """
+    wanted = [_named_topic(text) for text in topics]
     with stop_signals() as stop, Broker(data_dir, port) as broker:
+        _create_missing(broker, wanted)
         say(f"Kafka is ready at {broker.bootstrap_servers} (data in {broker.data_dir})\n")
         sys.stdout.flush()
         while not stop.wait(0.5):
             broker.check_alive()
         say("stopping Kafka\n")
+
+
+def _named_topic(text: str) -> NewTopic:
+    found = re.fullmatch(r"([A-Za-z0-9._-]{1,249})(?::([1-9][0-9]{0,3}))?", text)
+    if found is None:
+        raise ConfigError(
+            "TOPIC_NAME",
+            f"'{text}' is no topic: letters, digits, '.', '_' and '-', at most 249 of them",
+            hint="give name or name:partitions, such as orders:3",
+        )
+    return NewTopic(found[1], int(found[2] or 1), 1)
+
+
+def _create_missing(broker: Broker, topics: Sequence[NewTopic]) -> None:
+    admin = AdminClient({**broker.admin_config()})
+    present = admin.list_topics(timeout=START_TIMEOUT_S).topics
+    missing = [topic for topic in topics if topic.topic not in present]
+    for made in admin.create_topics(missing).values() if missing else ():
+        made.result(START_TIMEOUT_S)

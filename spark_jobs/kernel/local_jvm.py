@@ -12,6 +12,8 @@ from pyspark.java_gateway import launch_gateway
 from spark_jobs.kernel.build import CONNECTOR_JARS, kernel_jar
 
 _STOP_S = 10
+# it lives too briefly to earn back what the optimising compiler costs
+_JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC")
 
 
 def launch(jar: Path) -> Any:
@@ -20,7 +22,7 @@ def launch(jar: Path) -> Any:
         {
             "spark.driver.extraClassPath": f"{jar}:{CONNECTOR_JARS}/*",
             "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Duser.timezone=UTC",
+            "spark.driver.extraJavaOptions": " ".join(_JVM_OPTIONS),
         }
     )
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

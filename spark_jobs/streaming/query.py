@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -104,7 +105,11 @@ def stop_queries(spark: SparkSession, lives: list[QueryLife], wait_s: float = EP
     for life in lives:
         while life.is_active and not life.is_between_epochs and time.monotonic() < deadline:
             time.sleep(_POLL_S)
-    for life in lives:
-        if life.query is not None:
-            with contextlib.suppress(Exception):  # the session's end, which is bounded, ends it too
-                life.query.stop()
+    running = [life.query for life in lives if life.query is not None]
+    with ThreadPoolExecutor(max(1, len(running))) as pool:  # however many, they take one's time
+        list(pool.map(_stop, running))
+
+
+def _stop(query: StreamingQuery) -> None:
+    with contextlib.suppress(Exception):  # the session's end, which is bounded, ends it too
+        query.stop()

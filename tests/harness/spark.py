@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import py4j.java_gateway
+import py4j.protocol
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
@@ -47,7 +49,13 @@ def spark_session(folder: Path) -> Iterator[SparkSession]:
         yield session
     finally:
         stop_session(session, 15)
-        SparkContext._gateway = SparkContext._jvm = None  # the next one gets a JVM of its own
+        forget_jvm()
+
+
+def forget_jvm() -> None:
+    """The next session gets a JVM of its own, and py4j's errors are py4j's again."""
+    SparkContext._gateway = SparkContext._jvm = None
+    py4j.java_gateway.get_return_value = py4j.protocol.get_return_value
 
 
 class SparkBackend:

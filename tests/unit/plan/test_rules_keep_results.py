@@ -176,7 +176,7 @@ def queries(draw: st.DrawFn) -> Logical:
     return node
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(query=queries(), seed=st.integers(0, 1 << 32))
 def test_optimized_query_gives_the_same_rows(query: Logical, seed: int) -> None:
     optimized = optimize(query)
@@ -214,7 +214,7 @@ def parts(condition: Expr) -> tuple[Expr, ...]:
     return condition.args if is_and and isinstance(condition, Call) else (condition,)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(query=temporal_joins(), seed=st.integers(0, 1 << 32))
 def test_optimized_temporal_join_takes_the_same_versions(query: Logical, seed: int) -> None:
     optimized = optimize(query)

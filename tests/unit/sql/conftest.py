@@ -5,6 +5,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.kernel.local_jvm import close
+from tests.harness.spark import forget_jvm
+
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
@@ -18,5 +21,8 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .getOrCreate()
     )
+    gateway = session.sparkContext._gateway
     yield session
     session.stop()
+    close(gateway)
+    forget_jvm()
