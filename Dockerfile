@@ -20,13 +20,14 @@ RUN mvn --quiet --batch-mode --strict-checksums generate-resources \
  && rm -r build/jars/broker
 
 COPY LICENSE README.md pyproject.toml ./
+COPY rejoin rejoin
 COPY spark_jobs spark_jobs
 COPY service service
 COPY bench bench
 COPY examples examples
 RUN .venv/bin/pip install --no-cache-dir --no-build-isolation --no-deps --editable . \
  && .venv/bin/python -m spark_jobs.kernel.build \
- && .venv/bin/python -m compileall -q spark_jobs service bench
+ && .venv/bin/python -m compileall -q rejoin spark_jobs service bench
 
 FROM python:3.11.14-slim-bookworm
 LABEL org.opencontainers.image.title="rejoin" \

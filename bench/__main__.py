@@ -1,7 +1,7 @@
-"""`python -m bench regular|temporal`."""
+"""`python -m bench regular|temporal` is `rejoin bench`."""
 
-import typer
+import sys
 
-from bench.cli import bench
+from spark_jobs.cli import main
 
-typer.run(bench)
+main(["bench", *sys.argv[1:]])

@@ -1,9 +1,8 @@
-"""`rejoin bench regular|temporal`: options in, a table and JSON out."""
+"""`rejoin bench regular|temporal`: options in, a table or JSON out."""
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ from rich.table import Table
 from bench.engines import Flink, Rejoin
 from bench.jobs import JOBS, JobName
 from bench.run import EngineReport, Plan, Report, run_bench
-from spark_jobs.errors import RejoinError
+from spark_jobs.terminal import AsJson, write_json
 
 Job = Annotated[JobName, typer.Argument(help="Which join.")]
 Rows = Annotated[int, typer.Option(help="Records over both topics.", min=1_000)]
@@ -22,7 +21,6 @@ WithFlink = Annotated[bool, typer.Option("--flink", help="Also run Flink SQL, an
 OnlyFlink = Annotated[bool, typer.Option("--only-flink", help="Run Flink SQL alone.")]
 Setting = Annotated[list[str] | None, typer.Option("--set", help="name=value for rejoin's job.")]
 FlinkSetting = Annotated[list[str] | None, typer.Option(help="name=value for Flink's job.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the JSON here.")]
 Timeout = Annotated[float, typer.Option(help="Seconds an engine may take.", min=10)]
 Keep = Annotated[bool, typer.Option("--keep", help="Keep data, logs and state in build/bench.")]
 
@@ -35,11 +33,14 @@ def bench(
     only_flink: OnlyFlink = False,
     settings: Setting = None,
     flink_set: FlinkSetting = None,
-    json_file: JsonFile = None,
     timeout: Timeout = 900,
     keep: Keep = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Measure a join, Kafka to Kafka, exactly once, and verify every row of its result."""
+    """Measure a join, Kafka to Kafka, exactly once, and verify every row of its result.
+
+    For whoever compares machines, settings or releases: data, broker and registry are made for it.
+    """
     plan = Plan(
         job=job,
         rows=rows,
@@ -49,16 +50,11 @@ def bench(
         timeout_s=timeout,
         keep=keep,
     )
-    try:
-        report = run_bench(plan, typer.echo)
-    except RejoinError as error:
-        typer.echo(error.render(), err=True)
-        raise typer.Exit(error.exit_code) from error
-    Console().print(_table(report))
-    text = json.dumps(asdict(report))
-    typer.echo(text)
-    if json_file is not None:
-        json_file.write_text(text + "\n", encoding="utf-8")
+    report = run_bench(plan, partial(typer.echo, err=True))
+    if as_json:
+        write_json(asdict(report))
+    else:
+        Console().print(_table(report))
 
 
 def _engines(flink: bool, only_flink: bool) -> tuple[str, ...]:

@@ -69,6 +69,7 @@ class _Loader:
             {
                 "bootstrap.servers": bootstrap_servers,
                 "log_level": 3,
+                "enable.idempotence": True,
                 "compression.type": "lz4",
                 "linger.ms": 50,
                 "batch.size": 1_000_000,

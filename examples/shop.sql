@@ -1,6 +1,7 @@
--- The shop of Flink's documentation: each order gets its product's name and price as they were
--- when the order was placed. `rejoin demo` runs this file; README.md beside it says how to run it
--- by hand.
+-- Orders with their product's name and price as they were when each order was placed.
+--
+-- The shop of Flink's documentation. `rejoin demo` runs this file; README.md beside it says how to
+-- run it by hand.
 
 SET 'pipeline.name' = 'shop';
 -- Debezium's times are epoch milliseconds; they become timestamps in this time zone.

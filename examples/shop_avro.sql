@@ -1,4 +1,4 @@
--- The shop of shop.sql in Avro: its schemas are in a registry that speaks Confluent's API.
+-- The shop of shop.sql in Avro, its schemas in a registry that speaks Confluent's API.
 -- `rejoin demo --avro` runs this file; README.md beside it says how to run it by hand.
 
 SET 'pipeline.name' = 'shop';

@@ -6,26 +6,31 @@ import logging
 import threading
 import time
 from collections import defaultdict, deque
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, HTTPException, Request
+from fastapi import APIRouter, HTTPException, Request, Response, Security
 from fastapi import Path as UrlPath
-from pydantic import BaseModel, ConfigDict
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel, ConfigDict, Field
 
-from spark_jobs.commands import Answer, LogLevel, Verb, ask, read_answer
+from service.models import Problem
+from spark_jobs.commands import Answer, LogLevel, ReplayOrder, Verb, ask, read_answer
 from spark_jobs.status import now
 
 AUDIT_FILE = "audit.jsonl"
 PER_MINUTE = 5
 _MOST_CLIENTS = 1000
+_MOST_BYTES = 65536
 _LOG = logging.getLogger("rejoin.admin")
 
 
 class Accepted(BaseModel):
     """The driver will find the command within a second; `id` is where its answer will be."""
 
-    id: str
+    id: str = Field(examples=["9f86d081884c7d65"])
 
 
 class LevelBody(BaseModel):
@@ -33,40 +38,45 @@ class LevelBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    level: LogLevel
+    level: LogLevel = Field(examples=["INFO"])
+
+
+def _is_small(length: str) -> bool:
+    return length.isdecimal() and len(length) < 10 and int(length) <= _MOST_BYTES
+
+
+def _failure(description: str, detail: str) -> dict[str, Any]:
+    content = {"application/json": {"example": {"detail": detail}}}
+    return {"description": description, "model": Problem, "content": content}
+
+
+_ASKED: dict[int | str, dict[str, Any]] = {
+    401: _failure("no valid token", "no valid token"),
+    404: _failure("admin verbs are off, or nothing of that id", "no answer yet"),
+}
+_SENT: dict[int | str, dict[str, Any]] = {
+    **_ASKED,
+    413: _failure("too large", f"a body of more than {_MOST_BYTES} bytes, or of unknown size"),
+    429: _failure("too many requests of this client", f"at most {PER_MINUTE} a minute"),
+    503: _failure(
+        "the status folder cannot be written",
+        "the status folder takes no command: Read-only file system",
+    ),
+}
 
 
 def build_admin(folder: Path, token_file: Path | None) -> APIRouter:
     """The verbs over one status folder; without a token file each of them answers 404."""
     guard = Guard(folder, token_file)
-    router = APIRouter(prefix="/admin", tags=["admin"], dependencies=[Depends(guard)])
-    errors: dict[int | str, dict[str, Any]] = {
-        401: {"description": "no valid token"},
-        404: {"description": "admin verbs are off, or nothing of that id"},
-        429: {"description": "too many requests of this client"},
-    }
+    router = APIRouter(
+        prefix="/admin",
+        tags=["admin"],
+        dependencies=[Security(HTTPBearer(auto_error=False))],  # for the schema alone
+        route_class=_guarded(guard),
+    )
+    _add_verbs(router, Desk(folder, guard))
 
-    def send(request: Request, verb: Verb, level: LogLevel | None = None) -> Accepted:
-        command = ask(folder, verb, guard.client(request), level)
-        guard.audit(request, f"accepted {command.id}")
-        return Accepted(id=command.id)
-
-    @router.post("/stop", status_code=202, responses=errors)
-    def stop(request: Request) -> Accepted:
-        """Stop the job now: the running epoch is cut off and repeated at the next start."""
-        return send(request, "stop")
-
-    @router.post("/drain", status_code=202, responses=errors)
-    def drain(request: Request) -> Accepted:
-        """Stop the job after the running epoch, as SIGTERM does."""
-        return send(request, "drain")
-
-    @router.post("/log-level", status_code=202, responses=errors)
-    def log_level(request: Request, body: LevelBody) -> Accepted:
-        """Change how much the driver logs."""
-        return send(request, "log-level", body.level)
-
-    @router.get("/commands/{command_id}", responses=errors)
+    @router.get("/commands/{command_id}", responses=_ASKED)
     def command(
         command_id: Annotated[str, UrlPath(pattern=r"^[0-9a-f]{16}$")],
     ) -> Answer:
@@ -79,6 +89,70 @@ def build_admin(folder: Path, token_file: Path | None) -> APIRouter:
     return router
 
 
+def _add_verbs(router: APIRouter, desk: "Desk") -> None:
+    @router.post("/stop", status_code=202, responses=_SENT)
+    def stop(request: Request) -> Accepted:
+        """Stop the job now: the running epoch is cut off and repeated at the next start."""
+        return desk.leave(request, "stop")
+
+    @router.post("/drain", status_code=202, responses=_SENT)
+    def drain(request: Request) -> Accepted:
+        """Stop the job after the running epoch, as SIGTERM does."""
+        return desk.leave(request, "drain")
+
+    @router.post("/log-level", status_code=202, responses=_SENT)
+    def log_level(request: Request, body: LevelBody) -> Accepted:
+        """Change how much the driver logs."""
+        return desk.leave(request, "log-level", level=body.level)
+
+    @router.post("/dlq-replay", status_code=202, responses=_SENT)
+    def dlq_replay(request: Request, body: ReplayOrder) -> Accepted:
+        """Put dead letters back on their topics, once, as `rejoin dlq replay` does; one replay at a
+        time, its figures in /status.
+        """
+        return desk.leave(request, "dlq-replay", replay=body)
+
+
+class Desk:
+    """Where commands are left for the driver, each with a line in the audit."""
+
+    def __init__(self, folder: Path, guard: "Guard") -> None:
+        self._folder = folder
+        self._guard = guard
+
+    def leave(
+        self,
+        request: Request,
+        verb: Verb,
+        level: LogLevel | None = None,
+        replay: ReplayOrder | None = None,
+    ) -> Accepted:
+        try:
+            command = ask(self._folder, verb, self._guard.client(request), level, replay)
+        except OSError as error:
+            self._guard.audit(request, "failed")
+            detail = f"the status folder takes no command: {error.strerror}"
+            raise HTTPException(503, detail) from error
+        self._guard.audit(request, f"accepted {command.id}")
+        return Accepted(id=command.id)
+
+
+def _guarded(guard: "Guard") -> type[APIRoute]:
+    """A route that reads nothing of a request before the guard has let it pass."""
+
+    class GuardedRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def admit(request: Request) -> Response:
+                guard(request)
+                return await handle(request)
+
+            return admit
+
+    return GuardedRoute
+
+
 class Guard:
     """Lets a request pass that has the token; tells nobody else that there is one."""
 
@@ -88,19 +162,20 @@ class Guard:
         self._lock = threading.Lock()
         self._tried: dict[str, deque[float]] = defaultdict(deque)
 
-    def __call__(
-        self, request: Request, authorization: Annotated[str | None, Header()] = None
-    ) -> None:
+    def __call__(self, request: Request) -> None:
         token = self._token()
         if token is None:
             raise HTTPException(404, "admin verbs are off: start the sidecar with a token file")
         if request.method != "GET":
             self._limit(request)
-        scheme, _, given = (authorization or "").partition(" ")
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
         # both as bytes of one length class: the comparison takes the same time for each guess
         if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode(), token.encode()):
             self.audit(request, "refused")
             raise HTTPException(401, "no valid token", {"WWW-Authenticate": "Bearer"})
+        length = request.headers.get("content-length", "0")
+        if "transfer-encoding" in request.headers or not _is_small(length):
+            raise HTTPException(413, f"a body of more than {_MOST_BYTES} bytes, or of unknown size")
 
     @staticmethod
     def client(request: Request) -> str:

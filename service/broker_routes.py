@@ -4,9 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query
 
+from service import examples
 from service.broker import Broker
 from service.driver import Driver
-from service.models import LagBody, SampleBody
+from service.models import NO_QUERY, LagBody, SampleBody
 from service.settings import Settings
 
 
@@ -15,12 +16,12 @@ def build_broker_router(driver: Driver, settings: Settings) -> APIRouter:
     router = APIRouter(tags=["kafka"])
     broker = Broker(settings.kafka_config)
 
-    @router.get("/lag")
+    @router.get("/lag", responses=examples.LAG)
     def lag() -> LagBody:
         """Records that are in the source topics and not yet in a committed epoch."""
         return broker.lag(driver.look().status, driver.job())
 
-    @router.get("/rows")
+    @router.get("/rows", responses=examples.ROWS | NO_QUERY)
     def rows(
         query: Annotated[str, Query(description="whose sink is read")],
     ) -> SampleBody:

@@ -3,14 +3,15 @@
 `python -m service.metrics` prints docs/metrics.md.
 """
 
+import gzip
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -92,6 +93,26 @@ METRICS: tuple[Described, ...] = (
         "counter",
         "Records written to the sink since the driver started.",
         _QUERY,
+    ),
+    Described(
+        "rejoin_output_changes_total",
+        "counter",
+        "Changes of the result by row kind (+I, -U, +U, -D); -U and -D take rows back. What a"
+        " repeated epoch changes counts again.",
+        ("query", "kind"),
+    ),
+    Described(
+        "rejoin_sink_transactions_total",
+        "counter",
+        "Transactions of the sink's writers, one per writer and epoch, by outcome: committed or"
+        " aborted.",
+        ("query", "outcome"),
+    ),
+    Described(
+        "rejoin_registry_calls_total",
+        "counter",
+        "Requests for schemas by outcome: answered or failed; each schema is kept.",
+        ("outcome",),
     ),
     Described(
         "rejoin_rejected_records_total",
@@ -186,75 +207,117 @@ METRICS: tuple[Described, ...] = (
 )
 
 
-class DriverCollector(Collector):
-    """Turns the status into metrics at every scrape: nothing is kept, so nothing can go stale."""
-
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-
-    def describe(self) -> Iterable[Metric]:
-        """So that registering does not collect."""
-        return [_family(metric) for metric in METRICS]
-
-    def collect(self) -> Iterator[Metric]:
-        view = self._driver.look()
-        values: dict[str, dict[tuple[str, ...], float]] = {m.name: {} for m in METRICS}
-        for name, labels, value in _samples(view, self._driver.read_errors):
-            # by label set: a status that names a query twice must not spoil the whole scrape
-            values[name][tuple(label[:_MAX_LABEL_CHARS] for label in labels)] = value
-        for metric in METRICS:
-            family = _family(metric)
-            for labels, value in values[metric.name].items():
-                family.add_metric(labels, value)
-            yield family
+# these move between two words of the driver
+_BY_THE_CLOCK = frozenset(
+    {
+        "rejoin_status_age_seconds",
+        "rejoin_status_errors_total",
+        "rejoin_registry_waiting_seconds",
+        "rejoin_event_time_lag_seconds",
+    }
+)
 
 
 class Exposition:
-    """The text of a scrape. Several scrapers within a moment get the same one."""
+    """The bytes of a scrape, plain or compressed: rendered once, then served as they are.
+
+    What a status says is rendered when the status changes; what goes by the clock every `FRESH_S`.
+    """
 
     FRESH_S = 0.25
+    _COMPRESSION = 1  # text of names: more effort gains nothing
 
     def __init__(self, driver: Driver) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(DriverCollector(driver))
+        self._driver = driver
         self._lock = threading.Lock()
-        self._text = b""
+        self._status: JobStatus | None = None
+        self._steady = _render(_STEADY, ())
         self._made_s = float("-inf")
+        self._text = b""
+        self._compressed: bytes | None = None
 
     def text(self) -> bytes:
         with self._lock:
-            if time.monotonic() - self._made_s >= self.FRESH_S:
-                self._text = generate_latest(self._registry)
-                self._made_s = time.monotonic()
+            self._renew()
             return self._text
 
+    def compressed(self) -> bytes:
+        """By gzip."""
+        with self._lock:
+            self._renew()
+            if self._compressed is None:
+                self._compressed = gzip.compress(self._text, self._COMPRESSION)
+            return self._compressed
 
-def _family(metric: Described) -> CounterMetricFamily | GaugeMetricFamily:
-    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    return kind(metric.name, metric.help, labels=metric.labels)
+    def _renew(self) -> None:
+        if time.monotonic() - self._made_s < self.FRESH_S:
+            return
+        view = self._driver.look()
+        if view.status is not self._status:
+            self._status = view.status
+            self._steady = _render(_STEADY, _steady(view.status))
+        self._text = self._steady + _render(_MOVING, _moving(view, self._driver.read_errors))
+        self._compressed = None
+        self._made_s = time.monotonic()
 
 
-def _samples(view: View, read_errors: int) -> Iterator[Sample]:
+_STEADY = tuple(metric for metric in METRICS if metric.name not in _BY_THE_CLOCK)
+_MOVING = tuple(metric for metric in METRICS if metric.name in _BY_THE_CLOCK)
+
+
+class _Families(Collector):
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Sequence[Metric]:
+        return self._families
+
+
+def _render(metrics: Sequence[Described], samples: Iterable[Sample]) -> bytes:
+    values: dict[str, dict[tuple[str, ...], float]] = {m.name: {} for m in metrics}
+    for name, labels, value in samples:
+        # by label set: a status that names a query twice must not spoil the whole scrape
+        values[name][tuple(label[:_MAX_LABEL_CHARS] for label in labels)] = value
+    families = []
+    for metric in metrics:
+        kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+        family = kind(metric.name, metric.help, labels=metric.labels)
+        for labels, value in values[metric.name].items():
+            family.add_metric(labels, value)
+        families.append(family)
+    return generate_latest(_Families(families))
+
+
+def _moving(view: View, read_errors: int) -> Iterator[Sample]:
     yield "rejoin_status_errors_total", (), read_errors
     if view.age_s is not None:
         yield "rejoin_status_age_seconds", (), view.age_s
-    if view.status is not None:
-        yield from _job_samples(view.status)
-        for query in view.status.queries:
-            yield from _query_samples(query)
-            for source in query.sources:
-                yield from _source_samples(query.name, source)
+    if view.status is None:
+        return
+    since = view.status.registry_waiting_since
+    waiting_s = 0.0 if since is None else max(time.time() - instant(since), 0.0)
+    yield "rejoin_registry_waiting_seconds", (), waiting_s
+    for query in view.status.queries:
+        if query.watermark_ms is not None:
+            yield "rejoin_event_time_lag_seconds", (query.name,), _behind_s(query.watermark_ms)
 
 
-def _job_samples(status: JobStatus) -> Iterator[Sample]:
+def _steady(status: JobStatus | None) -> Iterator[Sample]:
+    if status is None:
+        return
     yield "rejoin_build_info", (status.build.version, status.job), 1
     yield "rejoin_job_state_info", (status.state,), 1
     yield "rejoin_job_start_timestamp_seconds", (), instant(status.started_at)
-    since = status.registry_waiting_since
-    waiting_s = 0.0 if since is None else max(time.time() - instant(since), 0.0)
-    yield "rejoin_registry_waiting_seconds", (), waiting_s
+    failures = _count(status.registry_failures_total)
+    answered = _count(status.registry_calls_total - failures)
+    yield "rejoin_registry_calls_total", ("answered",), answered
+    yield "rejoin_registry_calls_total", ("failed",), failures
     if status.error is not None:
         yield "rejoin_job_error_info", (status.error.code,), 1
+    for query in status.queries:
+        yield from _query_samples(query)
+        for source in query.sources:
+            yield from _source_samples(query.name, source)
 
 
 def _query_samples(query: QueryStatus) -> Iterator[Sample]:
@@ -268,7 +331,11 @@ def _query_samples(query: QueryStatus) -> Iterator[Sample]:
     yield "rejoin_epoch_duration_seconds", one, query.trigger_ms / _MS
     if query.watermark_ms is not None:
         yield "rejoin_watermark_timestamp_seconds", one, query.watermark_ms / _MS
-        yield "rejoin_event_time_lag_seconds", one, _behind_s(query.watermark_ms)
+    for kind, count in query.changes.items():
+        yield "rejoin_output_changes_total", (query.name, kind), _count(count)
+    committed, aborted = query.transactions_committed_total, query.transactions_aborted_total
+    yield "rejoin_sink_transactions_total", (query.name, "committed"), _count(committed)
+    yield "rejoin_sink_transactions_total", (query.name, "aborted"), _count(aborted)
     for reason, count in query.rejects.items():
         yield "rejoin_rejected_records_total", (query.name, reason), _count(count)
     for phase, duration_ms in query.durations_ms.items():

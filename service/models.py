@@ -12,6 +12,21 @@ class _Body(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class Problem(_Body):
+    """Why there is no answer, in words."""
+
+    detail: str = Field(examples=["no such query"])
+
+
+NO_QUERY: dict[int | str, dict[str, Any]] = {
+    404: {
+        "model": Problem,
+        "description": "no such query",
+        "content": {"application/json": {"example": {"detail": "no such query"}}},
+    }
+}
+
+
 class Reason(_Body):
     """Why something is not as it should be: a stable code, and words."""
 
@@ -59,6 +74,11 @@ class OperatorState(_Body):
     unknown_retractions: int
     bootstrap: BootstrapStatus | None
     series: tuple[tuple[float, int], ...] = Field(description="seconds ago and rows, oldest first")
+    top_keys: str = Field(
+        description="what shows the keys with the most rows and how old their rows are: counting "
+        "them would cost the job itself",
+        examples=["rejoin state top JOB.sql --operator enriched/regular-join"],
+    )
 
 
 class QuerySummary(_Body):

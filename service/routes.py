@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, HTTPException, Query, Response
+from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
+from service import examples
 from service.driver import Driver, View
 from service.health import unready_reasons
 from service.history import History
 from service.metrics import Exposition
 from service.models import (
+    NO_QUERY,
     ConfigBody,
     Health,
     OperatorState,
@@ -25,20 +27,17 @@ from service.watermarks import watermarks
 
 _JSON = "application/json"
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"
+_VARY = {"Vary": "Accept-Encoding"}
+_GZIP = {"Content-Encoding": "gzip", **_VARY}
 
 
 def build_router(driver: Driver, history: History) -> APIRouter:
     """Over one driver. The functions are coroutines that never wait: no thread per request."""
     router = APIRouter(tags=["job"])
     router.include_router(_health(driver))
-    exposition = Exposition(driver)
+    router.include_router(_metrics(driver))
 
-    @router.get("/metrics", response_class=PlainTextResponse)
-    async def metrics() -> Response:
-        """For Prometheus."""
-        return Response(exposition.text(), media_type=_METRICS)
-
-    @router.get("/status")
+    @router.get("/status", responses=examples.STATUS)
     async def status() -> StatusBody:
         """The driver's last good status, whole."""
         view = driver.look()
@@ -50,28 +49,44 @@ def build_router(driver: Driver, history: History) -> APIRouter:
             unready=unready_reasons(view),
         )
 
-    @router.get("/queries")
+    @router.get("/queries", responses=examples.QUERIES)
     async def queries() -> tuple[QuerySummary, ...]:
         """Each INSERT: epoch, rates of the last minute, lag, rejects."""
         return query_summaries(_sampled(driver, history), driver.job(), history)
 
-    @router.get("/state")
+    @router.get("/state", responses=examples.STATE)
     async def state() -> tuple[OperatorState, ...]:
         """What each operator keeps, for how long, and how fast it grows."""
         return operator_states(_sampled(driver, history), driver.job(), history)
 
-    @router.get("/watermarks")
+    @router.get("/watermarks", responses=examples.WATERMARKS)
     async def marks() -> tuple[QueryWatermarks, ...]:
         """Per partition: its watermark, and whether it holds the query back."""
         return watermarks(driver.look().status, driver.job())
 
-    @router.get("/config")
+    @router.get("/config", responses=examples.CONFIG)
     async def config() -> ConfigBody:
         """Settings and table options as the driver has them; secrets are masked."""
         job = driver.job()
         return ConfigBody(settings=job.config if job else {}, tables=job.tables if job else {})
 
-    router.get("/plan", response_model=tuple[QueryPlan, ...])(_plan(driver))
+    router.get("/plan", response_model=tuple[QueryPlan, ...], responses=examples.PLAN | NO_QUERY)(
+        _plan(driver)
+    )
+    return router
+
+
+def _metrics(driver: Driver) -> APIRouter:
+    router = APIRouter()
+    exposition = Exposition(driver)
+
+    @router.get("/metrics", response_class=PlainTextResponse, responses=examples.METRICS)
+    async def metrics(request: Request) -> Response:
+        """For Prometheus."""
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(exposition.compressed(), headers=_GZIP, media_type=_METRICS)
+        return Response(exposition.text(), headers=_VARY, media_type=_METRICS)
+
     return router
 
 
@@ -101,12 +116,12 @@ def _sampled(driver: Driver, history: History) -> View:
 def _health(driver: Driver) -> APIRouter:
     router = APIRouter(prefix="/health", tags=["health"])
 
-    @router.get("/live")
+    @router.get("/live", responses=examples.LIVE)
     async def live() -> Health:
         """This process answers. Restarting it helps nothing else, so nothing else counts."""
         return Health(ok=True)
 
-    @router.get("/ready", responses={503: {"model": Health}})
+    @router.get("/ready", response_model=Health, responses=examples.READY)
     async def ready() -> Response:
         """200 when the job is doing its work now, 503 with the reasons when it is not."""
         reasons = unready_reasons(driver.look())

@@ -1,5 +1,7 @@
 """Queries and operators as they are now, with what the plan and the recent past say of them."""
 
+import shlex
+
 from service.driver import View
 from service.history import History
 from service.models import OperatorState, QuerySummary, SideState
@@ -41,14 +43,14 @@ def operator_states(
     """Of every stateful operator."""
     nodes = {n.operator: n for q in _records(job).values() for n in q.nodes if n.operator}
     return tuple(
-        _state(query.name, operator, nodes.get(operator.id), history)
+        _state(query.name, operator, nodes.get(operator.id), history, _checkpoint(job))
         for query in (view.status.queries if view.status else ())
         for operator in query.operators
     )
 
 
 def _state(
-    query: str, operator: OperatorStatus, node: GraphNode | None, history: History
+    query: str, operator: OperatorStatus, node: GraphNode | None, history: History, options: str
 ) -> OperatorState:
     return OperatorState(
         query=query,
@@ -65,7 +67,14 @@ def _state(
         unknown_retractions=operator.unknown_retractions,
         bootstrap=operator.bootstrap,
         series=tuple(history.state_series(query, operator.id)),
+        top_keys=f"rejoin state top JOB.sql --operator {shlex.quote(operator.id)}{options}",
     )
+
+
+def _checkpoint(job: JobRecord | None) -> str:
+    """The option that names the job's checkpoint, where the driver has said which it is."""
+    folder = None if job is None else job.config.get("rejoin.checkpoint")
+    return "" if folder is None else f" --checkpoint {shlex.quote(folder)}"
 
 
 def _records(job: JobRecord | None) -> dict[str, QueryRecord]:

@@ -23,11 +23,14 @@ def _nodes(job: JobRecord | None, query: str) -> dict[str, GraphNode]:
 
 def _of_query(query: QueryStatus, nodes: dict[str, GraphNode]) -> QueryWatermarks:
     partitions = tuple(_partitions(query, nodes))
-    counted = [p for p in partitions if p.counts and not p.idle]
+    counting = [p for p in partitions if p.counts]
+    counted = [p for p in counting if not p.idle]
     silent = [p for p in counted if p.watermark_ms is None]
     slowest = min((p.watermark_ms for p in counted if p.watermark_ms is not None), default=None)
     # a partition that has never spoken holds back more than any that has
     holding = silent or [p for p in counted if p.watermark_ms == slowest and slowest is not None]
+    if not counted:
+        holding = counting[:1]
     ended = slowest is not None and slowest >= _END_MS
     return QueryWatermarks(
         query=query.name,
@@ -59,6 +62,11 @@ def _counts(node: GraphNode | None, part: PartitionStatus) -> bool:
 
 def _held_back(part: PartitionWatermark, node: GraphNode | None) -> HeldBack:
     place = f"partition {part.partition} of topic {part.topic} (table {part.table})"
+    if part.idle:
+        reason = f"{place} is idle, and so is every other: time stands still until a record comes"
+        return HeldBack(
+            partition=part, reason=reason, advice="one record moves it; no setting does"
+        )
     if part.lag_records > 0:
         reason = f"{place} has {part.lag_records} records that are not read yet"
         advice = "it catches up by itself; more cores or fewer records per batch help"

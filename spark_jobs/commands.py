@@ -8,31 +8,60 @@ import contextlib
 import secrets
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from spark_jobs.status import now, replace_file
+from spark_jobs.status import Moment, now, replace_file
 
 FOLDER = "commands"
 KEPT_S = 3600.0
 _MOST_BYTES = 65536
 
-Verb = Literal["stop", "drain", "log-level"]
+Verb = Literal["stop", "drain", "log-level", "dlq-replay"]
 LogLevel = Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG"]
 
 
+class ReplayOrder(BaseModel):
+    """Which dead letters go back to their topics: of these tables and reasons, or all.
+
+    No command repairs them on the way: whoever holds the token is not to run programs here.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"tables": ["orders"], "reasons": ["json-malformed"], "limit": 100}]
+        },
+    )
+
+    topic: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")] | None = Field(
+        default=None, description="this dead-letter topic only"
+    )
+    tables: tuple[Annotated[str, Field(pattern=r"^[^\x00-\x1f]{1,200}$")], ...] = Field(
+        default=(), max_length=50
+    )
+    reasons: tuple[Annotated[str, Field(pattern=r"^[a-z-]{1,60}$")], ...] = Field(
+        default=(), max_length=50
+    )
+    limit: int = Field(default=1000, ge=1, le=10_000, description="at most so many of a topic")
+
+
 class Command(BaseModel):
-    """`stop` cuts the running epoch off, `drain` lets it finish; `level` is for log-level."""
+    """`stop` cuts the running epoch off, `drain` lets it finish.
+
+    `level` is for log-level, `replay` for dlq-replay.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(pattern=r"^[0-9a-f]{16}$")
     verb: Verb
     level: LogLevel | None = None
-    asked_at: datetime
+    replay: ReplayOrder | None = None
+    asked_at: Moment
     asked_by: str = Field(max_length=200)
 
 
@@ -41,17 +70,28 @@ class Answer(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    id: str
-    verb: Verb
-    done: bool
-    message: str
-    at: datetime
+    id: str = Field(examples=["9f86d081884c7d65"])
+    verb: Verb = Field(examples=["dlq-replay"])
+    done: bool = Field(examples=[True])
+    message: str = Field(examples=["replayed 3, left 1, 0 more beyond the limit"])
+    at: Moment = Field(examples=["2024-01-31T12:00:00Z"])
 
 
-def ask(folder: Path, verb: Verb, asked_by: str, level: LogLevel | None = None) -> Command:
+def ask(
+    folder: Path,
+    verb: Verb,
+    asked_by: str,
+    level: LogLevel | None = None,
+    replay: ReplayOrder | None = None,
+) -> Command:
     """Leave a command for the driver of this status folder."""
     command = Command(
-        id=secrets.token_hex(8), verb=verb, level=level, asked_at=now(), asked_by=asked_by[:200]
+        id=secrets.token_hex(8),
+        verb=verb,
+        level=level,
+        replay=replay,
+        asked_at=now(),
+        asked_by=asked_by[:200],
     )
     replace_file(folder / FOLDER / f"{command.id}.ask", command.model_dump_json())
     return command

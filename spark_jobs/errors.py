@@ -27,6 +27,25 @@ class RejoinError(Exception):
     def exit_code(self) -> int:
         return EXIT_CODES[self.domain]
 
+    @property
+    def problems(self) -> "tuple[RejoinError, ...]":
+        """What it says one by one: most errors are one problem."""
+        return (self,)
+
+    @property
+    def place(self) -> dict[str, str | int] | None:
+        """Where in a file, if it is about one."""
+        return None
+
+    def json(self) -> dict[str, object]:
+        """For programs; docs/errors.md describes it."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "hint": self.hint,
+            "place": self.place,
+        }
+
     def __str__(self) -> str:
         return f"{self.code} {self.message}"
 
@@ -57,12 +76,18 @@ class PositionedError(RejoinError):
         self.excerpt = excerpt
         self.source = source
 
+    @property
+    def place(self) -> dict[str, str | int] | None:
+        if not self.line:
+            return None
+        return {"file": self.source, "line": self.line, "column": self.column}
+
     def locate(self, text: str, source: str) -> None:
         """Take the excerpt from the SQL text; for errors whose raiser knew only the position."""
         self.source = source
-        lines = text.splitlines()
+        lines = text.split("\n")
         if not self.excerpt and 0 < self.line <= len(lines):
-            self.excerpt = lines[self.line - 1]
+            self.excerpt = lines[self.line - 1].removesuffix("\r")
 
     def render(self) -> str:
         place = f"{self.source}:{self.line}:{self.column}: " if self.line else ""
@@ -86,14 +111,22 @@ class CatalogError(PositionedError):
     """A table definition is wrong or names what does not exist."""
 
 
+class ScenarioError(PositionedError):
+    """A scenario file does not follow its format, or its rows are none of its tables."""
+
+
 class SqlErrors(RejoinError):
-    """Every problem of one SQL file, in the order of the text."""
+    """Every problem of one SQL or scenario file, in the order of the text."""
 
     domain: ClassVar[Domain] = "user"
 
     def __init__(self, errors: Iterable[PositionedError]) -> None:
         self.errors = tuple(sorted(errors, key=lambda e: (e.line, e.column)))
         super().__init__("SQL_ERRORS", _summary(self.errors))
+
+    @property
+    def problems(self) -> tuple[RejoinError, ...]:
+        return self.errors
 
     @property
     def codes(self) -> tuple[str, ...]:

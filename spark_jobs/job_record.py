@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spark_jobs.status import replace_file
+from spark_jobs.status import Count, replace_file
 
 JOB_FILE = "job.json"
 
@@ -36,8 +36,8 @@ class GraphNode(_Record):
     table: str | None = None
     topics: tuple[str, ...] = ()
     tells_time: bool = False
-    idle_timeout_ms: int = 0
-    ttl_ms: tuple[int, ...] = ()
+    idle_timeout_ms: Count = 0
+    ttl_ms: tuple[Count, ...] = ()
     retention: str = ""
 
 

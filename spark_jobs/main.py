@@ -22,7 +22,7 @@ from spark_jobs.plan.graph import job_record
 from spark_jobs.plan.physical import KafkaSink, QueryPlan
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import JobSettings, Overrides, job_settings, read_environment, read_sql
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.binder import Job, bind
 from spark_jobs.status import State
 from spark_jobs.streaming.class_archive import DUMP_WITHIN_S
 from spark_jobs.streaming.console import Console
@@ -30,10 +30,12 @@ from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.obey import End, obey
 from spark_jobs.streaming.ownership import BEAT_S
 from spark_jobs.streaming.query import EPOCH_WAIT_S, QueryLife, open_gate, stop_queries
+from spark_jobs.streaming.replays import Replays
 from spark_jobs.streaming.report import Counters, JobReport, read_progress
 from spark_jobs.streaming.session import (
     JVM_LOG,
     counters,
+    jvm_counts,
     registry_waits,
     restore_counters,
     start_session,
@@ -50,37 +52,61 @@ DEFAULT_SIDECAR_PORT = 9640
 
 def run_job(sql_file: Path, overrides: Overrides, console: Console) -> None:
     """Run a job file until its inputs end or a signal comes. Raises what ended it otherwise."""
-    job = bind(read_sql(sql_file), str(sql_file))
+    text = read_sql(sql_file)
+    job = bind(text, str(sql_file))
     plans = plan(job)
     sinks = sinks_of(plans)
     settings = job_settings(job.settings, sql_file.stem, overrides, read_environment())
     jars = [kernel_jar(), *connector_jars()]
     makes_archive = settings.environment.class_archive == "make"
     stop_within_s = DUMP_WITHIN_S if makes_archive else STOP_WITHIN_S
-    report = JobReport(settings.name, settings.status_dir, [shape(s, n) for n, s in sinks.items()])
+    report = first_report(job, plans, settings, console)
+    replays = Replays(settings.status_dir, text, Child)
+    with sidecar(settings, console), stop_signals() as early:
+        with failing(report, sinks, settings):
+            check_access(sinks)
+            spark = start_session(settings, jars)
+            try:
+                if not early.is_set():
+                    open_gate(spark)
+                    with stop_signals() as stop:  # again: Spark's context has taken Ctrl-C
+                        launch(spark, sinks, settings, report, replays, console).run(stop)
+            finally:
+                stop_session(spark, stop_within_s)
+        report.write("stopped")
+
+
+def first_report(
+    job: Job, plans: Sequence[QueryPlan], settings: JobSettings, console: Console
+) -> JobReport:
+    """Tell the console and the status folder of a job that is about to start."""
+    shapes = [shape(sink, name) for name, sink in sinks_of(plans).items()]
+    report = JobReport(settings.name, settings.status_dir, shapes)
     for name, value in settings.table():
         console.say(f"{name} = {value}")
     discard(settings.status_dir)  # what was asked of an earlier driver
     report.write("starting")
     write_job(settings.status_dir, job_record(job, plans, settings.name, dict(settings.table())))
-    with sidecar(settings, console), stop_signals() as early:
-        try:
-            check_access(sinks)
-            spark = start_session(settings, jars)
-            try:
-                if not early.is_set():
-                    _run_queries(spark, sinks, settings, report, console)
-            finally:
-                stop_session(spark, stop_within_s)
-        except RejoinError as error:
-            told = missing_acl(error, sinks, settings.name) or error
-            report.write("failed", error=told)
-            raise told from error.__cause__
-        except Exception as error:
-            failed = RejoinError("DRIVER_FAILED", f"{error!r}; see {settings.status_dir / JVM_LOG}")
-            report.write("failed", error=failed)
-            raise failed from error
-        report.write("stopped")
+    return report
+
+
+@contextmanager
+def failing(
+    report: JobReport, sinks: Mapping[str, KafkaSink], settings: JobSettings
+) -> Iterator[None]:
+    """Write what ends the block into the status; it leaves as an error of ours, ACLs by name."""
+    try:
+        yield
+    except RejoinError as error:
+        told = missing_acl(error, sinks, settings.name) or error
+        report.write("failed", error=told)
+        raise told from error.__cause__
+    except Exception as error:
+        log = settings.status_dir / JVM_LOG  # a session of the user's own has its log elsewhere
+        where = f"; see {log}" if log.exists() else ""
+        failed = RejoinError("DRIVER_FAILED", f"{error!r}{where}")
+        report.write("failed", error=failed)
+        raise failed from error
 
 
 def sinks_of(plans: Sequence[QueryPlan]) -> dict[str, KafkaSink]:
@@ -91,52 +117,77 @@ def sinks_of(plans: Sequence[QueryPlan]) -> dict[str, KafkaSink]:
     return sinks
 
 
-def _run_queries(
+def launch(
     spark: SparkSession,
-    sinks: dict[str, KafkaSink],
+    sinks: Mapping[str, KafkaSink],
     settings: JobSettings,
     report: JobReport,
+    replays: Replays,
     console: Console,
-) -> None:
-    """Until every query has finished or a signal came, which lets running epochs finish."""
-    open_gate(spark)
-    with stop_signals() as stop:  # once more: Spark's context has taken Ctrl-C for itself
-        launches = [Launch(spark, sink, name, settings) for name, sink in sinks.items()]
-        for launch in launches:
-            for note in launch.notes:
+) -> "Watch":
+    """Open the queries' checkpoints; raises where one belongs to another job."""
+    launches: list[Launch] = []
+    try:
+        for name, sink in sinks.items():
+            launches.append(Launch(spark, sink, name, settings))
+            for note in launches[-1].notes:
                 console.say(note)
-        watch = Watch(spark, launches, report, console)
-        try:
-            watch.until(stop)
-        except RejoinError:
-            stop_queries(spark, watch.lives, wait_s=0)
-            raise
-        if watch.end is not None or stop.is_set():
-            is_cut = watch.end == "stop"
-            console.say("stopping ..." if is_cut else "stopping after the running epoch ...")
-            watch.tell("draining")
-            stop_queries(spark, watch.lives, wait_s=0 if is_cut else EPOCH_WAIT_S)
-        watch.tell("stopped")
-        watch.save()
-        for launch in launches:
-            with contextlib.suppress(JavaError):
-                launch.ownership.release()
+        report.loads({opened.name: opened.loads() for opened in launches})
+        return Watch(spark, launches, report, replays, console)
+    except BaseException:
+        for opened in launches:
+            opened.close()
+        raise
 
 
 class Watch:
     """Polls the queries of one job, and tells of them."""
 
     def __init__(
-        self, spark: SparkSession, launches: Sequence[Launch], report: JobReport, console: Console
+        self,
+        spark: SparkSession,
+        launches: Sequence[Launch],
+        report: JobReport,
+        replays: Replays,
+        console: Console,
     ) -> None:
         self.lives = [launch.life() for launch in launches]
         self._spark = spark
         self._launches = launches
         self._report = report
+        self._replays = replays
         self._console = console
         self._progress: dict[str, Mapping[str, Any]] = {}  # of a query that is being restarted too
         self.end: End | None = None  # an admin verb has ended the job
         self._restore()
+
+    def run(self, stop: threading.Event) -> None:
+        """Until every query has finished or `stop` is set, which lets running epochs finish."""
+        try:
+            self.until(stop)
+        except RejoinError:
+            stop_queries(self._spark, self.lives, wait_s=0)
+            raise
+        finally:
+            self._replays.stop()
+            self._report.replay = self._replays.status
+        if self.end is not None or stop.is_set():
+            is_cut = self.end == "stop"
+            self._console.say("stopping ..." if is_cut else "stopping after the running epoch ...")
+            self.tell("draining")
+            stop_queries(self._spark, self.lives, wait_s=0 if is_cut else EPOCH_WAIT_S)
+        self.tell("stopped")
+        self.save()
+        for opened in self._launches:
+            with contextlib.suppress(JavaError):
+                opened.ownership.release()
+
+    def close(self) -> None:
+        """Let others have the checkpoints, in a JVM that goes on; not that of a query that does."""
+        for opened, life in zip(self._launches, self.lives, strict=True):
+            with contextlib.suppress(Exception):  # a JVM that is gone holds no locks
+                if not life.is_active:
+                    opened.close()
 
     def until(self, stop: threading.Event) -> None:
         """Return when all queries have finished, `stop` is set or an admin verb says so; raise what
@@ -152,7 +203,7 @@ class Watch:
             if present - reported >= REPORT_EVERY_S:
                 reported = present
                 self.tell("running")
-                self.end = obey(self._spark, self._report.folder)
+                self.end = obey(self._spark, self._report.folder, self._replays)
                 if self.end is not None:
                     return
             if present - beaten >= BEAT_S:
@@ -187,8 +238,9 @@ class Watch:
     def tell(self, state: State) -> None:
         """Write the status and show it; a full disk there does not end the job."""
         self._progress |= read_progress(self.lives)
-        counted = Counters(counters(self._spark))
+        counted = Counters(counters(self._spark), jvm_counts(self._spark))
         waits = registry_waits(self._spark)
+        self._report.replay = self._replays.status
         with contextlib.suppress(OSError):
             told = self._report.write(state, counted, self._progress, waits=waits, lives=self.lives)
             self._console.show(told)

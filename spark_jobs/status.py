@@ -4,15 +4,24 @@ Lists stay short and names bounded: nothing in it grows with keys or rows.
 """
 
 import contextlib
+import math
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 STATUS_FILE = "status.json"
 State = Literal["starting", "running", "draining", "stopped", "failed"]
+Count: TypeAlias = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+"""As the JVM counts: a file with a larger number is no driver's."""
+Rate: TypeAlias = Annotated[float, AfterValidator(lambda n: n if math.isfinite(n) else 0.0)]
+"""JSON has no other numbers."""
+Moment: TypeAlias = Annotated[
+    datetime, AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC))
+]
+"""A time without a zone is UTC."""
 
 
 class _Record(BaseModel):
@@ -24,11 +33,18 @@ class _Record(BaseModel):
 class PartitionStatus(_Record):
     """One partition of a source topic; offsets are those of the next record."""
 
-    partition: int
-    offset: int
-    latest_offset: int
-    watermark_ms: int | None = None
+    partition: Count
+    offset: Count
+    latest_offset: Count
+    watermark_ms: Count | None = None
     idle: bool = False
+
+
+class LoadStatus(_Record):
+    """How far a table's initial content is read that probe rows wait for, in records."""
+
+    read: int
+    total: int
 
 
 class SourceStatus(_Record):
@@ -37,22 +53,23 @@ class SourceStatus(_Record):
     table: str
     topic: str
     partitions: tuple[PartitionStatus, ...] = ()
-    lag_records: int = 0
+    lag_records: Count = 0
+    load: LoadStatus | None = None
 
 
 class SideStatus(_Record):
     """Rows that an operator holds of one of its inputs."""
 
     side: Literal["left", "right", "input"]
-    rows: int
+    rows: Count
 
 
 class BootstrapStatus(_Record):
     """How far a build side is that probe rows wait for."""
 
-    partitions_loaded: int
-    partitions_total: int
-    waiting_rows: int
+    partitions_loaded: Count
+    partitions_total: Count
+    waiting_rows: Count
     complete: bool
     timed_out: bool = False
 
@@ -63,9 +80,9 @@ class OperatorStatus(_Record):
     id: str
     kind: str
     sides: tuple[SideStatus, ...] = ()
-    state_bytes: int = 0
-    late_rows: int = 0
-    unknown_retractions: int = 0
+    state_bytes: Count = 0
+    late_rows: Count = 0
+    unknown_retractions: Count = 0
     bootstrap: BootstrapStatus | None = None
 
 
@@ -82,26 +99,45 @@ class QueryStatus(_Record):
 
     name: str
     sink: str
-    epoch: int | None = None
-    epochs_total: int = 0
-    trigger_ms: int = 0
-    input_rows_total: int = 0
-    input_rows_per_second: float = 0.0
-    processed_rows_per_second: float = 0.0
-    output_rows_total: int = 0
-    rejects: dict[str, int] = Field(default_factory=dict)
-    late_rows_total: int = 0
+    epoch: Count | None = None
+    epochs_total: Count = 0
+    trigger_ms: Count = 0
+    input_rows_total: Count = 0
+    input_rows_per_second: Rate = 0.0
+    processed_rows_per_second: Rate = 0.0
+    output_rows_total: Count = 0
+    changes: dict[str, Count] = Field(default_factory=dict)  # results by row kind: +I, -U, +U, -D
+    transactions_committed_total: Count = 0
+    transactions_aborted_total: Count = 0
+    rejects: dict[str, Count] = Field(default_factory=dict)
+    late_rows_total: Count = 0
     sources: tuple[SourceStatus, ...] = ()
     operators: tuple[OperatorStatus, ...] = ()
-    durations_ms: dict[str, int] = Field(default_factory=dict)
-    watermark_ms: int | None = None
-    restarts_total: int = 0
+    durations_ms: dict[str, Count] = Field(default_factory=dict)
+    watermark_ms: Count | None = None
+    restarts_total: Count = 0
     last_failure: ErrorStatus | None = None  # that a restart has followed
-    lost_records_total: int = 0
+    lost_records_total: Count = 0
 
     @property
     def lag_records(self) -> int:
         return sum(source.lag_records for source in self.sources)
+
+
+class ReplayStatus(_Record):
+    """The last replay of dead letters that the sidecar asked for; `id` is its command's.
+
+    `left` cannot be replayed, `more` lie beyond the command's limit.
+    """
+
+    id: str
+    state: Literal["running", "done", "failed"]
+    begun_at: Moment
+    ended_at: Moment | None = None
+    replayed: Count = 0
+    left: Count = 0
+    more: Count = 0
+    message: str = ""
 
 
 class BuildStatus(_Record):
@@ -115,13 +151,16 @@ class JobStatus(_Record):
 
     version: Literal[1] = 1
     job: str
-    pid: int
-    started_at: datetime
-    updated_at: datetime
+    pid: Count
+    started_at: Moment
+    updated_at: Moment
     state: State
     error: ErrorStatus | None = None
     build: BuildStatus
-    registry_waiting_since: datetime | None = None
+    registry_waiting_since: Moment | None = None
+    registry_calls_total: Count = 0
+    registry_failures_total: Count = 0
+    replay: ReplayStatus | None = None
     queries: tuple[QueryStatus, ...] = ()
 
 

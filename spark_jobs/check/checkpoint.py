@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from spark_jobs.check.finding import Finding
-from spark_jobs.errors import EXIT_CODES, ConfigError
+from spark_jobs.errors import EXIT_CODES, ConfigError, RejoinError
 from spark_jobs.streaming.manifest import MANIFEST, Manifest
 from spark_jobs.streaming.verdict import Present, judge, verdict, way_out
 
@@ -21,6 +21,7 @@ def check_checkpoint(location: str, queries: Mapping[str, Present]) -> Iterator[
         if name not in queries:
             yield Finding(
                 "warning",
+                "CHECKPOINT_LEFT_OVER",
                 f"query {name}",
                 "is in the checkpoint and not in the job: its state stays unused",
                 "a query is called after its sink table; if that was renamed, name it as before",
@@ -48,26 +49,38 @@ def _check_query(folder: Path, name: str, present: Present) -> Iterator[Finding]
     if not path.is_file():
         if (folder / "commits").is_dir():
             missing = f"{folder} is a checkpoint, but has no {MANIFEST}"
-            yield Finding("error", about, missing, "restore the file", EXIT_CODES["user"])
+            hint = "restore the file"
+            yield Finding("error", "MANIFEST_MISSING", about, missing, hint, EXIT_CODES["user"])
         else:
-            yield Finding("ok", about, "new: begins where its tables say")
+            yield Finding("ok", "CHECKPOINT_NEW", about, "new: begins where its tables say")
         return
     manifest = Manifest.read(path.read_text(encoding="utf-8"), name, str(folder))
     found = judge(manifest, present, _sources(folder))
     for difference in found:
         if difference.effect == "incompatible":
-            text = f"{difference.code} {difference.text()}"
-            yield Finding("error", about, text, None, EXIT_CODES["user"])
+            text = difference.text()
+            yield Finding("error", difference.code, about, text, None, EXIT_CODES["user"])
         else:
-            yield Finding("warning", about, difference.text())
+            yield Finding("warning", "CHECKPOINT_CHANGED", about, difference.text())
     match verdict(found):
         case "identical":
-            yield Finding("ok", about, "identical to the checkpoint's")
+            yield Finding("ok", "CHECKPOINT_IDENTICAL", about, "identical to the checkpoint's")
         case "compatible":
-            yield Finding("ok", about, "compatible: goes on from the checkpoint")
+            told = "compatible: goes on from the checkpoint"
+            yield Finding("ok", "CHECKPOINT_COMPATIBLE", about, told)
         case "incompatible":
-            refused = "incompatible: rejoin run refuses it"
-            yield Finding("error", about, refused, way_out(found), EXIT_CODES["user"])
+            told, hint = "incompatible: rejoin run refuses it", way_out(found)
+            yield Finding("error", "CHECKPOINT_REFUSED", about, told, hint, EXIT_CODES["user"])
+
+
+def sink_partitions(location: str, query: str) -> int | None:
+    """Those that the sink's topic had when the checkpoint began, if it says so."""
+    try:
+        folder = local_folder(location) / query
+        text = (folder / MANIFEST).read_text(encoding="utf-8")
+        return Manifest.read(text, query, str(folder)).sink_partitions
+    except (RejoinError, OSError):
+        return None  # said already by the check of the checkpoint
 
 
 def _sources(folder: Path) -> int | None:

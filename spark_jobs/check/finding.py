@@ -12,16 +12,21 @@ Level: TypeAlias = Literal["ok", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`about`: the query, table or topic. `exit_code`: what an error ends the command with."""
+    """`code`: stable, in docs/check.md or, of an error that `run` has too, in docs/errors.md.
+
+    `about`: the query, table or topic. `exit_code`: what an error ends the command with.
+    """
 
     level: Level
+    code: str
     about: str
     text: str
     hint: str | None = None
     exit_code: int = 0
 
     def line(self) -> str:
-        told = f"{self.level:<8} {self.about}: {self.text}"
+        code = "" if self.level == "ok" else f"{self.code} "
+        told = f"{self.level:<8} {self.about}: {code}{self.text}"
         return told if self.hint is None else f"{told}\n         hint: {self.hint}"
 
     def json(self) -> dict[str, object]:
@@ -40,4 +45,4 @@ def reporting(report: Report, about: str) -> Iterator[None]:
     try:
         yield
     except RejoinError as error:
-        report(Finding("error", about, str(error), error.hint, error.exit_code))
+        report(Finding("error", error.code, about, error.message, error.hint, error.exit_code))

@@ -1,16 +1,15 @@
-"""Real records through the kernel's own reader: what of them would be rejected, and why."""
+"""Real records through the kernel's own reader: what becomes of them, and why of some nothing."""
 
 import base64
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from confluent_kafka import Message
 
 from spark_jobs.check.finding import Finding
-from spark_jobs.kernel.local_jvm import local_kernel
 from spark_jobs.operators.running import spec
 from spark_jobs.plan.node_parts import Named
 from spark_jobs.plan.physical import KafkaScan, Project
@@ -18,28 +17,59 @@ from spark_jobs.plan.physical import KafkaScan, Project
 _REJECTS = "rejects"
 
 
-def check_samples(samples: Mapping[str, tuple[KafkaScan, Sequence[Message]]]) -> Iterator[Finding]:
-    """By table; starts a JVM."""
-    with local_kernel() as kernel:
-        for table, (scan, messages) in samples.items():
-            if messages:
-                yield _check(kernel, table, scan, messages)
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Rows of a sample: kinds, and the columns that the query reads."""
+
+    scan: KafkaScan
+    kinds: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    keys: int
+    records: int
+
+    @property
+    def new_share(self) -> float:
+        """How many rows a record adds at most: a key that comes again adds none."""
+        if not self.records:
+            return 0.0
+        if self.scan.changelog == "append":
+            return len(self.rows) / self.records
+        if self.scan.changelog == "upsert":
+            return self.keys / self.records
+        signs = Counter(kind[0] for kind in self.kinds)
+        return max(signs["+"] - signs["-"], 0) / self.records
 
 
-def _check(kernel: Any, table: str, scan: KafkaScan, messages: Sequence[Message]) -> Finding:
+def check_sample(
+    kernel: Any, scan: KafkaScan, messages: Sequence[Message]
+) -> tuple[Finding, Decoded]:
+    """Of a table that has records."""
     run = kernel.local(json.dumps(_plan(scan)))
     run.feed(scan.table, json.dumps([_record(message) for message in messages]))
-    rejected = json.loads(run.step())[_REJECTS]
-    about = f"table {table}"
+    out = json.loads(run.step())
+    kept = [row for row in out["rows"] if row[0] in ("+I", "+U")]
+    decoded = Decoded(
+        scan=scan,
+        kinds=[row[0] for row in out["rows"]],
+        rows=[row[1:] for row in kept],
+        keys=len({message.key() for message in messages if message.value() is not None}),
+        records=len(messages),
+    )
+    return _judged(scan, len(messages), out[_REJECTS]), decoded
+
+
+def _judged(scan: KafkaScan, count: int, rejected: Sequence[dict[str, Any]]) -> Finding:
+    about = f"table {scan.table}"
     if not rejected:
-        return Finding("ok", about, f"{len(messages)} newest records can be read")
+        return Finding("ok", "SAMPLE_READ", about, f"{count} newest records can be read")
     reasons = Counter(reject["reason"] for reject in rejected)
     told = ", ".join(f"{n} x {reason}" for reason, n in reasons.most_common())
     policy = "stops the job" if scan.on_error == "fail" else f"is '{scan.on_error}'"
     return Finding(
         "warning",
+        "SAMPLE_REJECTED",
         about,
-        f"{len(rejected)} of the {len(messages)} newest records cannot be read: {told}; "
+        f"{len(rejected)} of the {count} newest records cannot be read: {told}; "
         f"'rejoin.on-error' {policy}",
         "compare the table's columns and format with the records",
     )

@@ -1,50 +1,77 @@
 """What the broker says of the topics that a job reads and writes; nothing is written."""
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from confluent_kafka import Message
 
 from spark_jobs.check.finding import Finding
-from spark_jobs.errors import EXIT_CODES
+from spark_jobs.check.pace import HOUR_MS, Pace, measure
+from spark_jobs.errors import EXIT_CODES, KafkaError
+from spark_jobs.plan.fingerprint import stateful_nodes
 from spark_jobs.plan.physical import KafkaScan, KafkaSink
-from spark_jobs.streaming.kafka import KafkaEdge, Limit
+from spark_jobs.streaming.kafka import KafkaEdge, Limit, resolved
 
 SAMPLE = 100
 
 
-def check_source(scan: KafkaScan) -> tuple[list[Finding], list[Message]]:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table as the broker has it. `newest`: a sample of its records."""
+
+    scan: KafkaScan
+    partitions: int
+    newest: Sequence[Message]
+    pace: Pace | None
+
+
+def check_source(scan: KafkaScan, cores: int) -> tuple[list[Finding], Source]:
     """What there is to read, and its newest records. Raises KafkaError."""
     topics = [topic.name for topic in scan.topics]
     about = f"table {scan.table}"
     with KafkaEdge(scan.table, topics, scan.properties) as edge:
+        policy = "compact" if scan.changelog == "upsert" else "delete"
+        _require(edge, scan.properties, policy, cores)
         counts = edge.partition_counts()
         starts, ends = edge.exact_starts(Limit("earliest-offset")), edge.latest()
         newest = edge.newest(max(SAMPLE // max(sum(counts.values()), 1), 1))
+        pace = measure(edge, newest)
         settings = edge.topic_settings()
     found = [
-        Finding("ok", about, _held(topic, n, starts[topic], ends[topic]))
+        Finding("ok", "TOPIC_FOUND", about, _held(topic, n, starts[topic], ends[topic]))
         for topic, n in counts.items()
     ]
-    if newest:
-        found.append(Finding("ok", about, _pace(newest)))
+    if pace is not None:
+        found.append(Finding("ok", "TOPIC_PACE", about, pace.text()))
     found += _retention(scan, about, settings)
-    return found, newest
+    return found, Source(scan, sum(counts.values()), newest, pace)
 
 
-def check_sink(sink: KafkaSink) -> Iterator[Finding]:
-    """Whether the topic exists, and keeps what the sink's changelog needs. Raises KafkaError."""
+def check_sink(sink: KafkaSink, before: int | None, cores: int) -> Iterator[Finding]:
+    """Whether the topic exists, and keeps what the sink's changelog needs. Raises KafkaError.
+
+    `before`: its partitions when the checkpoint began.
+    """
     about = f"sink {sink.table}"
+    wanted = "compact" if sink.mode == "upsert" else "delete"
     with KafkaEdge(sink.table, [sink.topic], sink.properties) as edge:
+        _require(edge, sink.properties, wanted, cores)
         count = edge.partition_counts()[sink.topic]
         settings = edge.topic_settings()[sink.topic]
+    if before is not None and before != count:
+        yield _regrown(sink, before, count)
+    if not settings:
+        yield Finding("ok", "TOPIC_FOUND", about, f"topic {sink.topic}: {count} partitions")
+        yield _unseen(about, sink.topic)
+        return
     policy = str(settings.get("cleanup.policy"))
     largest = settings.get("max.message.bytes")
     told = f"topic {sink.topic}: {count} partitions, cleanup.policy {policy}, records up to "
-    yield Finding("ok", about, f"{told}{largest} bytes")
+    yield Finding("ok", "TOPIC_FOUND", about, f"{told}{largest} bytes")
     if sink.mode == "upsert" and "compact" not in policy:
         yield Finding(
             "warning",
+            "SINK_NOT_COMPACTED",
             about,
             f"an upsert sink into a topic with cleanup.policy {policy}: old rows are deleted by "
             "age, current ones among them",
@@ -53,6 +80,7 @@ def check_sink(sink: KafkaSink) -> Iterator[Finding]:
     if sink.mode != "upsert" and "compact" in policy:
         yield Finding(
             "error",
+            "SINK_COMPACTED",
             about,
             f"a sink of changes ({sink.mode}) into a topic with cleanup.policy {policy}: compaction"
             " would take changes away that readers need",
@@ -61,31 +89,88 @@ def check_sink(sink: KafkaSink) -> Iterator[Finding]:
         )
 
 
+def check_letters(
+    sink: KafkaSink, read: Sequence[KafkaScan], partitions: Mapping[str, int]
+) -> Iterator[Finding]:
+    """Topics of dead letters and late rows: there, uncompacted, as wide as the letters' sources."""
+    wanted = {sink.dead_letter_topic: 1} if sink.dead_letter_topic else {}
+    for scan in read:
+        topic = scan.dead_letter_topic
+        if topic is not None and scan.on_error == "dead-letter":
+            wanted[topic] = max(wanted.get(topic, 1), partitions.get(scan.table, 1))
+    for node in stateful_nodes(sink):
+        if node.output.late_topic is not None:
+            wanted.setdefault(node.output.late_topic, 1)
+    for topic, width in wanted.items():
+        about = f"letters {topic}"
+        with KafkaEdge(topic, [topic], sink.properties) as edge:
+            _require(edge, sink.properties, "delete", width)
+            count, settings = edge.partition_counts()[topic], edge.topic_settings()[topic]
+        yield Finding("ok", "TOPIC_FOUND", about, f"{count} partitions")
+        if "compact" in str(settings.get("cleanup.policy")):
+            text = "compaction would keep one letter of each key"
+            hint = "set cleanup.policy=delete"
+            yield Finding("error", "LETTERS_COMPACTED", about, text, hint, EXIT_CODES["user"])
+        if count < width:
+            text = f"{count} partitions for a source of {width}: letters of several mix"
+            hint = f"give it {width} partitions (docs/dead-letters.md)"
+            yield Finding("warning", "LETTERS_PARTITIONS", about, text, hint)
+
+
+def _require(edge: KafkaEdge, properties: Mapping[str, str], policy: str, partitions: int) -> None:
+    """Raises KafkaError with the command that creates what is missing."""
+    missing = edge.missing_topics()
+    if missing:
+        servers = resolved(properties["bootstrap.servers"])
+        raise KafkaError(
+            "TOPIC_MISSING",
+            f"no topic {', '.join(missing)} at {servers}",
+            hint="\n    ".join(
+                f"kafka-topics --bootstrap-server {servers} --create --topic {topic} "
+                f"--partitions {partitions} --config cleanup.policy={policy}"
+                for topic in missing
+            ),
+        )
+
+
+def _regrown(sink: KafkaSink, before: int, count: int) -> Finding:
+    told = f"topic {sink.topic} has {count} partitions, {before} when the checkpoint began"
+    if count > before:
+        text = f"{told}: the job keeps to the first {before}"
+        hint = "start anew to use the others (docs/operations.md)"
+        return Finding("warning", "SINK_PARTITIONS", f"sink {sink.table}", text, hint)
+    hint = "the topic was made anew with fewer: give it as many, or start anew"
+    code = EXIT_CODES["user"]
+    return Finding("error", "SINK_PARTITIONS", f"sink {sink.table}", told, hint, code)
+
+
+def check_widths(query: str, tables: Sequence[Source], cores: int) -> Iterator[Finding]:
+    """How many tasks can read, and that inputs of a join need not be cut alike."""
+    about = f"query {query}"
+    if len(tables) > 1:
+        sizes = ", ".join(f"{t.scan.table} {t.partitions}" for t in tables)
+        groups = tables[0].scan.groups
+        text = f"partitions: {sizes}; they need not be equal, rows go by key to {groups} key groups"
+        yield Finding("ok", "PARTITIONS", about, text)
+    for table in tables:
+        if table.partitions < cores:
+            text = (
+                f"{table.scan.table} has {table.partitions} partitions and the job {cores} tasks: "
+                f"{table.partitions} of them read and decode it"
+            )
+            hint = "more partitions, if reading is what the job waits for"
+            yield Finding("warning", "PARTITIONS_FEW", about, text, hint)
+
+
+def _unseen(about: str, topic: str) -> Finding:
+    text = f"topic {topic}: settings not known, as DescribeConfigs is not allowed"
+    return Finding("ok", "SETTINGS_UNKNOWN", about, text)
+
+
 def _held(topic: str, partitions: int, starts: dict[int, int], ends: dict[int, int]) -> str:
     offsets = sum(ends[p] - starts[p] for p in ends)
     oldest = "" if not any(starts.values()) else ", the oldest are deleted already"
     return f"topic {topic}: {partitions} partitions, {offsets} offsets in use{oldest}"
-
-
-def _pace(newest: list[Message]) -> str:
-    """A sample's own pace, with its formula; it says nothing of other times of day."""
-    times = [message.timestamp()[1] for message in newest]
-    size = sum(len(m.key() or b"") + len(m.value() or b"") for m in newest) // len(newest)
-    spans = f"{_time(min(times))} to {_time(max(times))}"
-    told = f"{len(newest)} newest records: {spans}, {size} bytes each"
-    hours = (max(times) - min(times)) / 3_600_000
-    if hours <= 0:
-        return told
-    per_hour = round(len(newest) / hours)
-    return (
-        f"{told}; at that pace {per_hour} records/h (records / hours between the first and the "
-        f"last), at most {per_hour * size / 2**20:.1f} MiB of state per hour if every record is a "
-        "new row (records/h * bytes each)"
-    )
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _retention(
@@ -93,13 +178,16 @@ def _retention(
 ) -> Iterator[Finding]:
     """A table that starts at the beginning needs a beginning that stays."""
     for topic, values in settings.items():
+        if not values:
+            yield _unseen(about, topic)
+            continue
         policy, kept_ms = str(values.get("cleanup.policy")), int(values.get("retention.ms") or -1)
         if scan.changelog == "upsert" and policy == "delete" and kept_ms >= 0:
-            hours = kept_ms / 3_600_000
             yield Finding(
                 "warning",
+                "TOPIC_RETENTION",
                 about,
-                f"topic {topic} deletes records after {hours:.0f} h: a new checkpoint would not "
-                "see rows that are older",
+                f"topic {topic} deletes records after {kept_ms / HOUR_MS:.0f} h: a new checkpoint "
+                "would not see rows that are older",
                 "set cleanup.policy=compact for the topic of an upsert table",
             )

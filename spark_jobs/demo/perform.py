@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 from confluent_kafka import Message
 from pydantic import ValidationError
@@ -15,11 +15,13 @@ from spark_jobs.demo.encoding import Encoding
 from spark_jobs.demo.play import DEAD_LETTERS, RESULTS, Player
 from spark_jobs.demo.shop import Shop
 from spark_jobs.demo.show import Screen
+from spark_jobs.demo.show_json import JsonScreen
 from spark_jobs.demo.subscribe import Subscriber, read_dead_letter
 from spark_jobs.demo.verify import LetterAudit, RowAudit
 from spark_jobs.errors import RejoinError
 from spark_jobs.status import JobStatus, read_status
 
+AnyScreen: TypeAlias = Screen | JsonScreen
 FIRST_ROW_TIMEOUT_S = 180.0
 STALL_TIMEOUT_S = 60.0  # how long the last rows may keep silent before they count as missing
 _REST_TIMEOUT_S = 30.0
@@ -43,7 +45,7 @@ class Staging:
 class Performance:
     """From the opening of the shop to the verdict."""
 
-    def __init__(self, staging: Staging, screen: Screen) -> None:
+    def __init__(self, staging: Staging, screen: AnyScreen) -> None:
         self._staging = staging
         self._screen = screen
         self.rows = RowAudit(staging.encoding.joined_row)

@@ -16,9 +16,10 @@ from typing import Self, TextIO
 from spark_jobs.demo.avro_encoding import AvroEncoding
 from spark_jobs.demo.encoding import Encoding
 from spark_jobs.demo.json_encoding import JsonEncoding
-from spark_jobs.demo.perform import Performance, Staging
+from spark_jobs.demo.perform import AnyScreen, Performance, Staging
 from spark_jobs.demo.play import TOPICS, create_topics
 from spark_jobs.demo.show import Screen
+from spark_jobs.demo.show_json import JsonScreen
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import LOOPBACK, Child, free_ports, port_answers, stop_signals
 from spark_jobs.embedded.registry import RegistryServer
@@ -95,6 +96,7 @@ def run_demo(
     avro: bool = False,
     keep: Path | None = None,
     open_page: bool = False,
+    as_json: bool = False,
     out: TextIO | None = None,
 ) -> int:
     """Exit code 0 if every row was right; without `seconds` until Ctrl-C.
@@ -104,7 +106,7 @@ def run_demo(
     Raises RejoinError if the broker or the job cannot do its work; the job's log is kept then.
     """
     started = time.monotonic()
-    screen = Screen(out or sys.stdout)
+    screen = (JsonScreen if as_json else Screen)(out or sys.stdout)
     port = sidecar_port or free_ports(1)[0]
     with (
         stop_signals() as stop,
@@ -163,7 +165,7 @@ def job_text(encoding: Encoding, servers: str) -> str:
 
 
 def _introduce(
-    screen: Screen,
+    screen: AnyScreen,
     place: Place,
     servers: str,
     encoding: Encoding,
@@ -181,7 +183,7 @@ def _introduce(
 
 
 def _perform(
-    staging: Staging, screen: Screen, job: Child, stop: Event, seconds: float | None
+    staging: Staging, screen: AnyScreen, job: Child, stop: Event, seconds: float | None
 ) -> int:
     with Performance(staging, screen) as performance:
         performance.play(stop, seconds)

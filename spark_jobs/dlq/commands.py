@@ -1,8 +1,11 @@
 """The verbs of `rejoin dlq`: options in, letters out."""
 
+import inspect
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
 from typing import Annotated
 
@@ -17,28 +20,16 @@ from spark_jobs.dlq.reading import TopicReader
 from spark_jobs.dlq.replaying import Choice, Left, choose, replay_all
 from spark_jobs.dlq.selection import Selection, parse_places, parse_since
 from spark_jobs.errors import ConfigError
+from spark_jobs.terminal import AsJsonLines, screen, write_json
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Read dead letters, repair them, put them back.",
+    help="Read dead letters, repair them, put them back.\n\n"
+    "For whoever is on call: docs/dead-letters.md says what the reasons mean.",
+    epilog="Example: rejoin dlq ls orders.sql",
 )
 
-JobFile = Annotated[
-    Path | None, typer.Argument(metavar="JOB.sql", help="Its tables name the topics.")
-]
-Topic = Annotated[str | None, typer.Option(help="This dead-letter topic only.")]
-Servers = Annotated[str | None, typer.Option(help="Its brokers, where no JOB.sql is given.")]
-Properties = Annotated[
-    Path | None, typer.Option(help="Java client properties for --bootstrap-server.")
-]
-Tables = Annotated[list[str] | None, typer.Option("--table", help="Of this table; repeatable.")]
-Reasons = Annotated[list[str] | None, typer.Option("--reason", help="Of this reason; repeatable.")]
-Since = Annotated[
-    str | None, typer.Option(help="Records since a time (2024-01-31T12:00) or a duration (2 h).")
-]
-Offsets = Annotated[str | None, typer.Option(help="Places in the dead-letter topic: 0:17,1:20-35.")]
-AsJson = Annotated[bool, typer.Option("--json", help="An object in each line.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")]
 
@@ -54,111 +45,150 @@ class Output:
         if self.console.is_terminal and not self.as_json and of > BATCH:
             self.console.print(f"{done:,} of {of:,}", end="\r")
 
-    def outcome(self, topic: str, what: str, count: int, left: list[Left]) -> None:
+    def outcome(self, topic: str, what: str, count: int, left: list[Left], more: int = 0) -> None:
+        """`more`: those beyond the limit, for another time."""
         if self.as_json:
             kept = [
                 {"place": str(item.letter.place), "source": render.source_text(item.letter),
                  "why": item.why}
                 for item in left
             ]  # fmt: skip
-            typer.echo(render.as_line({"topic": topic, what: count, "left": kept}))
+            write_json({"topic": topic, what: count, "left": kept, "more": more})
             return
         render.show_left(left)
-        typer.echo(f"{topic}: {what} {count}, left {len(left)}")
+        beyond = f", {more} more beyond the limit" if more else ""
+        typer.echo(f"{topic}: {what} {count}, left {len(left)}{beyond}")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to handle, and how far to go without a person's consent."""
+class Request:
+    """What every verb is told: which topics, which of their letters, how to answer."""
 
+    topics: list[LetterTopic]
     selection: Selection
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """How far to go without a person's."""
+
     dry_run: bool
     yes: bool
-    output: Output
 
     @property
     def looks_first(self) -> bool:
         return self.dry_run or not self.yes
 
 
-def _output(as_json: bool) -> Output:
-    return Output(Console(soft_wrap=True), as_json)
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Of a replay: whether old versions of rows go back too, how many records of a topic."""
+
+    with_superseded: bool
+    limit: int | None
 
 
-def _selection(
-    tables: list[str] | None, reasons: list[str] | None, since: str | None, offsets: str | None
-) -> Selection:
-    return Selection(
-        tables=frozenset(tables or ()),
-        reasons=frozenset(reasons or ()),
+def _request(
+    job: Annotated[
+        Path | None, typer.Argument(metavar="JOB.sql", help="Its tables name the topics.")
+    ] = None,
+    topic: Annotated[str | None, typer.Option(help="This dead-letter topic only.")] = None,
+    bootstrap_server: Annotated[
+        str | None, typer.Option(help="Its brokers, where no JOB.sql is given.")
+    ] = None,
+    properties: Annotated[
+        Path | None, typer.Option(help="Java client properties for --bootstrap-server.")
+    ] = None,
+    table: Annotated[
+        list[str] | None, typer.Option("--table", help="Of this table; repeatable.")
+    ] = None,
+    reason: Annotated[
+        list[str] | None, typer.Option("--reason", help="Of this reason; repeatable.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Records since a time (2024-01-31T12:00) or a duration (2 h)."),
+    ] = None,
+    offsets: Annotated[
+        str | None, typer.Option(help="Places in the dead-letter topic: 0:17,1:20-35.")
+    ] = None,
+    as_json: AsJsonLines = False,
+) -> Request:
+    selection = Selection(
+        tables=frozenset(table or ()),
+        reasons=frozenset(reason or ()),
         since_ms=None if since is None else parse_since(since, datetime.now(UTC)),
         places=() if offsets is None else parse_places(offsets),
     )
+    found = find_topics(job, topic, bootstrap_server, properties)
+    return Request(found, selection, Output(screen(sys.stdout), as_json))
 
 
-@app.command(epilog="Example: rejoin dlq ls orders.sql --since '2 h'")
-def ls(
-    job: JobFile = None,
-    topic: Topic = None,
-    bootstrap_server: Servers = None,
-    properties: Properties = None,
-    table: Tables = None,
-    reason: Reasons = None,
-    since: Since = None,
-    as_json: AsJson = False,
-) -> None:
-    """Count dead letters by table and reason, with an example of each."""
-    selection = _selection(table, reason, since, None)
-    output = _output(as_json)
+def _verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Registers a verb whose command line is that of `_request`, then its own options."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        common = inspect.signature(_request).parameters
+        own = list(inspect.signature(function).parameters.values())[1:]
+
+        @wraps(function)
+        def run(**given: object) -> None:
+            request = _request(**{name: given.pop(name) for name in common})  # type: ignore[arg-type]
+            function(request, **given)
+
+        parameters = [*common.values(), *own]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        app.command(epilog=f"Example: {example}")(run)
+        return function
+
+    return register
+
+
+@_verb("rejoin dlq ls orders.sql --since '2 h'")
+def ls(request: Request) -> None:
+    """Count dead letters by table and reason, with an example of each.
+
+    For a first look after an alert: which tables, why, since when.
+    """
     found: list[render.Group] = []
-    for place in find_topics(job, topic, bootstrap_server, properties):
+    for place in request.topics:
         with TopicReader(place.config) as reader:
-            found += render.groups(read_contents(reader, place, settled=False), selection)
-    if as_json:
-        for group in found:
-            typer.echo(render.as_line(group.json()))
-    else:
-        render.show_groups(found, output.console)
+            contents = read_contents(reader, place, settled=False)
+            found += render.groups(contents, request.selection)
+    if not request.output.as_json:
+        render.show_groups(found, request.output.console)
+        return
+    for group in found:
+        write_json(group.json())
 
 
-@app.command(epilog="Example: rejoin dlq show orders.sql --reason json-malformed --limit 3")
+@_verb("rejoin dlq show orders.sql --reason json-malformed --limit 3")
 def show(
-    job: JobFile = None,
-    topic: Topic = None,
-    bootstrap_server: Servers = None,
-    properties: Properties = None,
-    table: Tables = None,
-    reason: Reasons = None,
-    since: Since = None,
-    offsets: Offsets = None,
+    request: Request,
     limit: Annotated[int, typer.Option(help="At most so many of a topic.", min=1)] = 10,
     handled: Annotated[bool, typer.Option("--handled", help="Handled ones too.")] = False,
-    as_json: AsJson = False,
 ) -> None:
-    """Show letters one by one: what is wrong, where they come from, key, value and headers."""
-    selection = _selection(table, reason, since, offsets)
-    for place in find_topics(job, topic, bootstrap_server, properties):
+    """Show letters one by one: what is wrong, where they come from, key, value and headers.
+
+    For finding out what has to be repaired, in the data or in the table's definition.
+    """
+    for place in request.topics:
         with TopicReader(place.config) as reader:
             contents = read_contents(reader, place, settled=False)
         letters = contents.letters if handled else contents.open()
-        for letter in list(filter(selection.takes, letters))[:limit]:
+        for letter in list(filter(request.selection.takes, letters))[:limit]:
             done = contents.handled(letter)
-            if as_json:
-                typer.echo(render.as_line(render.letter_json(letter, done)))
+            if request.output.as_json:
+                write_json(render.letter_json(letter, done))
             else:
-                typer.echo(render.letter_text(letter, done))
+                render.show_letter(letter, done, request.output.console)
 
 
-@app.command(epilog="Example: rejoin dlq replay orders.sql --reason json-malformed --fix ./fix.py")
+@_verb("rejoin dlq replay orders.sql --reason json-malformed --fix ./fix.py")
 def replay(
-    job: JobFile = None,
-    topic: Topic = None,
-    bootstrap_server: Servers = None,
-    properties: Properties = None,
-    table: Tables = None,
-    reason: Reasons = None,
-    since: Since = None,
-    offsets: Offsets = None,
+    request: Request,
     fix: Annotated[
         str | None,
         typer.Option(metavar="CMD", help="Gets each value on stdin, gives the new one on stdout."),
@@ -166,9 +196,11 @@ def replay(
     superseded: Annotated[
         bool, typer.Option("--superseded", help="Also records whose key has a later one.")
     ] = False,
+    limit: Annotated[
+        int | None, typer.Option(help="At most so many of a topic; all if omitted.", min=1)
+    ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
-    as_json: AsJson = False,
 ) -> None:
     """Put records back on the topics that they came from, exactly once.
 
@@ -176,69 +208,66 @@ def replay(
     nothing and a second replay does nothing. A letter whose command fails stays open, and so does
     an old version of a row: a record whose key has a later one in its topic.
     """
-    wanted = Wanted(_selection(table, reason, since, offsets), dry_run, yes, _output(as_json))
-    for place in find_topics(job, topic, bootstrap_server, properties):
-        _replay(place, wanted, fix, superseded)
+    for place in request.topics:
+        _replay(place, request, Consent(dry_run, yes), fix, Bounds(superseded, limit))
 
 
-@app.command(epilog="Example: rejoin dlq drop orders.sql --table orders --reason null-record-key")
-def drop(
-    job: JobFile = None,
-    topic: Topic = None,
-    bootstrap_server: Servers = None,
-    properties: Properties = None,
-    table: Tables = None,
-    reason: Reasons = None,
-    since: Since = None,
-    offsets: Offsets = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
+@_verb("rejoin dlq drop orders.sql --table orders --reason null-record-key")
+def drop(request: Request, dry_run: DryRun = False, yes: Yes = False) -> None:
+    """Mark letters as handled without a replay.
+
+    For records that nobody wants any more. They stay in their topic until it expires them.
+    """
+    for place in request.topics:
+        _drop(place, request, Consent(dry_run, yes))
+
+
+def _replay(
+    place: LetterTopic, request: Request, consent: Consent, fix: str | None, bounds: Bounds
 ) -> None:
-    """Mark letters as handled without a replay. They stay in their topic until it expires them."""
-    wanted = Wanted(_selection(table, reason, since, offsets), dry_run, yes, _output(as_json))
-    for place in find_topics(job, topic, bootstrap_server, properties):
-        _drop(place, wanted)
+    output = request.output
 
-
-def _replay(place: LetterTopic, wanted: Wanted, fix: str | None, superseded: bool) -> None:
     def chosen(reader: TopicReader, *, settled: bool) -> Choice:
         contents = read_contents(reader, place, settled=settled)
-        return choose(reader, place, contents, wanted.selection, superseded=superseded)
+        wanted = request.selection
+        found = choose(reader, place, contents, wanted, superseded=bounds.with_superseded)
+        return found.within(bounds.limit)
 
     with TopicReader(place.config) as reader:
-        if wanted.looks_first:
+        if consent.looks_first:
             choice = chosen(reader, settled=False)
             count = len(choice.ready)
-            if wanted.dry_run:
-                return wanted.output.outcome(place.name, "would replay", count, choice.left)
+            if consent.dry_run:
+                return output.outcome(place.name, "would replay", count, choice.left, choice.more)
             if count == 0:
-                return wanted.output.outcome(place.name, "replayed", 0, choice.left)
+                return output.outcome(place.name, "replayed", 0, choice.left)
             _confirm(f"Replay {count} records of {place.name}?")
         with Handler(place) as handler:
             choice = chosen(reader, settled=True)
-            count, left = replay_all(handler, reader, choice, fix, wanted.output.progress)
-    wanted.output.outcome(place.name, "replayed", count, left)
+            count, left = replay_all(handler, reader, choice, fix, output.progress)
+    output.outcome(place.name, "replayed", count, left, choice.more)
 
 
-def _drop(place: LetterTopic, wanted: Wanted) -> None:
+def _drop(place: LetterTopic, request: Request, consent: Consent) -> None:
+    output = request.output
+
     def chosen(reader: TopicReader, *, settled: bool) -> list[Letter]:
         contents = read_contents(reader, place, settled=settled)
-        return list(filter(wanted.selection.takes, contents.open()))
+        return list(filter(request.selection.takes, contents.open()))
 
     with TopicReader(place.config) as reader:
-        if wanted.looks_first:
+        if consent.looks_first:
             count = len(chosen(reader, settled=False))
-            if wanted.dry_run:
-                return wanted.output.outcome(place.name, "would drop", count, [])
+            if consent.dry_run:
+                return output.outcome(place.name, "would drop", count, [])
             if count == 0:
-                return wanted.output.outcome(place.name, "dropped", 0, [])
+                return output.outcome(place.name, "dropped", 0, [])
             _confirm(f"Drop {count} letters of {place.name}?")
         with Handler(place) as handler:
             letters = chosen(reader, settled=True)
             for start in range(0, len(letters), BATCH):
                 handler.drop(letters[start : start + BATCH])
-    wanted.output.outcome(place.name, "dropped", len(letters), [])
+    output.outcome(place.name, "dropped", len(letters), [])
 
 
 def _confirm(question: str) -> None:

@@ -1,6 +1,5 @@
 """Letters as a person or a program reads them."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from datetime import UTC, datetime
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from spark_jobs.dlq.letter import Contents, Letter, once
 from spark_jobs.dlq.replaying import Left
@@ -119,6 +119,14 @@ def letter_text(letter: Letter, handled: str | None) -> str:
     return "\n".join(lines)
 
 
+def show_letter(letter: Letter, handled: str | None, console: Console) -> None:
+    """On a terminal its reason stands out."""
+    first, *rest = letter_text(letter, handled).splitlines()
+    console.print(Text(first, style="bold yellow"))
+    for line in rest:
+        console.print(Text(line))
+
+
 def content_text(part: str, content: bytes | None, letter: Letter) -> str:
     omitted = letter.told.get(f"rejoin.{part}.omitted")
     return bytes_text(content) if omitted is None else f"left out, {omitted} bytes"
@@ -164,7 +172,3 @@ def show_left(left: Iterable[Left]) -> None:
     for letter, why in left:
         source = source_text(letter) or letter.topic
         typer.echo(f"left {letter.place} ({source}): {why}")
-
-
-def as_line(told: object) -> str:
-    return json.dumps(told, ensure_ascii=False)

@@ -3,7 +3,7 @@
 import shlex
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from spark_jobs.dlq.handling import BATCH, Handler, Replay, as_replay
@@ -28,10 +28,17 @@ class Left(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Choice:
     """`ready`: per source record the selected letter, and every open letter of that record, in the
-    order of the source partitions."""
+    order of the source partitions. `more`: records beyond a limit, for another time."""
 
     ready: list[tuple[Letter, tuple[Letter, ...]]] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
+    more: int = 0
+
+    def within(self, limit: int | None) -> "Choice":
+        """The first records of it."""
+        if limit is None:
+            return self
+        return replace(self, ready=self.ready[:limit], more=max(len(self.ready) - limit, 0))
 
 
 def choose(

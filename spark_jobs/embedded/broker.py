@@ -6,14 +6,14 @@ Its jars come from `make setup`; they stay out of Spark's classpath.
 import base64
 import contextlib
 import re
-import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import typer
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -30,6 +30,7 @@ from spark_jobs.embedded.process import (
     stop_signals,
 )
 from spark_jobs.errors import ConfigError, KafkaError
+from spark_jobs.terminal import write_json
 
 BROKER_JARS = Path(__file__).resolve().parents[2] / "build" / "jars" / "broker"
 START_TIMEOUT_S = 60.0
@@ -282,35 +283,37 @@ def _check_jars() -> None:
 
 
 def run_broker(
-    port: int | None,
-    data_dir: Path,
-    topics: Sequence[str] = (),
-    say: Callable[[str], object] = sys.stdout.write,
+    port: int | None, data_dir: Path, topics: Sequence[str] = (), as_json: bool = False
 ) -> None:
     """`rejoin kafka`: a broker in the foreground until SIGTERM or Ctrl-C.
 
-    `topics`, each `name` or `name:partitions`, are there once it is ready.
+    `topics`, each `name[:partitions][:compact]`, are there once it is ready.
     Raises ConfigError for anything else.
     """
     wanted = [_named_topic(text) for text in topics]
     with stop_signals() as stop, Broker(data_dir, port) as broker:
         _create_missing(broker, wanted)
-        say(f"Kafka is ready at {broker.bootstrap_servers} (data in {broker.data_dir})\n")
-        sys.stdout.flush()
+        servers, folder = broker.bootstrap_servers, str(broker.data_dir)
+        if as_json:
+            write_json({"event": "ready", "bootstrap_servers": servers, "data_dir": folder})
+        else:
+            typer.echo(f"Kafka is ready at {servers} (data in {folder})")
         while not stop.wait(0.5):
             broker.check_alive()
-        say("stopping Kafka\n")
+        if not as_json:
+            typer.echo("stopping Kafka")
 
 
 def _named_topic(text: str) -> NewTopic:
-    found = re.fullmatch(r"([A-Za-z0-9._-]{1,249})(?::([1-9][0-9]{0,3}))?", text)
+    found = re.fullmatch(r"([A-Za-z0-9._-]{1,249})(?::([1-9][0-9]{0,3}))?(:compact)?", text)
     if found is None:
         raise ConfigError(
             "TOPIC_NAME",
             f"'{text}' is no topic: letters, digits, '.', '_' and '-', at most 249 of them",
-            hint="give name or name:partitions, such as orders:3",
+            hint="give name, name:partitions or name:partitions:compact, such as orders:3",
         )
-    return NewTopic(found[1], int(found[2] or 1), 1)
+    config = {"cleanup.policy": "compact"} if found[3] else {}
+    return NewTopic(found[1], int(found[2] or 1), 1, config=config)
 
 
 def _create_missing(broker: Broker, topics: Sequence[NewTopic]) -> None:

@@ -9,7 +9,6 @@ import hmac
 import logging
 import socket
 import ssl
-import sys
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Self
 
+import typer
 import uvicorn
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -33,6 +33,7 @@ from spark_jobs.embedded.schema_store import (
     Version,
 )
 from spark_jobs.errors import ConfigError
+from spark_jobs.terminal import write_json
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _START_TIMEOUT_S = 20.0
@@ -410,13 +411,15 @@ def _admit(app: FastAPI, authorizations: frozenset[str]) -> None:
         return _error(401, 40101, "User cannot be authenticated")
 
 
-def run_registry(
-    port: int | None, folder: Path, say: Callable[[str], object] = sys.stdout.write
-) -> None:
+def run_registry(port: int | None, folder: Path, as_json: bool = False) -> None:
     """`rejoin registry`: a registry in the foreground until SIGTERM or Ctrl-C."""
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     with stop_signals() as stop, RegistryServer(folder, port) as registry:
-        say(f"the schema registry is ready at {registry.url} (schemas in {registry.folder})\n")
-        sys.stdout.flush()
+        if as_json:
+            schemas = str(registry.folder)
+            write_json({"event": "ready", "url": registry.url, "schema_dir": schemas})
+        else:
+            typer.echo(f"the schema registry is ready at {registry.url} (in {registry.folder})")
         stop.wait()
-        say("stopping the registry\n")
+        if not as_json:
+            typer.echo("stopping the registry")

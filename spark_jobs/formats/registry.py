@@ -1,7 +1,9 @@
-"""Registers the schemas of sinks. Reading schemas by id is the kernel's: it meets the ids."""
+"""Registers the schemas of sinks, and asks about them. Reading schemas by id is the kernel's."""
 
 import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 from urllib.parse import quote
 
 import httpx
@@ -16,6 +18,13 @@ _FIRST_PAUSE_S = 0.2
 _MOST_PAUSE_S = 3.0
 
 
+class Registered(NamedTuple):
+    """A version of a subject."""
+
+    id: int
+    version: int
+
+
 class RegistryClient:
     """A Confluent-compatible registry, as the options of an avro-confluent format describe it."""
 
@@ -27,32 +36,81 @@ class RegistryClient:
 
     def register(self, subject: str, schema: str) -> int:
         """The id of the schema under the subject; the same again if it is there already."""
-        path = f"/subjects/{quote(subject, safe='')}/versions"
-        answer = self._post(path, {"schema": schema}, f"subject {subject}")
-        return int(str(answer["id"]))
+        what = f"subject {subject}"
+        answer = self._send("POST", f"/subjects/{_quoted(subject)}/versions", what, schema)
+        return int(str(_judge(answer, what)["id"]))
+
+    def subjects(self) -> tuple[int, float | None]:
+        """How many there are, and the registry's time (Unix, to the second) if it tells it."""
+        answer = self._send("GET", "/subjects", "subjects")
+        names = _judge_list(answer, "subjects")
+        date = answer.headers.get("date")
+        return len(names), None if date is None else parsedate_to_datetime(date).timestamp()
+
+    def latest(self, subject: str) -> Registered | None:
+        """None for a subject that is not there."""
+        what = f"subject {subject}"
+        answer = self._send("GET", f"/subjects/{_quoted(subject)}/versions/latest", what)
+        return None if answer.status_code == 404 else _registered(_judge(answer, what))
+
+    def has(self, subject: str, schema: str) -> bool:
+        """Whether this very schema is among the subject's."""
+        what = f"subject {subject}"
+        answer = self._send("POST", f"/subjects/{_quoted(subject)}", what, schema)
+        return answer.status_code != 404 and bool(_judge(answer, what))
+
+    def problems(self, subject: str, schema: str) -> list[str]:
+        """What the registry has against the schema as the subject's next version."""
+        what = f"subject {subject}"
+        path = f"/compatibility/subjects/{_quoted(subject)}/versions"
+        answer = self._send("POST", f"{path}?verbose=true", what, schema)
+        if answer.status_code in (404, 405):  # older registries compare with one version only
+            answer = self._send("POST", f"{path}/latest?verbose=true", what, schema)
+        told = _judge(answer, what)
+        if told.get("is_compatible") is not False:
+            return []
+        messages = told.get("messages")
+        found = [str(m) for m in messages] if isinstance(messages, list) else []
+        return found or ["the registry does not say why"]
 
     def close(self) -> None:
         self._client.close()
 
-    def _post(self, path: str, body: dict[str, str], what: str) -> dict[str, object]:
+    def _send(self, method: str, path: str, what: str, schema: str | None = None) -> httpx.Response:
         """A registry that is down is asked again, with growing pauses, for a while."""
+        body = None if schema is None else {"schema": schema}
         deadline = time.monotonic() + self._patience_s
         pause_s = _FIRST_PAUSE_S
         while True:
             problem = ""
             for url in self._urls:
                 try:
-                    response = self._client.post(url + path, json=body)
+                    response = self._client.request(method, url + path, json=body)
                 except httpx.TransportError as error:
                     problem = f"{url} does not answer: {error}"
                     continue
                 if response.status_code < 500 and response.status_code != 429:
-                    return _judge(response, what)
+                    return response
                 problem = f"{url} answers {response.status_code}"
             if time.monotonic() + pause_s > deadline:
                 raise KafkaError("REGISTRY_UNREACHABLE", f"{what}: the registry at {problem}")
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, _MOST_PAUSE_S)
+
+
+def _quoted(subject: str) -> str:
+    return quote(subject, safe="")
+
+
+def _registered(answer: dict[str, object]) -> Registered:
+    return Registered(int(str(answer["id"])), int(str(answer["version"])))
+
+
+def _judge_list(response: httpx.Response, what: str) -> list[object]:
+    if not response.is_success:
+        _judge(response, what)
+    found: list[object] = response.json()
+    return found
 
 
 def _judge(response: httpx.Response, what: str) -> dict[str, object]:

@@ -35,7 +35,7 @@ final class Aggregate(spec: AggregateSpec, outputs: OutputFunctions) extends Mac
   }
 
   private def visit(changes: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val cell = Cell.key('A', changes.key)
+    val cell = Cell.key(keyTag, changes.key)
     val isStored = load(changes.key, cell, state)
     val before = row(changes.key)
     val rowsBefore = rows
@@ -89,7 +89,7 @@ final class Aggregate(spec: AggregateSpec, outputs: OutputFunctions) extends Mac
     }
 
   private def expire(key: Array[Byte], group: GroupState, state: KeyedState): Unit = {
-    val cell = Cell.key('A', key)
+    val cell = Cell.key(keyTag, key)
     if (load(key, cell, state)) {
       val isGone = ttl.hasExpired(group)
       if (isGone) {
@@ -98,6 +98,16 @@ final class Aggregate(spec: AggregateSpec, outputs: OutputFunctions) extends Mac
       }
       if (isGone || ttl.visitAgain(key, group)) save(cell, isStored = true, state)
     }
+  }
+
+  def keyTag: Char = 'A'
+
+  /** The result as it stands, and of how many rows. */
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    load(key, Cell.key(keyTag, key), state)
+    val result = row(key)
+    KeyContents(Option.when(result != null)(
+      KeptRow(0, result, ttl.writtenMs, Seq("rows" -> rows) ++ ttl.facts)))
   }
 
   private def load(key: Array[Byte], cell: Array[Byte], state: KeyedState): Boolean = {

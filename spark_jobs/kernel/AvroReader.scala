@@ -84,7 +84,7 @@ final class AvroRecordSteps(steps: Array[AvroField], ordinals: Array[Int])
 }
 
 /** A writer schema that does not fit the table: each of its records is bad. */
-final class AvroRefusal(message: String) extends AvroRecordReader {
+final class AvroRefusal(val message: String) extends AvroRecordReader {
   override def read(in: AvroInput, row: InternalRow): Unit =
     throw new BadRecord(Reason.AvroMismatch, message)
 }

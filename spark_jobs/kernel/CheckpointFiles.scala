@@ -6,15 +6,21 @@ import java.nio.file.{Files, Paths, StandardOpenOption}
 
 import scala.util.Using
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 /** The driver's own small files in a query's checkpoint folder, on any file system that Spark can use. */
-final class CheckpointFiles(spark: SparkSession, folder: String) {
+final class CheckpointFiles(folder: String, hadoop: Configuration) {
+  def this(spark: SparkSession, folder: String) = this(folder, spark.sessionState.newHadoopConf())
+
+  /** Without a session, for a look from outside. */
+  def this(folder: String) = this(folder, new Configuration)
+
   private val root = new Path(folder)
-  private val files = CheckpointFileManager.create(root, spark.sessionState.newHadoopConf())
+  private val files = CheckpointFileManager.create(root, hadoop)
   private var lockFile: FileChannel = _
 
   /** Null if there is none. */
@@ -40,10 +46,13 @@ final class CheckpointFiles(spark: SparkSession, folder: String) {
   }
 
   /** The highest number among the file names of a log folder; -1 if it has none. */
-  def last(log: String): Long = {
+  def last(log: String): Long = entries(log).lastOption.getOrElse(-1)
+
+  /** The numbers among the file names of a log folder, ascending. */
+  def entries(log: String): Array[Long] = {
     val path = new Path(root, log)
-    if (!files.exists(path)) -1
-    else files.list(path).map(_.getPath.getName).filter(_.forall(_.isDigit)).map(_.toLong).maxOption.getOrElse(-1)
+    if (!files.exists(path)) Array.empty
+    else files.list(path).map(_.getPath.getName).filter(_.forall(_.isDigit)).map(_.toLong).sorted
   }
 
   /** Whether [[lock]] keeps others out. */

@@ -44,7 +44,7 @@ final class CompactingMaterializer(spec: SinkMaterializerSpec, outputs: OutputFu
   }
 
   private def visit(key: Array[Byte], rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val cell = Cell.key('C', key)
+    val cell = Cell.key(keyTag, key)
     val isStored = load(key, cell, state)
     val rowsBefore = storedRows
     val watermark = group.watermarks.current
@@ -93,6 +93,19 @@ final class CompactingMaterializer(spec: SinkMaterializerSpec, outputs: OutputFu
     if (!waiting.isEmpty && DueIndex.slotOf(waiting.firstTime) < dueSlot) {
       dueSlot = DueIndex.slotOf(waiting.firstTime)
       group.due.register(dueSlot, key)
+    }
+  }
+
+  def keyTag: Char = 'C'
+
+  /** A change that came before the first watermark waits at the beginning of time. */
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    load(key, Cell.key(keyTag, key), state)
+    new KeyContents(Seq(storedRows), hasTimes = !waiting.isEmpty) {
+      def foreach(visit: KeptRow => Unit): Unit = {
+        if (shown != null) visit(KeptRow(0, shown, facts = Seq("shown" -> true)))
+        waiting.foreach(r => visit(KeptRow(0, r.row, r.time, Seq("waiting" -> RowKind.name(r.kind)))))
+      }
     }
   }
 

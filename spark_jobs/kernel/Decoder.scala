@@ -54,6 +54,9 @@ final class Decoded(types: Seq[DataType]) {
   var position: Long = Envelope.NoTime
   var positionMs: Long = Envelope.NoTime
 
+  /** Whether the position is that of one change of one row alone: PostgreSQL's `lsn`. */
+  var isOneChange = false
+
   /** The event empties the table. */
   var truncates = false
 
@@ -63,6 +66,7 @@ final class Decoded(types: Seq[DataType]) {
     missing.clear()
     position = Envelope.NoTime
     positionMs = Envelope.NoTime
+    isOneChange = false
     truncates = false
   }
 }

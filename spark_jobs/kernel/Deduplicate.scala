@@ -25,7 +25,7 @@ final class Deduplicate(spec: DeduplicateSpec, outputs: OutputFunctions) extends
   }
 
   private def visit(rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val cell = Cell.key('U', rows.key)
+    val cell = Cell.key(keyTag, rows.key)
     load(cell, state)
     val wasKnown = isKnown
     val before = row
@@ -58,7 +58,7 @@ final class Deduplicate(spec: DeduplicateSpec, outputs: OutputFunctions) extends
   }
 
   private def expire(key: Array[Byte], group: GroupState, state: KeyedState): Unit = {
-    val cell = Cell.key('U', key)
+    val cell = Cell.key(keyTag, key)
     load(cell, state)
     if (isKnown) {
       if (ttl.hasExpired(group)) {
@@ -66,6 +66,15 @@ final class Deduplicate(spec: DeduplicateSpec, outputs: OutputFunctions) extends
         group.rows(0) -= 1
       } else if (ttl.visitAgain(key, group)) save(cell, state)
     }
+  }
+
+  def keyTag: Char = 'U'
+
+  /** Where the first row stays for good, no more than the key is kept. */
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    load(Cell.key(keyTag, key), state)
+    val shown = if (time == Envelope.NoTime) ttl.writtenMs else time
+    KeyContents(Option.when(isKnown)(KeptRow(0, row, shown, ttl.facts)))
   }
 
   private def load(cell: Array[Byte], state: KeyedState): Unit = {

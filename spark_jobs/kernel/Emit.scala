@@ -14,7 +14,7 @@ object Emit {
   /** Columns before those of the sink: kind, hash, dead letter. */
   private[rejoin] final val Leading = 3
 
-  def apply(changes: DataFrame, spec: EmitSpec): DataFrame = {
+  def apply(changes: DataFrame, spec: EmitSpec, counters: Counters, query: String): DataFrame = {
     val sink = spec.sink.getOrElse(throw new IllegalArgumentException("a query without a sink"))
     val found = changes.queryExecution.analyzed.output
     def input(name: String): Expression = found.find(_.name == name).get
@@ -28,7 +28,7 @@ object Emit {
     val selected = changes.select(columns.zipWithIndex.map { case (expression, i) =>
       ExpressionUtils.column(expression).as(s"c$i")
     }: _*)
-    val encode = EmitGenerator(selected.queryExecution.analyzed.output, sink)
+    val encode = EmitGenerator(selected.queryExecution.analyzed.output, sink, counters, query)
     selected.select(ExpressionUtils.column(encode))
   }
 
@@ -46,10 +46,14 @@ object Emit {
   }
 }
 
-/** [[RecordRows]] as an expression over kind, hash, dead letter and the sink's columns. */
-final case class EmitGenerator(children: Seq[Expression], sink: RecordSpec)
+/** [[RecordRows]] as an expression over kind, hash, dead letter and the sink's columns.
+  *
+  * `terminate` tells how many changes of each kind a task has encoded.
+  */
+final case class EmitGenerator(children: Seq[Expression], sink: RecordSpec, counters: Counters, query: String)
     extends Generator
     with CodegenFallback {
+  @transient private lazy val changes = new Array[Long](RowKind.Delete + 1)
   @transient private lazy val records = new RecordRows(sink, Emit.Leading)
   @transient private lazy val isInOrder = children.zipWithIndex.forall {
     case (BoundReference(ordinal, _, _), i) => ordinal == i
@@ -61,7 +65,16 @@ final case class EmitGenerator(children: Seq[Expression], sink: RecordSpec)
 
   override def eval(input: InternalRow): IterableOnce[InternalRow] = {
     val row = if (isInOrder) input else inOrder(input)
-    Iterator.single(records(row.getByte(0), row.getInt(1), row.getBinary(2), row))
+    val kind = row.getByte(0)
+    if (kind <= RowKind.Delete) changes(kind) += 1
+    Iterator.single(records(kind, row.getInt(1), row.getBinary(2), row))
+  }
+
+  override def terminate(): IterableOnce[InternalRow] = {
+    for (kind <- changes.indices if changes(kind) > 0)
+      counters.add((s"changes/$query/${RowKind.name(kind.toByte)}", changes(kind)))
+    java.util.Arrays.fill(changes, 0L)
+    Nil
   }
 
   override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): Expression =

@@ -94,13 +94,15 @@ final class RecordEncoder(sink: RecordSpec, offset: Int) {
     var i = 0
     while (i < notNull.length) {
       if (row.isNullAt(notNull(i)))
-        throw new IllegalArgumentException(
-          s"sink ${sink.table}: a row has NULL in the NOT NULL column " +
-            sink.schema(notNull(i) - offset).name)
+        throw new NullValueException(
+          s"sink ${sink.table}: a row has NULL in the NOT NULL column ${sink.schema(notNull(i) - offset).name}")
       i += 1
     }
   }
 }
+
+/** A row that its sink's columns do not admit: the query's doing, not that of any one record. */
+final class NullValueException(message: String) extends RuntimeException(message)
 
 /** A row and its kind to a record value. */
 private[rejoin] abstract class ValueEncoder {

@@ -10,6 +10,17 @@ object RowKind {
   /** An upsert whose event leaves values out; `row` is a packed [[PartialRow]]. */
   final val Partial: Byte = 4
 
+  /** The deletion of a row that goes on under another primary key; `row` has a [[SourcePosition]], and
+    * so has that of the two next kinds. The three come where [[KeyChanges]] follows the normaliser.
+    */
+  final val MovedAway: Byte = 5
+
+  /** An upsert under the key that a row has got. */
+  final val MovedHere: Byte = 6
+
+  /** The same, leaving values out; `row` is a packed [[PartialRow]]. */
+  final val MovedPartial: Byte = 7
+
   /** Several data rows of one group, packed by [[RowChunks]]. */
   final val Rows: Byte = 8
 
@@ -30,13 +41,16 @@ object RowKind {
     */
   final val Truncate: Byte = 20
 
+  /** What a normaliser tells [[KeyChanges]]; `row` is a packed [[KeyChangeNews]]. */
+  final val News: Byte = 21
+
   /** A record that could not become a row; `row` is a packed [[DeadLetter]]. */
   final val Reject: Byte = 32
 
   private val Names = Array("+I", "-U", "+U", "-D")
 
   /** Whether an envelope holds one row. */
-  def isRow(kind: Byte): Boolean = kind <= Partial
+  def isRow(kind: Byte): Boolean = kind <= MovedPartial
 
   /** Whether a row of this kind adds a row to the table, rather than taking one away. */
   def isAdd(kind: Byte): Boolean = kind == Insert || kind == UpdateAfter

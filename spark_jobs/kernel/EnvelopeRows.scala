@@ -4,7 +4,9 @@ import java.util
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{SpecificInternalRow, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
 
 /** Decoded rows to envelopes: filter, event time, key and group, the columns that are kept.
   *
@@ -68,6 +70,17 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
       added.update(7, PartialRow.pack(partial))
     }
   }
+
+  /** Says of the record's row that its primary key has changed, where the record's headers do. */
+  def follow(headers: ArrayData): Unit =
+    if (used == 1 && headers != null) {
+      val (header, moved) = out(0).getByte(2) match {
+        case RowKind.Delete => (EnvelopeRows.NewKey, RowKind.MovedAway)
+        case RowKind.Partial => (EnvelopeRows.OldKey, RowKind.MovedPartial)
+        case _ => (EnvelopeRows.OldKey, RowKind.MovedHere)
+      }
+      if (EnvelopeRows.has(headers, header)) out(0).setByte(2, moved)
+    }
 
   private def noTime(kind: Byte): Long =
     if (spec.rowtime.isEmpty || !RowKind.isAdd(kind)) Envelope.NoTime
@@ -149,4 +162,11 @@ private[rejoin] object EnvelopeRows {
   val Types: Seq[DataType] =
     Seq(IntegerType, ByteType, ByteType, LongType, IntegerType, LongType, BinaryType, BinaryType)
   private val Nothing = new Array[Byte](0)
+
+  /** Headers of the two events that Debezium makes of the change of a primary key. */
+  private val NewKey = UTF8String.fromString("__debezium.newkey")
+  private val OldKey = UTF8String.fromString("__debezium.oldkey")
+
+  private def has(headers: ArrayData, name: UTF8String): Boolean =
+    (0 until headers.numElements()).exists(headers.getStruct(_, 2).getUTF8String(0) == name)
 }

@@ -37,7 +37,7 @@ final class FirstOnWatermark(spec: DeduplicateSpec, outputs: OutputFunctions) ex
   }
 
   private def visit(key: Array[Byte], rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val cell = Cell.key('U', key)
+    val cell = Cell.key(keyTag, key)
     load(cell, state)
     val before = phase
     val changes = rows != null && addRows(rows, group)
@@ -77,7 +77,7 @@ final class FirstOnWatermark(spec: DeduplicateSpec, outputs: OutputFunctions) ex
   }
 
   private def expire(key: Array[Byte], group: GroupState, state: KeyedState): Unit = {
-    val cell = Cell.key('U', key)
+    val cell = Cell.key(keyTag, key)
     load(cell, state)
     if (phase == Shown) {
       if (ttl.hasExpired(group)) {
@@ -85,6 +85,18 @@ final class FirstOnWatermark(spec: DeduplicateSpec, outputs: OutputFunctions) ex
         group.rows(0) -= 1
       } else if (ttl.visitAgain(key, group)) save(cell, state)
     }
+  }
+
+  def keyTag: Char = 'U'
+
+  /** Of a row that was shown, no more than its key is kept. */
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    load(Cell.key(keyTag, key), state)
+    KeyContents(phase match {
+      case Unknown => None
+      case Waiting => Some(KeptRow(0, row, time, Seq("waiting" -> true) ++ ttl.facts))
+      case _ => Some(KeptRow(0, null, ttl.writtenMs, Seq("shown" -> true) ++ ttl.facts))
+    })
   }
 
   private def load(cell: Array[Byte], state: KeyedState): Unit = {

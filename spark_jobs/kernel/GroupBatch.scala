@@ -7,7 +7,7 @@ import scala.collection.mutable.ArrayBuffer
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
-/** The rows of one key group in one batch: data rows chained by key; marks, truncations and rejects apart.
+/** The rows of one key group in one batch: data rows chained by key; all else apart.
   *
   * A chained hash table over row numbers: no object per key, no sort unless a key's rows arrived
   * out of (source, seq) order.
@@ -16,6 +16,9 @@ final class GroupBatch {
   val marks = new ArrayBuffer[Envelope]
   val rejects = new ArrayBuffer[Envelope]
   val truncations = new ArrayBuffer[Envelope]
+
+  /** Of kind [[RowKind.News]]. */
+  val news = new ArrayBuffer[Envelope]
   private var rows = new Array[Envelope](64)
   private var next = new Array[Int](64)
   private var hashes = new Array[Int](64)
@@ -27,6 +30,7 @@ final class GroupBatch {
     else if (RowKind.isRow(envelope.kind)) addRow(envelope)
     else if (envelope.kind == RowKind.Reject) rejects += envelope
     else if (envelope.kind == RowKind.Truncate) truncations += envelope
+    else if (envelope.kind == RowKind.News) news += envelope
     else marks += envelope
 
   def size: Int = count

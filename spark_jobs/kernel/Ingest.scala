@@ -105,6 +105,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, rejects: RejectWi
   private val spec = plan.spec
   private val reader = new RecordReader(spec)
   private val rows = new EnvelopeRows(plan)
+  private val followsKeys = spec.debezium.followsKeys
   private val chunks = Option.when(spec.chunked)(new RowChunks(spec.groups, spec.side))
   private val partitions = mutable.LinkedHashMap.empty[(String, Int), PartitionProgress]
   private var current: PartitionProgress = _
@@ -139,6 +140,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, rejects: RejectWi
           if (decoded.beforeKind != Decoded.Absent)
             rows.add(decoded.beforeKind, decoded.before, record, progress)
           if (decoded.afterKind != Decoded.Absent) addAfter(decoded, record, progress)
+          if (followsKeys && decoded.isOneChange) rows.follow(record.headers)
           rowCount += rows.size
           chunks.fold(rows.iterator())(chunks => rows.iterator().flatMap(chunks.add))
         }

@@ -47,6 +47,8 @@ object OnError {
   *   a value that the event leaves out is taken from the row in state
   * @param positions
   *   rows carry their source position
+  * @param followsKeys
+  *   rows say that their primary key has changed
   * @param timestampUnit
   *   what a bare number in a TIMESTAMP or TIME column counts, where no schema says it
   * @param decimals
@@ -57,6 +59,7 @@ final case class DebeziumSpec(
     fullBefore: Boolean = false,
     heals: Boolean = false,
     positions: Boolean = false,
+    followsKeys: Boolean = false,
     retractsOnTruncate: Boolean = false,
     timestampUnit: Option[String] = None,
     decimals: String = "text")

@@ -75,7 +75,7 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
   }
 
   private def visit(key: Array[Byte], rows: KeyRows, state: KeyedState): Unit = {
-    val cell = Cell.key('I', key)
+    val cell = Cell.key(keyTag, key)
     val stored = load(key, cell, state)
     val leftBefore = caches(0).size
     val rightBefore = caches(1).size
@@ -171,6 +171,16 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
         visitAt = visitTime
         visits.register(wanted, timeAfter, key)
       }
+    }
+  }
+
+  def keyTag: Char = 'I'
+
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    load(key, Cell.key(keyTag, key), state)
+    new KeyContents(caches.toSeq.map(_.size), hasTimes = true) {
+      def foreach(visit: KeptRow => Unit): Unit =
+        caches.indices.foreach(side => caches(side).show(side, isOuter(side))(visit))
     }
   }
 

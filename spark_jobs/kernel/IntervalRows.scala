@@ -55,6 +55,13 @@ final class IntervalRows(pageTag: Char) {
   def foreach(from: Long, to: Long)(visit: CachedRow => Boolean): Unit =
     if (!isEmpty && from <= to) scan(root, from, to, visit)
 
+  /** The cached rows for people. */
+  def show(side: Int, isOuter: Boolean)(visit: KeptRow => Unit): Unit =
+    foreach(Long.MinValue, Long.MaxValue) { cached =>
+      visit(KeptRow(side, cached.row, cached.time, if (isOuter) Seq("matched" -> cached.isMatched) else Nil))
+      false
+    }
+
   /** Removes all rows up to the time and shows them, in order. */
   def takeUpTo(time: Long)(visit: CachedRow => Unit): Unit = removeUpTo(time, visit)
 

@@ -108,7 +108,7 @@ final class JoinState(sides: Array[JoinSide], changes: Changes, canMatch: Array[
       group.expiries.take(DueIndex.slotOf(now) - 1, state).foreach(expire(_, group, state))
     }
     batch.foreachKey { rows =>
-      val cell = Cell.key('K', rows.key)
+      val cell = Cell.key(JoinState.Tag, rows.key)
       load(rows.key, cell, state)
       val matchable = canMatch(rows.key)
       var i = 0
@@ -123,6 +123,14 @@ final class JoinState(sides: Array[JoinSide], changes: Changes, canMatch: Array[
       finish(cell, group, state)
     }
     if (usesTtl) group.expiries.flush(state)
+  }
+
+  /** Expired rows are shown as long as they are stored. */
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    load(key, Cell.key(JoinState.Tag, key), state)
+    new KeyContents(sides.toSeq.map(_.stored.rows), usesTtl) {
+      def foreach(visit: KeptRow => Unit): Unit = sides.foreach(_.stored.show(visit))
+    }
   }
 
   private def load(key: Array[Byte], cell: Array[Byte], state: KeyedState): Unit = {
@@ -176,7 +184,7 @@ final class JoinState(sides: Array[JoinSide], changes: Changes, canMatch: Array[
     val side = in.int()
     val page = in.int()
     val key = in.blob()
-    val cell = Cell.key('K', key)
+    val cell = Cell.key(JoinState.Tag, key)
     load(key, cell, state)
     changed = sides(side).stored.visit(page)
     finish(cell, group, state)
@@ -222,4 +230,8 @@ final class JoinState(sides: Array[JoinSide], changes: Changes, canMatch: Array[
       changed = true
     } else if (!input.isUpsert) group.unknownRetractions += 1
   }
+}
+
+object JoinState {
+  final val Tag = 'K'
 }

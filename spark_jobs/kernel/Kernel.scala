@@ -43,7 +43,8 @@ object Kernel {
   }
 
   /** Changes of one of the sink's inputs to its records and dead letters. */
-  def emit(changes: DataFrame, sink: String, input: Int): DataFrame = Emit(changes, EmitSpec.read(sink, input))
+  def emit(changes: DataFrame, sink: String, input: Int): DataFrame =
+    Emit(changes, EmitSpec.read(sink, input), counters(changes), (parse(sink) \ "name").extract[String])
 
   /** Records to Kafka, with the delivery guarantee of the sink. */
   def foreachWriter(records: DataFrame, sink: String): DataStreamWriter[SinkRecord] =
@@ -70,6 +71,19 @@ object Kernel {
 
   /** Registries that tasks wait for: `{url: since, in epoch milliseconds}`. */
   def registryWaits(): String = RegistryWaits.json
+
+  /** Looks into the state that an epoch of a query left; `node` is an operator with its inputs. */
+  def stateReader(folder: String, number: Int, epoch: Long, node: String): StateReader =
+    new StateReader(new StoredOperator(folder, number, epoch), node)
+
+  /** What this JVM has done besides: `{name: n}`, as [[JvmCounts]] names it. */
+  def jvmCounts(): String = JvmCounts.json
+
+  /** Whether a table could read records of a registered schema, as [[AvroFit]] says it. */
+  def fit(scan: String, isKey: Boolean, id: Long): String = AvroFit.json(IngestSpec.read(scan), isKey, id)
+
+  /** The time at a cluster, as [[BrokerClock]] says it; `client` are Kafka's properties as JSON. */
+  def brokerClock(client: String): String = BrokerClock.json(parse(client).extract[Map[String, String]])
 
   /** A plan in memory, without Spark's engine: for tests. */
   def local(plan: String): LocalRun = new LocalRun(plan)

@@ -19,6 +19,12 @@ final class KeyTtl(ttlMs: Long) {
     slot = NoSlot
   }
 
+  /** When the key of the header that is read was last written; NoTime where that is not kept. */
+  def writtenMs: Long = if (slot == NoSlot) Envelope.NoTime else writtenAt
+
+  /** The same, for people. */
+  def facts: Seq[(String, Any)] = if (slot == NoSlot) Nil else Seq("written" -> writtenAt)
+
   def read(in: CellReader): Unit =
     if (in.byte() == 1) {
       writtenAt = in.signed()

@@ -39,7 +39,7 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
   }
 
   private def visit(key: Array[Byte], rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val cell = Cell.key('K', key)
+    val cell = Cell.key(keyTag, key)
     val stored = load(key, cell, state)
     val buildBefore = build.size
     val waitingBefore = waiting.size
@@ -115,6 +115,18 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
   private def clear(): Unit = {
     build.clear()
     retention.reset()
+  }
+
+  def keyTag: Char = 'K'
+
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    load(key, Cell.key(keyTag, key), state)
+    new KeyContents(Seq(waiting.size, build.size), hasTimes = false) {
+      def foreach(visit: KeptRow => Unit): Unit = {
+        waiting.foreach((kind, row) => visit(KeptRow(0, row, facts = Seq("waiting" -> RowKind.name(kind)))))
+        build.stored.show(visit)
+      }
+    }
   }
 
   private def load(key: Array[Byte], cell: Array[Byte], state: KeyedState): Array[Byte] = {

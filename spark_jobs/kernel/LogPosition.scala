@@ -42,6 +42,7 @@ private[rejoin] final class LogPosition {
       else if (file != null && pos != Envelope.NoTime) ofBinlog
       else changedMs
     into.positionMs = changedMs
+    into.isOneChange = lsn != Envelope.NoTime
   }
 
   private def ofBinlog: Long = {

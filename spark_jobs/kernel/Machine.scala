@@ -8,6 +8,15 @@ package org.apache.spark.sql.rejoin
 trait Machine {
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit
 
+  /** The tag of the cell that every stored key has. */
+  def keyTag: Char
+
+  /** The key group that keeps a key. */
+  def groupOf(key: Array[Byte], groups: Int): Int = KeyGroup.of(key, groups)
+
+  /** What is stored of a key, for people; changes nothing. */
+  def look(key: Array[Byte], state: KeyedState): KeyContents
+
   /** By how much the rows it emits may lag behind its watermark, in milliseconds. */
   def holdBackMs: Long = 0L
 

@@ -41,6 +41,10 @@ final class MultiJoin(spec: MultiJoinSpec, residuals: Seq[Option[Expression]], o
 
   def process(batch: GroupBatch, group: GroupState, keyed: KeyedState, out: Output): Unit =
     state.process(batch, group, keyed, rules, out)
+
+  def keyTag: Char = JoinState.Tag
+
+  def look(key: Array[Byte], keyed: KeyedState): KeyContents = state.look(key, keyed)
 }
 
 object MultiJoin {

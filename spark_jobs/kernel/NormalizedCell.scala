@@ -7,11 +7,13 @@ import java.util.Arrays
   * {{{
   * cell 'N' + primary key : 1, TTL, row
   *                          2, TTL, log position, commit time, row or nothing
+  *                          3, TTL, log position, commit time, row, lack
   * }}}
   * The second form is written where rows carry source positions. Without a row it is the grave of a
   * deleted one: it keeps a repeated insertion from coming back to life, for the state TTL or, where
-  * there is none, for [[NormalizedCell.GraveMs]] of the clock's time. Both forms are read always, so
-  * that positions may be switched on and off.
+  * there is none, for [[NormalizedCell.GraveMs]] of the clock's time. The third is that of a row that
+  * lacks values ([[Lack]]) since its key has changed. All are read always, so that positions may be
+  * switched on and off.
   */
 private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
   import NormalizedCell._
@@ -29,23 +31,37 @@ private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
   /** The stored row, or null. */
   var row: Array[Byte] = _
 
+  /** What the row lacks; null for nothing. */
+  var lack: Lack = _
+
   def load(key: Array[Byte], state: KeyedState): Unit = {
     this.key = key
     row = null
+    lack = null
     ttl.reset()
     position.clear()
     val stored = state.get(Cell.key(Tag, key))
     isStored = stored != null
     if (isStored) {
       val in = new CellReader(stored)
-      val version = in.version(PositionVersion)
+      val version = in.version(LackVersion)
       ttl.read(in)
       if (version == Codec.Version) row = in.blob()
       else {
         position.set(in.signed(), in.signed())
         row = in.nullable()
+        if (version == LackVersion) lack = Lack.read(in)
       }
     }
+  }
+
+  /** The loaded cell for people: without a row it is a grave. */
+  def look: KeyContents = {
+    val at = Seq("log" -> position.log, "committed" -> position.committedMs).filter(_._2 != Envelope.NoTime)
+    val grave = if (row == null) Seq("deleted" -> true) else Nil
+    KeyContents(
+      Option.when(isStored)(KeptRow(0, row, ttl.writtenMs, grave ++ at ++ ttl.facts)),
+      isDeleted = row == null)
   }
 
   /** @param wasThere
@@ -69,9 +85,11 @@ private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
   }
 
   private def write(state: KeyedState): Unit = {
-    value.reset().byte((if (spec.positions) PositionVersion else Codec.Version).toInt)
+    val version = if (lack != null) LackVersion else if (spec.positions) PositionVersion else Codec.Version
+    value.reset().byte(version.toInt)
     ttl.write(value)
     if (spec.positions) value.signed(position.log).signed(position.committedMs).nullable(row) else value.blob(row)
+    if (lack != null) Lack.write(lack, value)
     state.put(Cell.key(Tag, key), value.result())
   }
 
@@ -88,6 +106,7 @@ private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
 object NormalizedCell {
   final val Tag = 'N'
   private val PositionVersion: Byte = 2
+  private val LackVersion: Byte = 3
 
   /** A day: longer than what a connector repeats after a crash. */
   final val GraveMs: Long = 24L * 60 * 60 * 1000

@@ -14,6 +14,7 @@ final class Operator private (
     val outputs = new OutputFunctions(spec, output)
     spec match {
       case s: NormalizeSpec => new Normalize(s, outputs)
+      case s: KeyChangesSpec => new KeyChanges(s, outputs)
       case s: RegularJoinSpec => new RegularJoin(s, new JoinFunctions(s.join, residual), outputs)
       case s: IntervalJoinSpec => new IntervalJoin(s, new JoinFunctions(s.join, residual), outputs)
       case s: TemporalJoinSpec if s.isEventTime =>

@@ -19,21 +19,18 @@ final class PartialRow(val row: Array[Byte], val missing: util.BitSet, val unhea
 
 object PartialRow {
 
-  /** The bytes of an envelope of kind [[RowKind.Partial]]. */
-  def pack(partial: PartialRow): Array[Byte] =
-    new CellWriter()
-      .blob(partial.row)
-      .blob(partial.missing.toByteArray)
-      .blob(partial.unhealed.table.getBytes(UTF_8))
-      .blob(partial.unhealed.policy.getBytes(UTF_8))
-      .blob(partial.unhealed.content)
-      .result()
+  /** The bytes of an envelope of kind [[RowKind.Partial]] or [[RowKind.MovedPartial]]. */
+  def pack(partial: PartialRow): Array[Byte] = {
+    val out = new CellWriter().blob(partial.row).blob(partial.missing.toByteArray)
+    partial.unhealed.write(out)
+    out.result()
+  }
 
   def unpack(bytes: Array[Byte]): PartialRow = {
     val in = new CellReader(bytes)
     val row = in.blob()
     val missing = util.BitSet.valueOf(in.blob())
-    new PartialRow(row, missing, new Unhealed(new String(in.blob(), UTF_8), new String(in.blob(), UTF_8), in.blob()))
+    new PartialRow(row, missing, Unhealed.read(in))
   }
 }
 
@@ -77,7 +74,8 @@ object MissingValues {
     new BadRecord(
       Reason.Unavailable,
       "the database did not log an unchanged large value, and no row of its key is known to take it from:" +
-        " set REPLICA IDENTITY FULL")
+        " set REPLICA IDENTITY FULL or, where a primary key has changed," +
+        " 'rejoin.debezium.key-changes' = 'heal'")
 }
 
 /** The record behind a partial row, for the case that nobody knows its missing values.
@@ -93,6 +91,15 @@ final class Unhealed(val table: String, val policy: String, val content: Array[B
   def settle(out: Output): Unit =
     if (policy == OnError.Fail) throw new RejectedRecordException(new String(content, UTF_8))
     else if (policy == OnError.DeadLetter) out.emit(RowKind.Reject, KeyGroup.hash(content), content, null)
+
+  def write(out: CellWriter): Unit = out.blob(table.getBytes(UTF_8)).blob(policy.getBytes(UTF_8)).blob(content)
+}
+
+object Unhealed {
+
+  /** Reads what [[Unhealed.write]] wrote. */
+  def read(in: CellReader): Unhealed =
+    new Unhealed(new String(in.blob(), UTF_8), new String(in.blob(), UTF_8), in.blob())
 }
 
 /** Fills what a partial row lacks from the row of its key before it. */
@@ -101,12 +108,14 @@ final class Healer(schema: StructType) {
   private val present = new UnsafeRow(schema.size)
   private val past = new UnsafeRow(schema.size)
 
-  /** The complete row; `before` is complete itself. */
-  def heal(partial: PartialRow, before: Array[Byte]): Array[Byte] = {
-    present.pointTo(partial.row, partial.row.length)
+  /** The complete row; `before` is complete itself, or else what it lacks stays NULL. */
+  def heal(partial: PartialRow, before: Array[Byte]): Array[Byte] = heal(partial.row, partial.missing, before)
+
+  def heal(row: Array[Byte], missing: util.BitSet, before: Array[Byte]): Array[Byte] = {
+    present.pointTo(row, row.length)
     past.pointTo(before, before.length)
     val values = schema.fields.indices.map { i =>
-      val from = if (partial.missing.get(i)) past else present
+      val from = if (missing.get(i)) past else present
       if (from.isNullAt(i)) null else from.get(i, schema(i).dataType)
     }
     pack(new GenericInternalRow(values.toArray[Any]))

@@ -142,10 +142,22 @@ final class Registry private (
   private def attempt(urls: Seq[String], path: String, what: String): Either[String, String] =
     urls.foldLeft[Either[String, String]](Left("no registry")) { (answer, url) =>
       if (answer.isRight) answer
-      else
-        try judge(url, path, what, client.send(request(url + path), HttpResponse.BodyHandlers.ofString()))
-        catch { case e: java.io.IOException => Left(s"the registry at $url does not answer: $e") }
+      else counted(judge(url, path, what, client.send(request(url + path), HttpResponse.BodyHandlers.ofString())), url)
     }
+
+  private def counted(call: => Either[String, String], url: String): Either[String, String] = {
+    JvmCounts.add(JvmCounts.RegistryCalls)
+    val answer =
+      try call
+      catch {
+        case e: java.io.IOException => Left(s"the registry at $url does not answer: $e")
+        case refused: RegistryException =>
+          JvmCounts.add(JvmCounts.RegistryFailures)
+          throw refused
+      }
+    if (answer.isLeft) JvmCounts.add(JvmCounts.RegistryFailures)
+    answer
+  }
 
   private def judge(
       url: String,

@@ -35,6 +35,10 @@ final class RegularJoin(regular: RegularJoinSpec, functions: JoinFunctions, outp
 
   def process(batch: GroupBatch, group: GroupState, keyed: KeyedState, out: Output): Unit =
     state.process(batch, group, keyed, rules, out)
+
+  def keyTag: Char = JoinState.Tag
+
+  def look(key: Array[Byte], keyed: KeyedState): KeyContents = state.look(key, keyed)
 }
 
 /** Inner, left, right and full joins, for both sides in one method.

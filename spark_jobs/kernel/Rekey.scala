@@ -73,7 +73,9 @@ final class Rekeyer(spec: RekeySpec) {
     else if (change.kind == RowKind.Reject) {
       val group = Math.floorMod(change.hash, spec.groups)
       Iterator.single(Envelope(group, spec.side, change.kind, 0, change.hash, seq, Rekeyer.Nothing, change.left))
-    } else keyed(change)
+    } else if (change.kind == RowKind.News)
+      Iterator.single(Envelope(0, spec.side, change.kind, 0, 0, seq, Rekeyer.Nothing, change.left))
+    else keyed(change)
   }
 
   private def keyed(change: Changelog): Iterator[Envelope] = {

@@ -57,6 +57,14 @@ final class RowQueue(pageTag: Char) {
     reset(key, state)
   }
 
+  /** All rows, the first one first; they stay. */
+  def foreach(visit: (Byte, Array[Byte]) => Unit): Unit = {
+    (0 until fullPages).foreach { number =>
+      readRows(new CellReader(state.get(Cell.page(pageTag, number, key))).version())(visit)
+    }
+    last.foreach(waiting => visit(waiting.kind, waiting.row))
+  }
+
   def read(in: CellReader): Unit = {
     size = in.varLong()
     fullPages = in.int()

@@ -159,6 +159,17 @@ final class SideRows(
     number < pageCount
   }
 
+  /** The stored rows for people. */
+  def show(visit: KeptRow => Unit): Unit =
+    foreach { row =>
+      val written = if (ttlMs > 0) row.written else Envelope.NoTime
+      val facts =
+        (if (idIsRow) Seq("copies" -> row.copies) else Nil) ++
+          (if (keepsMatches) Seq("matches" -> row.matches) else Nil) ++
+          (if (ttlMs > 0) Seq("written" -> written) else Nil)
+      visit(KeptRow(side, row.row, written, facts))
+    }
+
   private def pageOf(id: Array[Byte]): Page =
     if (pageCount == 1) page(0) else page(pageNumber(id, pageCount))
 

@@ -27,7 +27,7 @@ final class SinkMaterializer(spec: SinkMaterializerSpec, outputs: OutputFunction
   }
 
   private def visit(changes: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val cell = Cell.key('M', changes.key)
+    val cell = Cell.key(keyTag, changes.key)
     val isStored = load(changes.key, cell, state)
     val sizeBefore = rows.size
     val before = row()
@@ -77,13 +77,25 @@ final class SinkMaterializer(spec: SinkMaterializerSpec, outputs: OutputFunction
   private def row(): Array[Byte] = if (shown == SinkRows.NoPlace) null else rows.at(shown)
 
   private def expire(key: Array[Byte], group: GroupState, state: KeyedState): Unit = {
-    val cell = Cell.key('M', key)
+    val cell = Cell.key(keyTag, key)
     if (load(key, cell, state)) {
       if (ttl.hasExpired(group)) {
         group.rows(0) -= rows.size
         rows.clear()
         save(cell, isStored = true, state)
       } else if (ttl.visitAgain(key, group)) save(cell, isStored = true, state)
+    }
+  }
+
+  def keyTag: Char = 'M'
+
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    load(key, Cell.key(keyTag, key), state)
+    new KeyContents(Seq(rows.size), ttl.writtenMs != Envelope.NoTime) {
+      def foreach(visit: KeptRow => Unit): Unit =
+        rows.foreach { (place, row) =>
+          visit(KeptRow(0, row, ttl.writtenMs, Seq("shown" -> (place == shown)) ++ ttl.facts))
+        }
     }
   }
 

@@ -42,6 +42,10 @@ final class SinkRows(identity: Array[Byte] => Array[Byte], isUnique: Boolean) {
   /** The row at a place. */
   def at(place: Long): Array[Byte] = rows.get(bytes(place))
 
+  /** Rows by their places, in order. */
+  def foreach(visit: (Long, Array[Byte]) => Unit): Unit =
+    rows.foreach((place, row) => visit(ByteBuffer.wrap(place).getLong, row))
+
   /** The place of the newest row; only where there is one. */
   def lastPlace: Long = ByteBuffer.wrap(rows.last).getLong
 

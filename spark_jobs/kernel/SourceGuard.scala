@@ -91,7 +91,7 @@ object SourceGuard {
     try future.get(TimeoutS, TimeUnit.SECONDS)
     catch { case e: ExecutionException => throw e.getCause }
 
-  private def settings(client: Map[String, String]): Properties = {
+  private[rejoin] def settings(client: Map[String, String]): Properties = {
     val settings = new Properties
     for ((name, value) <- References.resolveAll(client) if AdminClientConfig.configNames.contains(name))
       settings.put(name, value)

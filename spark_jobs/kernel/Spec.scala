@@ -12,6 +12,9 @@ sealed trait OperatorSpec {
 
   /** Columns of the packed left and right rows that the operator emits. */
   def emitted: (StructType, StructType)
+
+  /** Columns of the rows that it keeps, by side. */
+  def stored: Seq[StructType] = Seq(emitted._1)
 }
 
 /** A stream of watermarks: a topic of the plan, or another operator's (from [[Timing.Forwarded]] on). */
@@ -104,6 +107,7 @@ final case class JoinSpec(
   def isSemi: Boolean = joinType == "semi"
   def isAnti: Boolean = joinType == "anti"
   def hasResidual: Boolean = residual.isDefined
+  def stored: Seq[StructType] = Seq(left.schema, right.schema)
   def joined: StructType = StructType(left.schema.fields ++ right.schema.fields)
 }
 
@@ -113,13 +117,24 @@ object JoinSpec {
 
 /** @param positions
   *   rows carry their [[SourcePosition]]
+  * @param keyChanges
+  *   [[KeyChanges]] follows, and hears of rows whose key changes
   */
 final case class NormalizeSpec(
     schema: StructType,
     key: Seq[Int],
     positions: Boolean,
+    keyChanges: Boolean,
     output: OutputSpec,
     timing: Timing)
+    extends OperatorSpec {
+  def emitted: (StructType, StructType) = (schema, OperatorSpec.NoColumns)
+}
+
+/** @param waitMs
+  *   how long one half of a key change waits for the other
+  */
+final case class KeyChangesSpec(schema: StructType, waitMs: Long, output: OutputSpec, timing: Timing)
     extends OperatorSpec {
   def emitted: (StructType, StructType) = (schema, OperatorSpec.NoColumns)
 }
@@ -127,6 +142,7 @@ final case class NormalizeSpec(
 final case class RegularJoinSpec(join: JoinSpec, timing: Timing) extends OperatorSpec {
   def output: OutputSpec = join.output
   def emitted: (StructType, StructType) = (join.left.schema, join.right.schema)
+  override def stored: Seq[StructType] = join.stored
 }
 
 /** @param lowerMs
@@ -142,6 +158,7 @@ final case class IntervalJoinSpec(
     extends OperatorSpec {
   def output: OutputSpec = join.output
   def emitted: (StructType, StructType) = (join.left.schema, join.right.schema)
+  override def stored: Seq[StructType] = join.stored
 }
 
 /** When probe rows may look at the build side: `none`, `loaded`, or `watermark` at `atMs`.
@@ -171,6 +188,7 @@ final case class TemporalJoinSpec(
     extends OperatorSpec {
   def output: OutputSpec = join.output
   def emitted: (StructType, StructType) = (join.left.schema, join.right.schema)
+  override def stored: Seq[StructType] = join.stored
 }
 
 /** @param joinTypes
@@ -188,6 +206,7 @@ final case class MultiJoinSpec(
     timing: Timing)
     extends OperatorSpec {
   def emitted: (StructType, StructType) = (schema, OperatorSpec.NoColumns)
+  override def stored: Seq[StructType] = sides.map(_.schema)
 }
 
 final case class DeduplicateSpec(
@@ -252,8 +271,10 @@ object OperatorSpec {
     val timing = timingOf(node)
     (node \ "kind").extract[String] match {
       case "normalize" =>
-        val positions = present(node \ "positions").exists(_.extract[Boolean])
-        NormalizeSpec(schema(node \ "schema"), (node \ "key").extract[Seq[Int]], positions, output, timing)
+        def flag(name: String): Boolean = present(node \ name).exists(_.extract[Boolean])
+        val key = (node \ "key").extract[Seq[Int]]
+        NormalizeSpec(schema(node \ "schema"), key, flag("positions"), flag("keyChanges"), output, timing)
+      case "key-changes" => KeyChangesSpec(schema(node \ "schema"), (node \ "waitMs").extract[Long], output, timing)
       case "regular-join" => RegularJoinSpec(join(node, output), timing)
       case "interval-join" =>
         IntervalJoinSpec(

@@ -52,7 +52,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   private def isAdvanced(group: GroupState): Boolean = group.watermarks.current > group.watermarkBefore
 
   private def visit(key: Array[Byte], rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val cell = Cell.key('T', key)
+    val cell = Cell.key(keyTag, key)
     val stored = load(key, cell, state)
     val versionsBefore = versions.size
     val waitingBefore = waiting.size
@@ -181,6 +181,20 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
       dueSlot = DueIndex.slotOf(time)
       group.due.register(dueSlot, key)
     }
+
+  def keyTag: Char = 'T'
+
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    load(key, Cell.key(keyTag, key), state)
+    new KeyContents(Seq(waiting.size, versions.size), hasTimes = true) {
+      def foreach(visit: KeptRow => Unit): Unit = {
+        waiting.foreach(r => visit(KeptRow(0, r.row, r.time, Seq("waiting" -> RowKind.name(r.kind)))))
+        versions.foreach { r =>
+          visit(KeptRow(1, r.row, r.time, if (r.row == null) Seq("deleted" -> true) else Nil))
+        }
+      }
+    }
+  }
 
   private def load(key: Array[Byte], cell: Array[Byte], state: KeyedState): Array[Byte] = {
     versions.reset(key, state)

@@ -78,6 +78,9 @@ final class TimePages(pageTag: Char) {
     found
   }
 
+  /** All rows in (time, order). */
+  def foreach(visit: TimedRow => Unit): Unit = pages.foreach(rowsOf(_).foreach(visit))
+
   /** Removes and gives all rows up to the time, in (time, order). */
   def takeUpTo(time: Long, into: ArrayBuffer[TimedRow]): Unit =
     while (pages.nonEmpty && pages(0).firstTime <= time) {

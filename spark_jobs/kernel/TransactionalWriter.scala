@@ -101,6 +101,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
           if (waiting != null) waiting.foreach(send)
           producer.commit(epoch)
           counters.add((s"written/${spec.name}", records))
+          if (spec.exactlyOnce) JvmCounts.add(JvmCounts.commits(spec.name))
           release()
         } catch {
           case e: Throwable =>
@@ -113,7 +114,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
     val admitted = producer.admission(record, epoch, counters)
     if (admitted != null) {
       producer.send(admitted)
-      records += 1
+      if (!DeadLetter.is(admitted)) records += 1
     }
   }
 
@@ -124,6 +125,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
 
   /** What a failed transaction left behind is settled by the next producer of the same id. */
   private def discard(): Unit = {
+    if (spec.exactlyOnce) JvmCounts.add(JvmCounts.aborts(spec.name))
     producer.discard()
     producer = null
   }

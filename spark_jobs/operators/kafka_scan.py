@@ -54,8 +54,9 @@ def _alignment(scan: KafkaScan, running: Running) -> str | None:
 
 
 def _reads_headers(scan: KafkaScan) -> bool:
-    """Dead letters keep theirs, schema ids may stand there; otherwise they are not worth it."""
+    """Dead letters keep theirs; schema ids and changes of keys may stand there. Else a waste."""
     wanted = any(c.origin == "metadata" and c.field == "headers" for c in scan.columns)
     formats = [f for f in (scan.key_format, scan.value_format) if f is not None]
     ids = any(f.options.get("rejoin.schema-id", "").endswith("-headers") for f in formats)
-    return wanted or ids or scan.on_error == "dead-letter"
+    moves = scan.debezium is not None and scan.debezium.follows_keys
+    return wanted or ids or moves or scan.on_error == "dead-letter"

@@ -83,11 +83,13 @@ def _format(sink: KafkaSink, declared: Format | None, part: Literal["key", "valu
     if declared is None:
         return None
     options = resolve_public(declared.options)
-    complete = encodable(Format(declared.name, options), sink.topic, part, _columns(sink, part))
+    complete = encodable(
+        Format(declared.name, options), sink.topic, part, record_columns(sink, part)
+    )
     return {"name": complete.name, "options": dict(complete.options)}
 
 
-def _columns(sink: KafkaSink, part: Literal["key", "value"]) -> list[RowField]:
+def record_columns(sink: KafkaSink, part: Literal["key", "value"]) -> list[RowField]:
     """Of the record's key or value, as the table declares them."""
     by_name = {field.name: field for field in sink.schema.fields}
     if part == "key":

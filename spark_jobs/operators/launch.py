@@ -33,7 +33,7 @@ from spark_jobs.streaming.kafka import KafkaEdge, Limit, Offsets
 from spark_jobs.streaming.manifest import VERSION, CheckpointFolder, Manifest, ScanStart
 from spark_jobs.streaming.ownership import Ownership
 from spark_jobs.streaming.query import QueryLife
-from spark_jobs.streaming.report import OperatorShape, QueryShape
+from spark_jobs.streaming.report import Loads, OperatorShape, QueryShape
 from spark_jobs.streaming.restart import Restarts
 from spark_jobs.streaming.session import kernel
 from spark_jobs.streaming.verdict import Present, accepted, judge, refuse, written_now
@@ -49,26 +49,51 @@ class Launch:
     ) -> None:
         self._spark = spark
         self._sink = sink
-        self._name = name
+        self.name = name
         self._settings = settings
         self._scans = scans(sink)
         self.folder = CheckpointFolder(spark, settings.checkpoint, name)
         self.ownership = Ownership(self.folder)
         self.notes: list[str] = []  # what is new about the job since the checkpoint was written
-        self._manifest = self._open()
+        try:
+            self._manifest = self._open()
+        except BaseException:
+            self.close()
+            raise
         self._has_ledgers = sink.guarantee != "exactly-once"
 
     def life(self) -> QueryLife:
         """The query, not started yet."""
         bounded = is_bounded(self._sink)
         return QueryLife(
-            name=self._name,
+            name=self.name,
             start=self._start,
             remaining=self._remaining if bounded else None,
             flushes=needs_clock(self._sink),
             restarts=Restarts(self._settings.restarts),
             recovers=self._recovers,
         )
+
+    def loads(self) -> Loads:
+        """Of tables that probe rows wait for: what is still there of their initial content."""
+        found: dict[str, dict[int, tuple[int, int]]] = {}
+        for scan in self._scans:
+            start = self._manifest.scans[scan.id]
+            if not start.loaded:
+                continue
+            with _edge(scan.node) as edge:
+                there = edge.exact_starts(Limit("earliest-offset"))
+            for topic, ends in start.loaded.items():
+                declared, earliest = start.starts.get(topic, {}), there.get(topic, {})
+                found[topic] = {
+                    p: (min(max(declared.get(p, 0), earliest.get(p, 0), 0), end), end)
+                    for p, end in ends.items()
+                }
+        return found
+
+    def close(self) -> None:
+        """Let another driver have the checkpoint, now that the query has ended."""
+        self.folder.unlock()
 
     def refresh_partitions(self) -> None:
         """Tell the clock of topics that have grown; a new partition holds the watermark back."""
@@ -77,7 +102,7 @@ class Launch:
             for scan in self._scans:
                 with _edge(scan.node) as edge:
                     counts |= edge.partition_counts()
-            tell_partitions(self._spark, self._name, self._sink, counts)
+            tell_partitions(self._spark, self.name, self._sink, counts)
 
     def _open(self) -> Manifest:
         now = present(self._sink, self._settings)
@@ -87,8 +112,8 @@ class Launch:
         else:
             read = self.folder.committed_offsets()
             differing = judge(found, now, len(read) or None)
-            refuse(self._name, differing)
-            self.notes = [f"query {self._name}: {d.text()}" for d in differing]
+            refuse(self.name, differing)
+            self.notes = [f"query {self.name}: {d.text()}" for d in differing]
             manifest = self._completed(accepted(found, now))
         if manifest != found:
             self.folder.write_manifest(manifest)
@@ -99,7 +124,7 @@ class Launch:
         return Manifest(
             version=VERSION,
             checkpoint=Manifest.new_identity(),
-            query=self._name,
+            query=self.name,
             topics=tuple(name for _, name in sorted(topics.items())),
             groups=now.groups,
             parallelism=self._settings.cores(),
@@ -120,7 +145,7 @@ class Launch:
         return found
 
     def _start(self, ending: bool) -> StreamingQuery:
-        with java_failures(self._name):
+        with java_failures(self.name):
             self.ownership.check()
             self.folder.check_logs()
             if self._settings.goes_on_after_data_loss:
@@ -130,7 +155,7 @@ class Launch:
                 self._take_ledgers(running)
             self.refresh_partitions()
             self._spark.conf.set("spark.sql.shuffle.partitions", self._manifest.parallelism)
-            writer = build_query(self._sink, running).queryName(self._name)
+            writer = build_query(self._sink, running).queryName(self.name)
             writer = writer.option("checkpointLocation", self.folder.path)
             if is_bounded(self._sink):
                 writer = writer.trigger(availableNow=True)
@@ -142,7 +167,7 @@ class Launch:
     def _running(self, ending: bool) -> Running:
         return Running(
             spark=self._spark,
-            query=self._name,
+            query=self.name,
             job=self._settings.name,
             manifest=self._manifest,
             max_offsets=self._settings.max_offsets_per_trigger,
@@ -169,7 +194,7 @@ class Launch:
         if word is not None and answered == 0:
             raise ConfigError(
                 "EPOCH_KNOWN",
-                f"query {self._name}: --epoch-written says what the epoch ledger already knows",
+                f"query {self.name}: --epoch-written says what the epoch ledger already knows",
                 hint="leave the option out",
             )
         self.ownership.has_ledgers(writers)
@@ -193,7 +218,7 @@ class Launch:
         for scan in self._scans:
             properties = dict(scan.node.properties)
             topics = json.dumps([topic.name for topic in scan.node.topics])
-            with java_failures(self._name):
+            with java_failures(self.name):
                 ids = kernel(self._spark).Kernel.topicIds(json.dumps(properties), topics)
             found |= json.loads(str(ids))
         return found
@@ -214,7 +239,7 @@ class Launch:
         if is_bounded(self._sink) or self.folder.repeated_epoch() is not None:
             raise StateError(
                 "TOPIC_RECREATED",
-                f"query {self._name}: {', '.join(anew)} was deleted and created again, and what it "
+                f"query {self.name}: {', '.join(anew)} was deleted and created again, and what it "
                 "held then is needed to finish "
                 + ("the run" if is_bounded(self._sink) else "an epoch"),
                 hint="start from a new checkpoint",

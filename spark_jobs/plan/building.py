@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from spark_jobs.plan.keys import and_all
 from spark_jobs.plan.logical import Filter, Logical, Project
-from spark_jobs.plan.node_parts import InputFaults, Topic, TopicTime
+from spark_jobs.plan.node_parts import Advice, InputFaults, Topic, TopicTime
 from spark_jobs.plan.physical import JoinInput, Stateful
 from spark_jobs.sql.expr import Column, Expr, conjuncts, transform
 from spark_jobs.sql.option import parse_duration_ms
@@ -15,6 +15,10 @@ from spark_jobs.sql.options import SETTINGS
 
 FIRST_FORWARD = 1 << 14
 """Topic indexes from here on are operators whose watermark goes on (kernel/Spec.scala, Timing)."""
+
+EVENT_TIME = "WATERMARK FOR t AS t - INTERVAL '5' SECOND  -- in each table, and use t in the query"
+BOUND_ALL = "SET 'table.exec.state.ttl' = '30 d';  -- a row that nothing touched for so long goes"
+BOUND_ONE = "SELECT /*+ STATE_TTL('alias' = '30 d') */ ...  -- the same for one side"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class Building:
     """One query while it is planned."""
 
     settings: Mapping[str, str]
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Advice] = field(default_factory=list)
     _topics: int = 0
     _forwards: int = 0
     _operators: Counter[str] = field(default_factory=Counter)
@@ -157,9 +161,11 @@ class Building:
     def time_zone(self) -> str:
         return self.setting("table.local-time-zone")
 
-    def warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
+    def warn(self, text: str, *add: str) -> None:
+        """`add` are the lines of SQL that would help."""
+        warning = Advice(text, add, is_warning=True)
+        if warning not in self.warnings:
+            self.warnings.append(warning)
 
 
 Feeder: TypeAlias = Callable[[Logical, Shape, int, Building], Feed]

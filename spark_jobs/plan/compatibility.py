@@ -28,6 +28,7 @@ _AROUND = {
     "watermark policy": "state keeps each input's watermark, they are combined anew",
     "idle timeouts": _NOT_IN_STATE,
     "gate": "a gate that has opened stays open",
+    "wait for key changes": "what waits goes on waiting, now for as long as this says",
 }
 _TTL = "rows keep the time of their last change; the new length counts from there"
 _SCAN = {

@@ -31,6 +31,5 @@ def debezium_warning(table: Table) -> str | None:
     return (
         f"table {table.name} has no PRIMARY KEY, so that deletions and updates are taken from the"
         " row before a change, which only REPLICA IDENTITY FULL makes complete: under DEFAULT its"
-        " columns are empty or zero. Say 'rejoin.debezium.replica-identity' = 'full' if it is"
-        " complete, or declare a PRIMARY KEY"
+        " columns are empty or zero"
     )

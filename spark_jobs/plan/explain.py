@@ -14,12 +14,13 @@ from spark_jobs.plan.flink_text import (
     logical_tree,
 )
 from spark_jobs.plan.logical import Logical
+from spark_jobs.plan.node_parts import Advice
 from spark_jobs.plan.node_text import node_tree
 from spark_jobs.plan.physical import QueryPlan
 from spark_jobs.plan.plan_json import Json, to_json
 from spark_jobs.plan.planner import plan, plan_query
 from spark_jobs.plan.rules import optimize
-from spark_jobs.sql.binder import Job, bind, bind_query
+from spark_jobs.sql.binder import BoundQuery, Job, bind, bind_query
 
 SECRET_WORDS = ("password", "secret", "token", "jaas", "user-info", "private")
 MASK = "***"
@@ -31,24 +32,37 @@ def explain_text(text: str, source_name: str = "<sql>") -> str:
     Raises:
         SqlErrors: the problems of the file.
     """
+    job = _job(text, source_name)
+    if job is not None:
+        return explain_job(job, plan(job))
+    bound, planned = _select(text, source_name)
+    return explain_query(bound.query, planned, bound.settings)
+
+
+def explain_json(text: str, source_name: str = "<sql>") -> dict[str, Json]:
+    """The same for programs, as `plan_json` has it; raises SqlErrors too."""
+    job = _job(text, source_name)
+    return plan_json(plan(job) if job is not None else [_select(text, source_name)[1]])
+
+
+def _job(text: str, source_name: str) -> Job | None:
+    """None for a file that ends with a bare SELECT."""
     try:
-        job = bind(text, source_name)
+        return bind(text, source_name)
     except SqlErrors as problems:
         if problems.codes != ("SELECT_WITHOUT_SINK",):
             raise
-        return _explain_select(text, source_name)
-    return explain_job(job, plan(job))
+    return None
 
 
-def _explain_select(text: str, source_name: str) -> str:
+def _select(text: str, source_name: str) -> tuple[BoundQuery, QueryPlan]:
     bound = bind_query(text, source_name)
     try:
-        planned = plan_query(bound.query, bound.settings)
+        return bound, plan_query(bound.query, bound.settings)
     except SqlErrors as problems:
         for problem in problems.errors:
             problem.locate(text, source_name)
         raise
-    return explain_query(bound.query, planned, bound.settings)
 
 
 def explain_job(job: Job, plans: Sequence[QueryPlan]) -> str:
@@ -72,18 +86,29 @@ def explain_query(
         ("Optimized Physical Plan", draw(flink_physical_tree(optimized))),
         ("Rejoin Plan", draw(node_tree(plan.root))),
     ]
-    if plan.warnings:
-        sections.append(("Warnings", [f"- {w}" for w in plan.warnings]))
+    for title, is_warning in (("Warnings", True), ("Advice", False)):
+        told = [line for a in plan.advice if a.is_warning is is_warning for line in a.lines()]
+        if told:
+            sections.append((title, told))
     return "\n\n".join("\n".join([f"== {title} ==", *lines]) for title, lines in sections)
 
 
 def plan_json(plans: Sequence[QueryPlan]) -> dict[str, Json]:
     """The plans for machines that show them; values that may be secret are masked."""
     queries: list[Json] = [
-        {"name": p.name, "warnings": list(p.warnings), "plan": masked(to_json(p.root))}
+        {
+            "name": p.name,
+            "warnings": list(p.warnings),
+            "advice": [_advice_json(a) for a in p.advice],
+            "plan": masked(to_json(p.root)),
+        }
         for p in plans
     ]
     return {"version": 1, "queries": queries}
+
+
+def _advice_json(advice: Advice) -> Json:
+    return {"text": advice.text, "add": [*advice.add], "is_warning": advice.is_warning}
 
 
 def masked(value: Json) -> Json:

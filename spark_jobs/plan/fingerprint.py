@@ -40,6 +40,7 @@ _NOT_OWN = {
     "id", "inputs", "output", "timing", "gate", "changelogMode", "uniqueKeys",
     "key", "schema", "inputSchema", "left", "right", "sides",
     "positions",  # cells with and without source positions are read alike
+    "waitMs",
 }  # fmt: skip
 
 
@@ -194,6 +195,7 @@ def _around(node: Stateful, sides: Sequence[str]) -> Facts:
         "watermark policy": timing.policy,
         "idle timeouts": idle,
         "gate": written.get("gate"),
+        "wait for key changes": written.get("waitMs"),
     }
 
 

@@ -15,6 +15,7 @@ from spark_jobs.plan.node_parts import Debezium
 from spark_jobs.plan.physical import KafkaScan
 from spark_jobs.plan.sources import Source
 from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.debezium_options import KEY_CHANGES
 from spark_jobs.sql.expr import Column, Expr, columns, conjuncts
 from spark_jobs.sql.types import DataType
 
@@ -39,9 +40,19 @@ def heals(source: Source) -> bool:
     return table.option("rejoin.debezium.unavailable") == "heal" and bool(_left_out(table, read))
 
 
-def has_positions(table: Table, building: Building) -> bool:
-    """Whether repeated events are known by their place in the database's log."""
-    return table.is_debezium and bool(table.primary_key) and building.flag(CDC_EVENTS_DUPLICATE)
+def follows_keys(source: Source) -> bool:
+    """Whether those values are found, too, that stand under the key that a row had before."""
+    return heals(source) and source.table.option(KEY_CHANGES) == "heal"
+
+
+def has_positions(source: Source, building: Building) -> bool:
+    """Whether repeated events are known by their place in the database's log.
+
+    Key changes are told apart by it, and one that is repeated would find its old row gone.
+    """
+    table = source.table
+    keyed = table.is_debezium and bool(table.primary_key)
+    return follows_keys(source) or (keyed and building.flag(CDC_EVENTS_DUPLICATE))
 
 
 def retracts_on_truncate(table: Table) -> bool:
@@ -50,8 +61,8 @@ def retracts_on_truncate(table: Table) -> bool:
 
 def needs_rows(source: Source, building: Building) -> bool:
     """Whether some events can only be told apart or made whole by the rows of their table."""
-    table = source.table
-    return heals(source) or has_positions(table, building) or retracts_on_truncate(table)
+    truncated = retracts_on_truncate(source.table)
+    return heals(source) or has_positions(source, building) or truncated
 
 
 def is_taken_as_it_is(source: Source, exprs: Iterable[Expr], building: Building) -> bool:
@@ -60,7 +71,7 @@ def is_taken_as_it_is(source: Source, exprs: Iterable[Expr], building: Building)
     `exprs` are what it is sent, over the table's columns; its keys read the primary key only.
     """
     table = source.table
-    if has_positions(table, building) or retracts_on_truncate(table):
+    if has_positions(source, building) or retracts_on_truncate(table):
         return False
     if not heals(source):
         return True
@@ -72,10 +83,13 @@ def before_state(source: Source) -> Expr | None:
     """The part of the filter that may be asked of events: what it reads is in each of them.
 
     Without healing that is all of it. With healing the primary key is all that may decide: a row
-    that fails any other predicate has to stay in state, or a later event could not be healed.
+    that fails any other predicate has to stay in state, or a later event could not be healed. Where
+    a row may get another key, not even that.
     """
     if not heals(source):
         return source.filter
+    if follows_keys(source):
+        return None
     return and_all(p for p in conjuncts(source.filter) if _reads_key(p, source.table))
 
 
@@ -83,6 +97,8 @@ def behind_state(source: Source) -> Expr | None:
     """The rest of the filter."""
     if not heals(source):
         return None
+    if follows_keys(source):
+        return source.filter
     return and_all(p for p in conjuncts(source.filter) if not _reads_key(p, source.table))
 
 
@@ -93,7 +109,8 @@ def read_events(source: Source, building: Building) -> Debezium | None:
     return declared and replace(
         declared,
         heals=heals(source),
-        positions=has_positions(table, building),
+        positions=has_positions(source, building),
+        follows_keys=follows_keys(source),
         retracts_on_truncate=retracts_on_truncate(table),
     )
 

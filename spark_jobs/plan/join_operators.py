@@ -4,7 +4,17 @@ from dataclasses import replace
 from typing import Literal
 
 from spark_jobs.plan.bounds import Interval
-from spark_jobs.plan.building import Building, Feed, Feeder, Rows, Wanted, peel
+from spark_jobs.plan.building import (
+    BOUND_ALL,
+    BOUND_ONE,
+    EVENT_TIME,
+    Building,
+    Feed,
+    Feeder,
+    Rows,
+    Wanted,
+    peel,
+)
 from spark_jobs.plan.changelog import kinds, mode_text
 from spark_jobs.plan.healing import needs_rows
 from spark_jobs.plan.joins import (
@@ -106,9 +116,17 @@ def interval_join(
     return Rows(node, sides.names, (*left.topics, *right.topics))
 
 
+_NOT_REPEATABLE = (
+    "processing time is not repeatable: which version a row meets depends on when it is read"
+)
+
+
 def _warn_of_bounds(interval: Interval, building: Building) -> None:
     if interval.time == "proctime":
-        building.warn("processing time is not repeatable: which rows meet depends on their arrival")
+        building.warn(
+            "processing time is not repeatable: which rows meet depends on their arrival",
+            EVENT_TIME,
+        )
     if interval.lower_ms > interval.upper_ms:
         building.warn("the time bounds contradict each other: no pair of rows can match")
 
@@ -138,10 +156,7 @@ def temporal_join(join: Join, wanted: Wanted, feed: Feeder, building: Building) 
     if time == "event":
         _warn_of_finer_key(sides, building)
     else:
-        building.warn(
-            "processing time is not repeatable: which version a row meets depends on when it is"
-            " read"
-        )
+        building.warn(_NOT_REPEATABLE, EVENT_TIME)
     hears = time == "event" or gate.kind != "none"
     node = TemporalJoin(
         id=building.operator_id(TemporalJoin.kind),
@@ -222,14 +237,16 @@ def _warn_of_growth(join: Join, ttl_ms: tuple[int, int], building: Building) -> 
     endless = [tables(n) for n, ms in zip((join.left, join.right), ttl_ms, strict=True) if not ms]
     if endless:
         building.warn(
-            f"state grows without bound: rows of {' and '.join(endless)} are kept for ever"
+            f"state grows without bound: rows of {' and '.join(endless)} are kept for ever",
+            BOUND_ALL if not any(ttl_ms) else BOUND_ONE,
         )
 
 
 def _warn_of_one_group(sides: JoinSides, building: Building) -> None:
     if not sides.condition.keys:
         building.warn(
-            "no equality between the inputs: all rows go to one key group, one task does the work"
+            "no equality between the inputs: all rows go to one key group, one task does the work",
+            "AND left.column = right.column  -- in ON or WHERE, of columns that many values spread",
         )
 
 

@@ -12,6 +12,8 @@ from itertools import accumulate
 from typing import Literal
 
 from spark_jobs.plan.building import (
+    BOUND_ALL,
+    BOUND_ONE,
     Building,
     Feed,
     Feeder,
@@ -254,5 +256,8 @@ def _ttl(chain: Chain, building: Building) -> tuple[int, ...]:
     endless = [tables(n) for n, ms in zip(chain.sides, ttl_ms, strict=True) if not ms]
     if endless:
         names = " and ".join(part for part in (", ".join(endless[:-1]), endless[-1]) if part)
-        building.warn(f"state grows without bound: rows of {names} are kept for ever")
+        building.warn(
+            f"state grows without bound: rows of {names} are kept for ever",
+            BOUND_ALL if not any(ttl_ms) else BOUND_ONE,
+        )
     return ttl_ms

@@ -48,7 +48,8 @@ class Debezium:
     `unwrapped`: values are rows of ExtractNewRecordState. `full_before`: the row before is complete
     (REPLICA IDENTITY FULL) and is trusted. `heals`: a value that the event leaves out is taken from
     the row in state; otherwise such a record is rejected. `positions`: rows carry their source
-    position, so that replayed events are known. `retracts_on_truncate`: TRUNCATE retracts all rows;
+    position, so that replayed events are known. `follows_keys`: rows say that their primary key has
+    changed. `retracts_on_truncate`: TRUNCATE retracts all rows;
     otherwise it is rejected. `timestamp_unit` and `decimals` are for JSON without a schema.
     """
 
@@ -56,6 +57,7 @@ class Debezium:
     full_before: bool = False
     heals: bool = False
     positions: bool = False
+    follows_keys: bool = False
     retracts_on_truncate: bool = False
     timestamp_unit: OneOf["millis", "micros", "nanos"] | None = None
     decimals: OneOf["text", "base64"] = "text"
@@ -153,3 +155,18 @@ class AggregateCall:
     distinct: bool
     filter: int | None
     type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do about a plan; `add` are lines of SQL, for the job or for WITH.
+
+    A warning tells of what may go wrong, other advice of what may be better.
+    """
+
+    text: str
+    add: tuple[str, ...] = ()
+    is_warning: bool = False
+
+    def lines(self) -> list[str]:
+        return [f"- {self.text}", *(f"    {line}" for line in self.add)]

@@ -12,6 +12,7 @@ from spark_jobs.plan.physical import (
     IntervalJoin,
     KafkaScan,
     KafkaSink,
+    KeyChanges,
     MultiJoin,
     Normalize,
     Physical,
@@ -87,11 +88,9 @@ def _stateful(node: Stateful) -> tuple[str, list[str]]:
         case TemporalJoin():
             title = f"joinType=[{node.join_type}], time=[processing]"
             return f"TemporalJoin({title})", _latest_join(node)
-        case Normalize():
+        case Normalize() | KeyChanges():
             key = ", ".join(node.schema.fields[i].name for i in node.key)
-            place = " with its source position" if node.positions else ""
-            state = f"state: one row per primary key{place}, {_row(node.schema)}"
-            return f"Normalize(key=[{key}])", [*_output(node.output), state, *retention_text(node)]
+            return f"{type(node).__name__}(key=[{key}])", _by_primary_key(node)
         case Deduplicate():
             return f"Deduplicate(keep=[{node.keep}], time=[{node.time}])", _deduplicate(node)
         case Aggregate():
@@ -100,6 +99,20 @@ def _stateful(node: Stateful) -> tuple[str, list[str]]:
             return f"SinkMaterializer(strategy=[{node.strategy}])", _materializer(node)
         case _:
             assert_never(node)
+
+
+def _by_primary_key(node: Normalize | KeyChanges) -> list[str]:
+    if isinstance(node, Normalize):
+        place = " with its source position" if node.positions else ""
+        about, state = [], f"one row per primary key{place}"
+    else:
+        old = "from the rows under their old keys, in one key group"
+        about, state = (
+            [f"heals: rows whose key has changed, {old}"],
+            "rows with values of other keys",
+        )
+    stored = f"state: {state}, {_row(node.schema)}"
+    return [*about, *_output(node.output), stored, *retention_text(node)]
 
 
 def _healed(node: Stateful) -> list[str]:

@@ -10,6 +10,7 @@ from typing import ClassVar, TypeAlias
 from typing import Literal as OneOf
 
 from spark_jobs.plan.node_parts import (
+    Advice,
     AggregateCall,
     Debezium,
     Gate,
@@ -77,7 +78,7 @@ class Normalize:
     """Upsert rows to a complete changelog, by primary key (ordinals of the row).
 
     Rows that fail the filter of `output` stay in state. `positions`: rows carry their place in the
-    database's log, by which repeated events are known.
+    database's log, by which repeated events are known. `key_changes`: `KeyChanges` follows.
     """
 
     kind: ClassVar[str] = "normalize"
@@ -90,6 +91,26 @@ class Normalize:
     changelog_mode: str
     unique_keys: tuple[tuple[str, ...], ...]
     positions: bool = False
+    key_changes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChanges:
+    """Heals the rows of a normaliser whose primary key has changed from the rows that they were.
+
+    All other rows pass. One half of a key change waits `wait_ms` for the other.
+    """
+
+    kind: ClassVar[str] = "key-changes"
+    id: str
+    schema: DataType
+    key: tuple[int, ...]
+    wait_ms: int
+    output: Output
+    timing: Timing
+    inputs: "tuple[JoinInput, ...]"
+    changelog_mode: str
+    unique_keys: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +290,7 @@ class SinkMaterializer:
 
 Stateful: TypeAlias = (
     Normalize
+    | KeyChanges
     | RegularJoin
     | MultiJoin
     | IntervalJoin
@@ -338,7 +360,12 @@ class QueryPlan:
 
     name: str
     root: KafkaSink | Results
-    warnings: tuple[str, ...]
+    advice: tuple[Advice, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may go wrong, in words."""
+        return tuple(advice.text for advice in self.advice if advice.is_warning)
 
 
 def inputs_of(node: Physical) -> tuple[Physical, ...]:

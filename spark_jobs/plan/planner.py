@@ -8,6 +8,7 @@ stateful nodes again; what cannot run is refused before.
 from collections.abc import Mapping
 
 from spark_jobs.errors import PositionedError, SqlErrors
+from spark_jobs.plan.advice import advise
 from spark_jobs.plan.building import Building
 from spark_jobs.plan.logical import Logical, Sink
 from spark_jobs.plan.physical import Physical, QueryPlan, TemporalJoin, inputs_of
@@ -65,7 +66,7 @@ def _plan(optimized: Logical, name: str, settings: Mapping[str, str]) -> QueryPl
             "no late rows go to 'rejoin.late.topic': only an event-time temporal join that drops"
             " late probe rows sends them"
         )
-    return QueryPlan(name, planned, tuple(building.warnings))
+    return QueryPlan(name, planned, (*building.warnings, *advise(planned)))
 
 
 def _sends_late_rows(node: Physical) -> bool:

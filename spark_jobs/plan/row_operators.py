@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from spark_jobs.plan.building import Building, Feeder, Rows, Shape, Wanted
+from spark_jobs.plan.building import BOUND_ALL, EVENT_TIME, Building, Feeder, Rows, Shape, Wanted
 from spark_jobs.plan.changelog import kinds, mode_text, waits_for_watermark
 from spark_jobs.plan.join_operators import output_of, tables
 from spark_jobs.plan.joins import key_type, named_keys, unique_names
@@ -41,9 +41,13 @@ def deduplicate(node: Deduplicate, wanted: Wanted, feed: Feeder, building: Build
     below = feed(inner, shape, 0, building)
     ttl_ms = state_ttl(building)
     if not any(ttl_ms):
-        building.warn(f"state grows without bound: the keys of {tables(inner)} are kept for ever")
+        building.warn(
+            f"state grows without bound: the keys of {tables(inner)} are kept for ever", BOUND_ALL
+        )
     if not is_event:
-        building.warn(f"processing time is not repeatable: it orders the rows of {tables(inner)}")
+        building.warn(
+            f"processing time is not repeatable: it orders the rows of {tables(inner)}", EVENT_TIME
+        )
     found = DeduplicateNode(
         id=building.operator_id(DeduplicateNode.kind),
         keep=node.keep,
@@ -72,9 +76,14 @@ def aggregate(node: Aggregate, wanted: Wanted, feed: Feeder, building: Building)
     names = unique_names([f.name for f in node.fields])
     ttl_ms = state_ttl(building)
     if node.keys and not any(ttl_ms):
-        building.warn(f"state grows without bound: the groups of {tables(inner)} are kept for ever")
+        building.warn(
+            f"state grows without bound: the groups of {tables(inner)} are kept for ever", BOUND_ALL
+        )
     if not node.keys:
-        building.warn("no GROUP BY: all rows go to one key group, one task does the work")
+        building.warn(
+            "no GROUP BY: all rows go to one key group, one task does the work",
+            "GROUP BY column  -- one that many values spread, if the result may be by it",
+        )
     found = AggregateNode(
         id=building.operator_id(AggregateNode.kind),
         input_schema=row_type((n, e.type) for n, e in shape.row),
@@ -131,7 +140,8 @@ def materialized(
     ttl_ms = state_ttl(building)
     building.warn(
         f"the primary key ({', '.join(sink.table.primary_key)}) of {sink.table.name} does not tell"
-        " the rows of the query apart: all rows of each sink key are kept, to show one of them"
+        " the rows of the query apart: all rows of each sink key are kept, to show one of them",
+        *_key_that_tells(fields, upsert_key),
     )
     found = SinkMaterializer(
         id=building.operator_id(SinkMaterializer.kind),
@@ -145,6 +155,12 @@ def materialized(
         unique_keys=(tuple(names[i] for i in key),),
     )
     return Rows(found, names, below.topics)
+
+
+def _key_that_tells(fields: Sequence[tuple[str, Expr]], upsert_key: frozenset[int]) -> list[str]:
+    """The sink's key that would need no materialiser, where its columns are among the sink's."""
+    names = [fields[i][0] for i in sorted(upsert_key)]
+    return [f"PRIMARY KEY ({', '.join(names)}) NOT ENFORCED  -- in the sink"] if names else []
 
 
 def _field(node: Logical, index: int) -> Column:

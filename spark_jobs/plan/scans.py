@@ -17,12 +17,21 @@ from spark_jobs.plan.healing import (
     CDC_EVENTS_DUPLICATE,
     before_state,
     behind_state,
+    follows_keys,
     has_positions,
     read_events,
     retracts_on_truncate,
 )
-from spark_jobs.plan.node_parts import Named, Output, ReadColumn, ReadFrom, RejectLimit
-from spark_jobs.plan.physical import Alignment, JoinInput, KafkaScan, Normalize, Rekey, Stateful
+from spark_jobs.plan.node_parts import Named, Output, ReadColumn, ReadFrom, RejectLimit, Topic
+from spark_jobs.plan.physical import (
+    Alignment,
+    JoinInput,
+    KafkaScan,
+    KeyChanges,
+    Normalize,
+    Rekey,
+    Stateful,
+)
 from spark_jobs.plan.sources import Source, written_out
 from spark_jobs.plan.timing import state_ttl, timing, topic_times
 from spark_jobs.sql.catalog import Table
@@ -40,12 +49,17 @@ def table_feed(source: Source, wanted: Shape, side: int, building: Building) -> 
     if is_normalized(table, building) and not shape.upsert:
         below = normalized(source, shape.exprs, building, marks=shape.marks, side=side)
         rows = rekey(below, column_names(table), shape, side, building)
-        (read,) = below.inputs
+        topics = _topics_below(below)
     else:
         rows = read = scan(source, shape, side, building)
-    topics = read.topics if isinstance(read, KafkaScan) else ()
+        topics = read.topics
     times = topic_times(table, topics, building)
     return Feed((rows,), times if shape.marks else (), times)
+
+
+def _topics_below(node: Stateful) -> tuple[Topic, ...]:
+    (read,) = node.inputs
+    return read.topics if isinstance(read, KafkaScan) else _topics_below(read.input)
 
 
 def is_normalized(table: Table, building: Building) -> bool:
@@ -107,7 +121,11 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
 def _warn_of_events(table: Table, building: Building) -> None:
     warning = debezium_warning(table)
     if warning is not None:
-        building.warn(warning)
+        building.warn(
+            warning,
+            "PRIMARY KEY (...) NOT ENFORCED  -- in the table, or in its WITH:",
+            "'rejoin.debezium.replica-identity' = 'full'",
+        )
     if retracts_on_truncate(table):
         building.warn(
             f"TRUNCATE of {table.name} follows all rows that its batch holds of other partitions:"
@@ -137,7 +155,7 @@ def normalized(
     pair_by: tuple[Expr, ...] | None = None,
     marks: bool = False,
     side: int = 0,
-) -> Normalize:
+) -> Normalize | KeyChanges:
     """A source as a complete changelog of the table columns that `exprs` read.
 
     With `pair_by` (over the table's columns) an upsert sink follows, which needs no old rows.
@@ -154,21 +172,35 @@ def normalized(
     )
     rows = scan(replace(source, filter=before_state(source)), shape, side, building)
     names = column_names(table)
-    has_graves = has_positions(table, building)
-    return Normalize(
+    has_graves = has_positions(source, building)
+    below = Normalize(
         id=building.operator_id(Normalize.kind),
         schema=rows.schema,
         key=tuple(kept.index(table.index(name)) for name in table.primary_key),
-        output=Output(
-            where=text_of(where, names),
-            pair_by=texts_of(pair_by, names),
-            time_zone=building.time_zone,
-        ),
+        output=Output(text_of(where, names), texts_of(pair_by, names), building.time_zone),
         timing=timing(building, (), ttl_ms=state_ttl(building), buries=has_graves),
         inputs=(rows,),
         changelog_mode=mode_text(ALL, pair_by is None),
         unique_keys=(table.primary_key,),
         positions=has_graves,
+        key_changes=follows_keys(source),
+    )
+    return _key_changes(below, shape, table, building) if below.key_changes else below
+
+
+def _key_changes(below: Normalize, shape: Shape, table: Table, building: Building) -> KeyChanges:
+    """What heals those rows of a normaliser whose key has changed; it is fed all of them."""
+    wait_ms = parse_duration_ms(table.option("rejoin.debezium.key-change-wait") or "") or 0
+    return KeyChanges(
+        id=building.operator_id(KeyChanges.kind),
+        schema=below.schema,
+        key=below.key,
+        wait_ms=wait_ms,
+        output=below.output,
+        timing=timing(building, (), ttl_ms=below.timing.ttl_ms, waits_ms=max(wait_ms, 1)),
+        inputs=(rekey(below, column_names(table), shape, 0, building),),
+        changelog_mode=below.changelog_mode,
+        unique_keys=below.unique_keys,
     )
 
 

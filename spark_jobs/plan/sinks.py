@@ -12,7 +12,7 @@ from spark_jobs.plan.logical import Aggregate, Deduplicate, Join, Logical, Scan,
 from spark_jobs.plan.logical import Project as Select
 from spark_jobs.plan.multi_join import Chain
 from spark_jobs.plan.node_parts import Named
-from spark_jobs.plan.physical import KafkaScan, KafkaSink, Normalize, Operator, Project, Results
+from spark_jobs.plan.physical import KafkaSink, Operator, Project, Results
 from spark_jobs.plan.row_operators import materialized
 from spark_jobs.plan.scans import column_names, is_normalized, normalized, scan
 from spark_jobs.plan.sources import Source
@@ -142,7 +142,7 @@ def _projects(
             yield project, _keeps_order(base, [over.exprs[i] for i in target.key])
 
 
-def _stateless(source: Source, target: Target, building: Building) -> KafkaScan | Normalize:
+def _stateless(source: Source, target: Target, building: Building) -> Operator:
     """A table whose rows need no operator, but for a normaliser where the sink needs old rows."""
     is_whole = not is_normalized(source.table, building) or _same_key(source, target)
     if is_whole and not needs_rows(source, building):

@@ -14,6 +14,7 @@ from spark_jobs.plan.plan_json import Json, to_json
 _JOIN = ("left", "right", "key", "filterNulls", "residual")
 _FIELDS = {
     "normalize": ("schema", "key"),
+    "key-changes": ("schema", "key"),
     "regular-join": ("joinType", "inputFaults", *_JOIN),
     "multi-join": (
         "joinTypes", "sides", "schema", "key", "filterNulls", "residuals", "inputFaults",

@@ -7,6 +7,7 @@ from spark_jobs.plan.physical import (
     Aggregate,
     Deduplicate,
     IntervalJoin,
+    KeyChanges,
     MultiJoin,
     Normalize,
     RegularJoin,
@@ -34,6 +35,9 @@ def retention_text(node: Stateful) -> list[str]:
             return [f"retention: {', '.join(texts)}"]
         case RegularJoin() | MultiJoin() | TemporalJoin():
             return ["retention: for ever"]
+        case KeyChanges():
+            wait = f"one half of a key change waits {node.wait_ms} ms for the other"
+            return [f"retention: as the rows of the normaliser; {wait}"]
         case Normalize() | Deduplicate() | Aggregate() | SinkMaterializer():
             return [f"retention: {_ttl(ttl)}"]
 

@@ -35,11 +35,12 @@ def timing(
     forwards: bool = False,
     ticks: bool = False,
     buries: bool = False,
+    waits_ms: int = 0,
     ttl_ms: tuple[int, ...] = (0,),
 ) -> Timing:
     """`hears`: the operator itself goes by watermarks; `ticks`: by processing time.
 
-    `buries`: it keeps the graves of deleted rows for a day.
+    `buries`: it keeps the graves of deleted rows for a day. `waits_ms`: something waits that long.
     """
     inputs = tuple(sides) if hears or forwards else ()
     idle = [s.idle_timeout_ms for streams in inputs for s in streams if s.idle_timeout_ms]
@@ -47,6 +48,7 @@ def timing(
     periods += [min(max(ms // 4, TICK_MS), MAX_TTL_TICK_MS) for ms in ttl_ms if ms]
     periods += [TICK_MS] if ticks else []
     periods += [GRAVE_TICK_MS] if buries else []
+    periods += [max(waits_ms // 4, TICK_MS)] if waits_ms else []
     return Timing(
         inputs=inputs,
         policy=building.setting("rejoin.watermark.policy"),

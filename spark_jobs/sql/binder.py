@@ -1,6 +1,6 @@
 """The text of a job file -> what it means: tables, settings, and one logical plan per INSERT."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -55,13 +55,15 @@ class BoundQuery:
     query: Logical
 
 
-def bind(text: str, source_name: str = "<sql>") -> Job:
-    """The meaning of a job file.
+def bind(
+    text: str, source_name: str = "<sql>", declared: Callable[[Table], Table] | None = None
+) -> Job:
+    """The meaning of a job file; what `declared` makes of its tables is what queries see.
 
     Raises:
         SqlErrors: all its problems.
     """
-    binder = _ScriptBinder(Source(text, source_name))
+    binder = _ScriptBinder(Source(text, source_name), declared)
     binder.run()
     for statement in binder.queries:
         error: PositionedError = UnsupportedError(
@@ -96,8 +98,9 @@ def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
 class _ScriptBinder:
     """Binds one statement after the other; a later one sees the tables of the earlier ones."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, declared: Callable[[Table], Table] | None = None) -> None:
         self.source = source
+        self.declared = declared or (lambda table: table)
         self.names = Namespace()
         self.inserts: list[Sink] = []
         self.queries: list[Query] = []
@@ -135,7 +138,7 @@ class _ScriptBinder:
         if self._exists(name.text, statement.if_not_exists, name.start):
             return
         self.source.broken.add(name.text)
-        self.names.tables[name.text] = bind_table(self.source, statement)
+        self.names.tables[name.text] = self.declared(bind_table(self.source, statement))
         self.source.broken.discard(name.text)
 
     def _create_view(self, statement: CreateView) -> None:

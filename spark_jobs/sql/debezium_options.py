@@ -8,9 +8,12 @@ PREFIX = "rejoin.debezium."
 UNWRAPPED = f"{PREFIX}unwrapped"
 TRUNCATE = f"{PREFIX}truncate"
 UNAVAILABLE = f"{PREFIX}unavailable"
+KEY_CHANGES = f"{PREFIX}key-changes"
+KEY_CHANGE_WAIT = f"{PREFIX}key-change-wait"
 _UNWRAPPED_FORMATS = ("json", "avro-confluent")
 # options that tell what numbers and texts mean, where no schema does
 _WITHOUT_SCHEMA = (f"{PREFIX}timestamp-unit", f"{PREFIX}decimals")
+_OF_LEFT_OUT = (UNAVAILABLE, KEY_CHANGES, KEY_CHANGE_WAIT)
 # options that only whole events have a use for
 _OF_EVENTS = (f"{PREFIX}replica-identity",)
 
@@ -32,8 +35,16 @@ def conflicts(given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
             yield option, f"'{option}' has no effect: unwrapped rows have no row before", LEAVE_OUT
         elif option == TRUNCATE and unwrapped:
             yield option, f"'{option}' has no effect: truncations are not unwrapped", LEAVE_OUT
-        elif option == UNAVAILABLE and given.get(_OF_EVENTS[0]) == "full":
+        elif option in _OF_LEFT_OUT and given.get(_OF_EVENTS[0]) == "full":
             yield option, f"'{option}' has no effect: complete rows lack no values", LEAVE_OUT
+        elif option == KEY_CHANGES and given.get(UNAVAILABLE) == "reject":
+            yield option, f"'{option}' has no effect: '{UNAVAILABLE}' is 'reject'", LEAVE_OUT
+        elif option == KEY_CHANGE_WAIT and given.get(KEY_CHANGES) != "heal":
+            yield (
+                option,
+                f"'{option}' has no effect: nothing waits",
+                f"use '{KEY_CHANGES}' = 'heal'",
+            )
         elif option in _WITHOUT_SCHEMA and _has_schema(name, given):
             yield option, f"'{option}' has no effect: the schema tells it", LEAVE_OUT
 

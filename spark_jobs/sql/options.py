@@ -84,6 +84,18 @@ _KAFKA = {
         "reject",
         default="heal",
     ),
+    "rejoin.debezium.key-changes": choice(
+        "an event that changes the primary key and leaves a value out is a bad record, or the value"
+        " is taken from the row under the old key",
+        "reject",
+        "heal",
+        default="reject",
+    ),
+    "rejoin.debezium.key-change-wait": duration(
+        "how long the event under one key waits for the one under the other, with"
+        " 'rejoin.debezium.key-changes' = 'heal'",
+        "10 min",
+    ),
     "rejoin.schema-id": choice(
         "where records say which schema they are written with",
         "prefix",
@@ -182,7 +194,9 @@ MANAGED_PROPERTIES = {
 }
 
 SETTINGS: dict[str, Option] = {
-    "pipeline.name": Option("name of the job"),
+    "pipeline.name": Option(
+        "name of the job, by default its file's; part of the names of ledgers and transactional ids"
+    ),
     "table.local-time-zone": Option(
         "time zone in which TIMESTAMP and TIMESTAMP_LTZ meet",
         "a zone such as 'UTC' or 'Europe/Berlin'",

@@ -31,7 +31,6 @@ _PART_NAMES = {
     "qualify": "QUALIFY",
     "laterals": "LATERAL",
     "with_": "WITH",
-    "match": "MATCH_RECOGNIZE",
     "sample": "TABLESAMPLE",
     "pivots": "PIVOT",
     "locks": "FOR UPDATE",

@@ -78,6 +78,9 @@ class StatementParser(FlinkParser):
             if token.token_type == TokenType.UNKNOWN and token.text == '"':
                 hint = "texts stand in single quotes, names in backticks"
                 raise UnparsableError("unexpected double quote", token.start, hint)
+            # sqlglot's parser stumbles over Flink's form of it
+            if token.token_type == TokenType.VAR and token.text.upper() == "MATCH_RECOGNIZE":
+                raise _UnsupportedSyntaxError("MATCH_RECOGNIZE is not supported", token.start)
         first = self._curr.text.upper()
         match first:
             case "CREATE":
@@ -214,6 +217,8 @@ class StatementParser(FlinkParser):
         columns: list[ColumnClause] = []
         keys: list[KeyClause] = []
         watermarks: list[WatermarkClause] = []
+        if self._curr and self._curr.text.upper() in ("LIKE", "WITH", "AS"):
+            self._refuse_table_clause()
         self._need("(")
         while not self._match(TokenType.R_PAREN):
             if columns or keys or watermarks:
@@ -232,6 +237,7 @@ class StatementParser(FlinkParser):
         hints = {
             "LIKE": "write the columns out",
             "AS": "use CREATE TABLE and INSERT INTO",
+            "WITH": "write the columns before it; instead of AS SELECT use INSERT INTO",
             "PARTITIONED BY": "Kafka topics have their own partitions",
             "DISTRIBUTED": "Kafka topics have their own partitions",
         }

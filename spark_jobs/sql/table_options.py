@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from spark_jobs.errors import CatalogError, PositionedError, UnsupportedError
-from spark_jobs.sql.debezium_options import conflicts
+from spark_jobs.sql.debezium_options import KEY_CHANGES, TRUNCATE, UNAVAILABLE, conflicts
 from spark_jobs.sql.format_options import FORMATS, KNOWN_FORMATS
 from spark_jobs.sql.kafka_properties import CONNECTION, JAVA_ONLY, REFUSED, value_problem
 from spark_jobs.sql.option import Option, is_reference
@@ -210,7 +210,7 @@ class OptionChecker:
 
     def _check_debezium(self) -> None:
         """Truncations and healing concern rows that are known by their key."""
-        keyed = {"rejoin.debezium.truncate": "retract", "rejoin.debezium.unavailable": "heal"}
+        keyed = {TRUNCATE: "retract", UNAVAILABLE: "heal", KEY_CHANGES: "heal"}
         for name, value in keyed.items():
             clause = self.clauses.get(name)
             if clause is not None and clause.value.text == value and not self.statement.keys:

@@ -123,8 +123,11 @@ def _allows(future: Future[Any], need: Need) -> bool:
 
 def check_writer(
     properties: Mapping[str, str], writer: Need, group: Need, topic: Need, partition: int = 0
-) -> None:
-    """Raise AccessError for what a transactional writer lacks; its transaction is aborted."""
+) -> bool:
+    """Raise AccessError for what a transactional writer lacks; its transaction is aborted.
+
+    False if the broker did not get as far as to say so.
+    """
     config = {**admin_config(properties), "log_level": 0}
     identity = f"{writer.name}{partition}"
     # a second producer of an id is told of the first one's fate
@@ -144,7 +147,9 @@ def check_writer(
         missing = refusals.get(refused.args[0].code())
         if missing is not None:
             raise acl_missing([missing], properties) from refused
+        return False
     finally:
         with contextlib.suppress(KafkaException):
             producer.abort_transaction(_TIMEOUT_S)
         member.close()
+    return True

@@ -35,8 +35,11 @@ _LASTING = (
 # a file of the state, or Spark's name of one of its parts
 _STATE_PLACE = re.compile(r"\S*/state/\d+/\d+[^\s,;)]*|opId=\d+, ?partId=\d+")
 _HINTS = {
-    "SINK_LEDGER_MISSING": "compare the sink with the input (docs/operations.md says how), then "
-    "`rejoin run --epoch-written yes` or `no`",
+    "NULL_IN_NOT_NULL_COLUMN": "COALESCE(column, ...) in the SELECT list, or a sink column that "
+    "may be NULL; a WHERE does not take back rows that are in state already",
+    "SINK_LEDGER_MISSING": "has the job got another name ('pipeline.name', by default the file's)? "
+    "It is part of the ledger's. If not, compare the sink with the input (docs/operations.md says "
+    "how), then `rejoin run --epoch-written yes` or `no`",
     "SOURCE_DATA_LOST": "SET 'rejoin.on-data-loss' = 'continue' goes on with what is left; a new "
     "checkpoint reads everything that is there",
     "TOPIC_RECREATED": "start from a new checkpoint, or SET 'rejoin.on-data-loss' = 'continue' to "
@@ -120,6 +123,8 @@ def _known_failure(kind: str, told: str, message: str) -> RejoinError | None:
         case "RegistryException":
             code, rest = _coded(message)
             return KafkaError(code, told.replace(message, rest), _HINTS.get(code))
+        case "NullValueException":
+            return ConfigError("NULL_IN_NOT_NULL_COLUMN", told, _HINTS["NULL_IN_NOT_NULL_COLUMN"])
         case "ReferenceException":
             return ConfigError("REFERENCE_UNKNOWN", told)
     if kind.startswith("org.apache.kafka."):

@@ -6,6 +6,7 @@ Tables carry the properties of Java's client; `admin_config` renders them for li
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias, get_args
@@ -13,7 +14,7 @@ from typing import Literal, Self, TypeAlias, get_args
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka import KafkaError as Refusal
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._config import ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from spark_jobs.access.librdkafka import admin_config as admin_config
@@ -28,7 +29,6 @@ OffsetMode: TypeAlias = Literal[
 
 EARLIEST = -2  # Spark's word for the first record there is when the query starts
 _TIMEOUT_S = 15.0
-_QUIET_S = 1.0
 _MOST_HEARD = 50
 # Spark decides these itself
 _NOT_FOR_SPARK = ("group.id", "auto.offset.reset", "enable.auto.commit")
@@ -64,6 +64,8 @@ class KafkaEdge:
                 **admin_config(properties),
                 "group.id": self._properties.get("group.id", f"rejoin-{table}"),
                 "isolation.level": self._properties.get("isolation.level", "read_committed"),
+                "enable.auto.commit": False,  # whoever looks moves nobody's offsets
+                "enable.partition.eof": True,
                 "log_level": 2,
                 "error_cb": self._heard.append,
             }
@@ -77,16 +79,23 @@ class KafkaEdge:
 
     def partition_counts(self) -> dict[str, int]:
         """Of each topic; raises KafkaError for a topic that is not there."""
-        with self._reporting():
-            known = self._client.list_topics(timeout=_TIMEOUT_S).topics
-        missing = [t for t in self._topics if t not in known or not known[t].partitions]
-        if missing:
+        counts = self._counts()
+        if missing := [topic for topic, count in counts.items() if not count]:
             raise KafkaError(
                 "TOPIC_MISSING",
                 f"table {self._table}: no topic {', '.join(missing)} at {self._servers}",
                 hint="create the topic, or correct 'topic' in the table's WITH clause",
             )
-        return {topic: len(known[topic].partitions) for topic in self._topics}
+        return counts
+
+    def missing_topics(self) -> list[str]:
+        """Those of the table that the broker does not have."""
+        return [topic for topic, count in self._counts().items() if not count]
+
+    def _counts(self) -> dict[str, int]:
+        with self._reporting():
+            known = self._client.list_topics(timeout=_TIMEOUT_S).topics
+        return {t: len(known[t].partitions) if t in known else 0 for t in self._topics}
 
     def starts(self, limit: Limit) -> Offsets:
         """Where each partition begins; `EARLIEST` where the broker is to decide."""
@@ -127,6 +136,15 @@ class KafkaEdge:
             for topic, offsets in self.latest().items()
         }
 
+    def oldest(self) -> list[Message]:
+        """Of each partition the first record that there is."""
+        starts, found = self._watermarks(0), list[Message]()
+        for topic, ends in self.latest().items():
+            for partition, end in ends.items():
+                start = TopicPartition(topic, partition, starts[topic][partition])
+                found += self._read(start, end, most=1)
+        return found
+
     def newest(self, most: int) -> list[Message]:
         """Of each partition its last records, up to `most`, however long ago they came."""
         starts = self._watermarks(0)
@@ -138,28 +156,30 @@ class KafkaEdge:
                     found += self._read(TopicPartition(topic, partition, start), end)
         return found
 
-    def _read(self, start: TopicPartition, end: int) -> list[Message]:
-        """Up to `end`: markers of transactions fill offsets that no record has."""
+    def _read(self, start: TopicPartition, end: int, most: int | None = None) -> list[Message]:
+        """Up to `end`; markers of transactions fill offsets that no record has."""
         found: list[Message] = []
         with self._reporting():
             self._client.assign([start])
-            while (at := self._client.position([start])[0].offset) < end:
-                message = self._client.poll(_QUIET_S if at >= 0 else _TIMEOUT_S)
-                if message is None:
-                    break  # the last offsets are markers of transactions
-                if (error := message.error()) is not None:
+            while len(found) != most and (message := self._client.poll(_TIMEOUT_S)) is not None:
+                if (error := message.error()) is None:
+                    found.append(message)
+                    if (message.offset() or 0) >= end - 1:
+                        break
+                elif error.code() == Refusal._PARTITION_EOF:
+                    break
+                elif error.code() != Refusal.GROUP_AUTHORIZATION_FAILED:  # no group is needed here
                     raise self._unreachable(str(error))
-                found.append(message)
         return found
 
     def topic_settings(self) -> dict[str, dict[str, str | None]]:
-        """The effective configuration of each topic."""
-        admin = AdminClient({**admin_config(self._properties)})
+        """The effective configuration of each topic; empty for one that we may not see."""
+        admin = AdminClient({**admin_config(self._properties), "log_level": 2})
         asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in self._topics]
         with self._reporting():
             answers = admin.describe_configs(asked, request_timeout=_TIMEOUT_S)
             return {
-                resource.name: {name: entry.value for name, entry in answer.result().items()}
+                resource.name: {name: entry.value for name, entry in _allowed(answer).items()}
                 for resource, answer in answers.items()
             }
 
@@ -344,6 +364,15 @@ def offsets_json(offsets: Offsets) -> str:
 def read_offsets(text: str) -> Offsets:
     """The inverse of `offsets_json`, also for offsets in Spark's progress reports."""
     return {t: {int(p): o for p, o in at.items()} for t, at in json.loads(text).items()}
+
+
+def _allowed(answer: Future[dict[str, ConfigEntry]]) -> dict[str, ConfigEntry]:
+    try:
+        return answer.result()
+    except KafkaException as refused:
+        if refused.args[0].code() == Refusal.TOPIC_AUTHORIZATION_FAILED:
+            return {}
+        raise
 
 
 def resolved(value: str) -> str:

@@ -6,13 +6,15 @@ from typing import Literal
 from pyspark.sql import SparkSession
 
 from spark_jobs.commands import Command, answer, take
+from spark_jobs.streaming.replays import Replays
 
 End = Literal["stop", "drain"]
 
 
-def obey(spark: SparkSession, folder: Path) -> End | None:
+def obey(spark: SparkSession, folder: Path, replays: Replays) -> End | None:
     """Carry out what waits in the status folder; how the job is to end, if it is."""
     end: End | None = None
+    replays.poll()
     for command in take(folder):
         match command.verb:
             case "stop" | "drain" as verb:
@@ -20,6 +22,8 @@ def obey(spark: SparkSession, folder: Path) -> End | None:
                 answer(folder, command, _ENDING[verb])
             case "log-level":
                 answer(folder, command, _set_level(spark, command))
+            case "dlq-replay":
+                replays.begin(command)
     return end
 
 

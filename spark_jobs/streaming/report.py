@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -15,9 +15,11 @@ from spark_jobs.status import (
     BuildStatus,
     ErrorStatus,
     JobStatus,
+    LoadStatus,
     OperatorStatus,
     PartitionStatus,
     QueryStatus,
+    ReplayStatus,
     SideStatus,
     SourceStatus,
     State,
@@ -27,8 +29,11 @@ from spark_jobs.status import (
 from spark_jobs.streaming.query import QueryLife
 
 _UNKNOWN_TIME = -(2**63)
+_CALLS, _FAILURES = "registry/calls", "registry/failures"
 _PARTITIONS = 1 << 16  # source ids are topic index * this + partition
 Side: TypeAlias = Literal["left", "right", "input"]
+Loads: TypeAlias = Mapping[str, Mapping[int, tuple[int, int]]]
+"""By topic and partition, the first offset of the initial content and the one behind its last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +61,20 @@ class QueryShape:
     tables: Mapping[str, str]
     topics: Mapping[str, int]
     operators: Sequence[OperatorShape]
+    loads: Loads = field(default_factory=dict)
 
 
 class Counters:
-    """The kernel's counters at one moment."""
+    """The kernel's counters at one moment; `jvm`: those that it keeps outside of tasks."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, jvm: Mapping[str, int] | None = None) -> None:
         parsed = json.loads(text) if text else {}
         self._sums: dict[str, int] = parsed.get("sums", {})
         self._levels: dict[str, dict[str, list[int]]] = parsed.get("levels", {})
+        self._jvm = jvm or {}
+
+    def outside(self, name: str) -> int:
+        return self._jvm.get(name, 0)
 
     def sum(self, name: str) -> int:
         return self._sums.get(name, 0)
@@ -101,6 +111,12 @@ class JobReport:
     started_at: datetime = field(default_factory=now)
     state: State = "starting"
     latest: JobStatus | None = None
+    replay: ReplayStatus | None = None
+    _registry: tuple[int, int] = (0, 0)  # calls, and those that failed
+
+    def loads(self, by_query: Mapping[str, Loads]) -> None:
+        """From now on, tell how far these tables' initial content is read."""
+        self.shapes = [replace(shape, loads=by_query[shape.name]) for shape in self.shapes]
 
     def write(
         self,
@@ -118,13 +134,11 @@ class JobReport:
         self.state = state
         queries = self.latest.queries if self.latest is not None else ()
         if counters is not None:
-            by_name = {life.name: life for life in lives}
+            self._registry = counters.outside(_CALLS), counters.outside(_FAILURES)
+            by_name, told = {life.name: life for life in lives}, progress or {}
             queries = tuple(
-                _with_restarts(
-                    query_status(shape, (progress or {}).get(shape.name), counters),
-                    by_name.get(shape.name),
-                )
-                for shape in self.shapes
+                _with_restarts(query_status(s, told.get(s.name), counters), by_name.get(s.name))
+                for s in self.shapes
             )
         self.latest = JobStatus(
             job=self.job,
@@ -135,6 +149,9 @@ class JobReport:
             error=None if error is None else _error(error),
             build=BuildStatus(version=__version__),
             registry_waiting_since=_earliest((waits or {}).values()),
+            registry_calls_total=self._registry[0],
+            registry_failures_total=self._registry[1],
+            replay=self.replay,
             queries=queries,
         )
         write_status(self.folder, self.latest)
@@ -184,6 +201,9 @@ def query_status(
         input_rows_per_second=_rate(report.get("inputRowsPerSecond")),
         processed_rows_per_second=_rate(report.get("processedRowsPerSecond")),
         output_rows_total=counters.sum(f"written/{shape.name}"),
+        changes=counters.below(f"changes/{shape.name}/"),
+        transactions_committed_total=counters.outside(f"commits/{shape.name}"),
+        transactions_aborted_total=counters.outside(f"aborts/{shape.name}"),
         rejects=rejects | counters.below(f"unwritten/{shape.name}/"),
         late_rows_total=sum(operator.late_rows for operator in operators),
         sources=tuple(_sources(shape, report, counters)),
@@ -254,9 +274,23 @@ def _sources(
                 for p, at in sorted(offsets.items(), key=lambda item: int(item[0]))
             )
             lag = sum(p.latest_offset - p.offset for p in partitions)
-            status = SourceStatus(table=table, topic=topic, partitions=partitions, lag_records=lag)
+            load = _load(shape.loads.get(topic, {}), partitions)
+            status = SourceStatus(
+                table=table, topic=topic, partitions=partitions, lag_records=lag, load=load
+            )
             found.append(status)
     return found
+
+
+def _load(
+    content: Mapping[int, tuple[int, int]], partitions: Sequence[PartitionStatus]
+) -> LoadStatus | None:
+    if not content:
+        return None
+    at = {p.partition: p.offset for p in partitions}
+    ranges = ((first, end, at.get(p, first)) for p, (first, end) in content.items())
+    read = sum(min(max(offset, first), end) - first for first, end, offset in ranges)
+    return LoadStatus(read=read, total=sum(end - first for first, end in content.values()))
 
 
 class _PartitionTimes:

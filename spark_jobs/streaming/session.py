@@ -121,6 +121,17 @@ def registry_waits(spark: SparkSession) -> dict[str, int]:
     return waits
 
 
+def jvm_counts(spark: SparkSession) -> dict[str, int]:
+    """What the kernel has counted outside of tasks, as JvmCounts.scala names it."""
+    found: dict[str, int] = json.loads(str(kernel(spark).Kernel.jvmCounts()))
+    return found
+
+
+def reset_counters(spark: SparkSession) -> None:
+    """Forget what an earlier job of the same application has counted."""
+    kernel(spark).Counters.of(_session(spark).sparkContext()).reset()
+
+
 def restore_counters(spark: SparkSession, text: str) -> None:
     """Count on from where an earlier driver left off."""
     kernel(spark).Counters.of(_session(spark).sparkContext()).restore(text)

@@ -15,10 +15,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from spark_jobs.embedded.process import Child
+from spark_jobs.scenario.fold import View, show_row
+from spark_jobs.scenario.records import Record, decode
 from spark_jobs.sql.binder import bind
 from spark_jobs.sql.catalog import Table
-from tests.harness.fold import View, show_row
-from tests.harness.records import Record, decode
 
 ROOT = Path(__file__).parent
 START_S = 900.0  # so many queries start slowly on a busy machine
@@ -63,7 +63,7 @@ class OldJob:
             made.result(30)
 
     def feed(self, step: str) -> None:
-        producer = Producer({"bootstrap.servers": self.servers})
+        producer = Producer({"enable.idempotence": True, "bootstrap.servers": self.servers})
         for record in self.records:
             if record["step"] == step:
                 producer.produce(

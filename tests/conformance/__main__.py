@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 
 from py4j.protocol import Py4JJavaError
 
+from spark_jobs.scenario.runner import Backend, Bound
 from tests.conformance.case import Case, Failed, Skipped, Verdict, find_cases, read_case
 from tests.conformance.operator import run_operator_case
 from tests.conformance.sql import run_sql_case
 from tests.harness.gateway import kernel
-from tests.harness.runner import Backend, Bound
 from tests.harness.spark import SparkBackend, spark_session
 
 

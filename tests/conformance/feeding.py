@@ -11,8 +11,8 @@ from itertools import zip_longest
 from typing import Any, Literal, TypeAlias
 
 from spark_jobs.plan.physical import Deduplicate, Physical, TemporalJoin, inputs_of
+from spark_jobs.scenario.file import Input
 from tests.conformance.case import Case
-from tests.harness.scenario import Input
 
 Rows: TypeAlias = list[Input]
 Action: TypeAlias = Rows | Literal["restart", "phase", "pause"] | tuple[Literal["loaded"], str]

@@ -4,16 +4,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from spark_jobs.errors import RejoinError
+from spark_jobs.scenario.file import Scenario, Step
+from spark_jobs.scenario.fold import View, show, show_row, view_difference
+from spark_jobs.scenario.memory import MemoryBackend
+from spark_jobs.scenario.records import Change, Encoder, Record, decode
+from spark_jobs.scenario.runner import Backend, Bound, bind_scenario
+from spark_jobs.scenario.values import Row, canonical
 from spark_jobs.sql.types import DataType
 from tests.conformance.case import Case, Failed, Skipped
 from tests.conformance.feeding import PAUSE_MS, Feeding, feedings
 from tests.conformance.job import SINK, Place, job_text
-from tests.harness.fold import View, show, show_row, view_difference
-from tests.harness.memory import MemoryBackend
-from tests.harness.records import Change, Encoder, Record, decode
-from tests.harness.runner import Backend, Bound, bind_scenario
-from tests.harness.scenario import Scenario, Step
-from tests.harness.values import Row, canonical
+from tests.harness.gateway import kernel
 
 # what a case may need and we may lack; anything else that is refused has failed
 MAY_LACK = (
@@ -32,7 +33,7 @@ def run_sql_case(case: Case, in_spark: Callable[[Bound], Backend] | None = None)
     ways = feedings(case, [plan.root for plan in bound.plans])
     if in_spark is None:
         for feeding in ways:
-            _Run(case, bound, expected, MemoryBackend(bound)).all(feeding)
+            _Run(case, bound, expected, MemoryBackend(bound, kernel())).all(feeding)
         return
     first = next(ways)
     if "pause" in first.actions:

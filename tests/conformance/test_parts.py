@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from spark_jobs.scenario.file import Scenario
+from spark_jobs.scenario.runner import bind_scenario
 from tests.conformance.feeding import feedings
 from tests.conformance.job import Place, job_text
 from tests.conformance.mini_batch import folded
 from tests.conformance.nodes import has_faults, node_of, passes
-from tests.harness.runner import bind_scenario
-from tests.harness.scenario import Scenario
 
 LOOKUP: dict[str, Any] = {
     "name": "lookup",

@@ -102,9 +102,16 @@ def test_overlays(overlay: str) -> None:
         passes(kustomize, "build", folder)
 
 
-def test_jobs_can_be_planned() -> None:
-    for path in (DEPLOY / "compose/shop.sql", DEPLOY / "k8s/base/job.sql"):
-        assert plan(bind(path.read_text(encoding="utf-8"), str(path)))
+def test_the_deployed_job_is_the_example_for_another_broker() -> None:
+    deployed = statements(DEPLOY / "k8s/base/job.sql")
+    example = statements(ROOT / "examples/shop.sql")
+    assert deployed == example.replace("'localhost:9092'", "'${env:KAFKA_SERVERS}'")
+    assert plan(bind(deployed, "job.sql"))
+
+
+def statements(path: Path) -> str:
+    """Without comments, and whatever the lines are."""
+    return " ".join(re.sub(r"--.*", "", path.read_text(encoding="utf-8")).split())
 
 
 def test_alerts() -> None:

@@ -1,5 +1,6 @@
 """The result topics folded, and the same queries answered by PostgreSQL, row by row."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import TypeAlias
 
+from confluent_kafka import Message
 from psycopg import Connection
 from psycopg.rows import dict_row
 
@@ -33,18 +35,22 @@ class Events:
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     repeated: int = 0
     places: dict[tuple[str, object], list[str]] = field(default_factory=lambda: defaultdict(list))
-    # orders whose note a reader can know; events that leave it out where it cannot (after a change
-    # of the primary key, until the next whole event); and the orders that this hides at the end
+    # orders whose note a reader can know, and those of which it was known when they got another
+    # key; events that leave it out where nobody can know it; the orders that this hides at the end
     known: set[object] = field(default_factory=set)
+    moved: set[object] = field(default_factory=set)
     unhealable: set[str] = field(default_factory=set)
     hidden: set[object] = field(default_factory=set)
 
-    def follow(self, order_id: object, op: str, note: str | None, place: str) -> None:
-        """The next event of an order, in the topic's order."""
+    def follow(
+        self, order_id: object, op: str, note: str | None, place: str, was: object = None
+    ) -> None:
+        """The next event of an order, in the order of the database's log; `was` is its old key."""
         if op == "d":
+            (self.moved.add if order_id in self.known else self.moved.discard)(order_id)
             self.known.discard(order_id)
             self.hidden.discard(order_id)
-        elif note == _LEFT_OUT and order_id not in self.known:
+        elif note == _LEFT_OUT and order_id not in self.known and was not in self.moved:
             self.unhealable.add(place)
             self.hidden.add(order_id)
         else:
@@ -65,6 +71,7 @@ class Events:
 def read_events(servers: str, wire: Wire, tables: Sequence[str]) -> Events:
     events = Events()
     seen: set[tuple[object, ...]] = set()
+    orders: list[tuple[int, bool, tuple[object, str, str | None, str, object]]] = []
     for table in tables:
         counts = events.counts[topic_of(table)] = Counter()
         for message in read_all(servers, [topic_of(table)]):
@@ -78,12 +85,21 @@ def read_events(servers: str, wire: Wire, tables: Sequence[str]) -> Events:
             counts[op] += 1
             key = row[_KEYS[table]]
             events.places[(table, key)].append(f"{place} {op}")
-            if table == "orders":
-                events.follow(key, op, row["note"], place)
-            identity = (table, op, key, event["source"]["lsn"])
+            lsn = event["source"]["lsn"]
+            identity = (table, op, key, lsn)
+            if table == "orders" and identity not in seen:
+                orders.append((lsn, op != "d", (key, op, row["note"], place, _old_key(message))))
             events.repeated += identity in seen
             seen.add(identity)
+    for *_, order in sorted(orders, key=lambda found: found[:2]):
+        events.follow(*order)
     return events
+
+
+def _old_key(message: Message) -> object:
+    """Of the event under the new key of an order whose primary key has changed."""
+    value = dict(message.headers() or ()).get("__debezium.oldkey")
+    return None if value is None else json.loads(value)[_KEYS["orders"]]
 
 
 @dataclass

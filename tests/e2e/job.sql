@@ -26,7 +26,7 @@ CREATE TABLE products (
 );
 
 -- channel is added to the database's table while the job runs; events that leave note as it was do
--- not carry it where it is large
+-- not carry it where it is large, changes of order_id neither
 CREATE TABLE orders (
   order_id BIGINT,
   customer_id BIGINT,
@@ -39,6 +39,7 @@ CREATE TABLE orders (
   PRIMARY KEY (order_id) NOT ENFORCED
 ) WITH (
   'topic' = 'shop.public.orders',
+  'rejoin.debezium.key-changes' = 'heal',
   ${source}
 );
 

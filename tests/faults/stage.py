@@ -74,7 +74,14 @@ class Stage:
 
     def load(self, inputs: str) -> None:
         """Fill the two input topics, which exist."""
-        producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 50, "log_level": 0})
+        producer = Producer(
+            {
+                "bootstrap.servers": self.servers,
+                "linger.ms": 50,
+                "log_level": 0,
+                "enable.idempotence": True,
+            }
+        )
         for side in ("left", "right"):
             for partition, key, value in self.data.records(side):
                 while True:

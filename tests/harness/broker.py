@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from spark_jobs.embedded.process import Child
 from spark_jobs.plan.physical import KafkaScan, Physical, inputs_of
+from spark_jobs.scenario.file import Step
+from spark_jobs.scenario.records import Encoder, Record
+from spark_jobs.scenario.runner import Bound, Outcome
 from spark_jobs.sql.catalog import Table
-from tests.harness.records import Encoder, Record
-from tests.harness.runner import Bound, Outcome
-from tests.harness.scenario import Step
 
 _SETTLE_S = 90.0
 _EXIT_S = 90.0
@@ -38,7 +38,7 @@ class BrokerBackend:
         self._servers = servers
         self._folder = folder
         self._mark = uuid.uuid4().hex[:8]
-        self._producer = Producer({"bootstrap.servers": servers})
+        self._producer = Producer({"enable.idempotence": True, "bootstrap.servers": servers})
         self._job: Child | None = None
         self._starts = 0
         self._reads = {t for plan in bound.plans for t in _tables_read(plan.root)}

@@ -20,14 +20,14 @@ from spark_jobs.operators.kafka_scan import envelopes
 from spark_jobs.operators.running import Running, Scan, scans
 from spark_jobs.plan.physical import KafkaSink
 from spark_jobs.plan.plan_json import to_json
+from spark_jobs.scenario.file import Step
+from spark_jobs.scenario.records import Record, to_base64
+from spark_jobs.scenario.runner import Bound, Outcome, exchanged_sinks
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.streaming.kafka import Offsets
 from spark_jobs.streaming.manifest import VERSION, Manifest, ScanStart
 from spark_jobs.streaming.query import open_gate
 from spark_jobs.streaming.session import start_session, stop_session
-from tests.harness.records import Record, to_base64
-from tests.harness.runner import Bound, Outcome, exchanged_sinks
-from tests.harness.scenario import Step
 
 _KAFKA_SCHEMA = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP,"

@@ -5,10 +5,13 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 
+from tests.harness import gateway
 from tests.harness.gateway import kernel
 
 
@@ -73,3 +76,10 @@ def schema_ids() -> Iterator[SchemaIds]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture
+def pyspark_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark's functions make real Columns in this JVM: its `_jvm` is all that they ask a context
+    for."""
+    monkeypatch.setattr(SparkContext, "_active_spark_context", SimpleNamespace(_jvm=gateway.jvm()))

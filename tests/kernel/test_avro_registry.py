@@ -23,10 +23,14 @@ COLUMNS = {"c": "integer"}
 def test_outage_is_waited_out(jvm: Any, schema_ids: SchemaIds) -> None:
     records = framed(schema_ids, SCHEMA, {"c": 1})
     schema_ids.failures[:] = [503, 500, 429]
+    before = json.loads(jvm.jvmCounts())
     assert avro(schema_ids, COLUMNS).read(jvm, *records).rows == [["+I", 1]]
     asked = len(schema_ids.asked)
     assert avro(schema_ids, COLUMNS).read(jvm, *records).rows == [["+I", 1]]
     assert len(schema_ids.asked) == asked
+    after = json.loads(jvm.jvmCounts())
+    counted = [after[n] - before.get(n, 0) for n in ("registry/calls", "registry/failures")]
+    assert counted == [4, 3]
 
 
 def test_wait_is_seen_and_has_a_limit(jvm: Any) -> None:

@@ -76,9 +76,9 @@ def test_skipped_records_count_as_well(jvm: Any) -> None:
     ("share", "records"),
     [
         (0.5, [BAD] * 999),  # too few to tell
-        (0.5, ([GOOD] * 11 + [BAD] * 9) * 200),
-        (1.0, [BAD] * 3000),  # no limit
-        (0.5, [GOOD] * 2000 + [BAD] * 900 + [GOOD] * 2000 + [BAD] * 900),  # bursts
+        (0.5, ([GOOD] * 11 + [BAD] * 9) * 110),
+        (1.0, [BAD] * 1100),  # no limit
+        (0.5, [GOOD] * 1500 + [BAD] * 900 + [GOOD] * 1100 + [BAD] * 900),  # bursts
     ],
 )
 def test_a_share_below_the_limit_does_not(jvm: Any, share: float, records: list[Record]) -> None:

@@ -60,7 +60,7 @@ def test_append_refuses_retractions(jvm: Any) -> None:
 
 
 def test_null_in_a_not_null_column(jvm: Any) -> None:
-    with pytest.raises(Py4JJavaError, match="NULL in the NOT NULL column id"):
+    with pytest.raises(Py4JJavaError, match=r"NullValueException.*NULL in the NOT NULL column id"):
         write(jvm, UPSERT, COLUMNS, ("+I", {"name": "a"}))
 
 

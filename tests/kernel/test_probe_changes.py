@@ -12,10 +12,11 @@ from typing import Literal, TypeAlias
 
 import pytest
 
-from tests.harness.memory import MemoryBackend
-from tests.harness.records import Encoder, decode
-from tests.harness.runner import Bound, Outcome, bind_scenario
-from tests.harness.scenario import Input, Scenario, Step
+from spark_jobs.scenario.file import Input, Scenario, Step
+from spark_jobs.scenario.memory import MemoryBackend
+from spark_jobs.scenario.records import Encoder, decode
+from spark_jobs.scenario.runner import Bound, Outcome, bind_scenario
+from tests.harness.gateway import kernel
 from tests.kernel.oracle.rows import Row
 
 RowKind: TypeAlias = Literal["+I", "-U", "+U", "-D"]
@@ -71,7 +72,7 @@ class Shop:
 
     def __init__(self, bound: Bound, rng: random.Random) -> None:
         self._rng = rng
-        self._backend = MemoryBackend(bound)
+        self._backend = MemoryBackend(bound, kernel())
         self._encoders = {name: Encoder(bound.tables[name]) for name in ("o", "r", "s")}
         self._time = datetime(2026, 1, 1)
         self.orders: dict[int, Row] = {}

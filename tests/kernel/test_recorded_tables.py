@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.scenario.file import Scenario, Step
+from spark_jobs.scenario.memory import MemoryBackend
+from spark_jobs.scenario.records import Record, decode
+from spark_jobs.scenario.runner import bind_scenario
+from spark_jobs.scenario.values import Row
 from tests.debezium.recording import FIXTURES, records
-from tests.harness.memory import MemoryBackend
-from tests.harness.records import Record, decode
-from tests.harness.runner import bind_scenario
-from tests.harness.scenario import Scenario, Step
-from tests.harness.values import Row
+from tests.harness.gateway import kernel
 
 _SERVERS = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'localhost:9092'"
 WIDE = {
@@ -38,6 +39,7 @@ def read(
     settings: str = "",
     options: str = "",
     where: str = "",
+    format_: str = "debezium-json",
     batches: Sequence[slice] = (slice(None),),
 ) -> tuple[Counter[str], list[str], list[list[str]]]:
     """The folded result of `SELECT *`, the reasons of rejects, the kinds of each batch's rows."""
@@ -46,13 +48,13 @@ def read(
     sql = [
         settings,
         f"CREATE TABLE t ({listed}, PRIMARY KEY ({key}) NOT ENFORCED) WITH ({_SERVERS},"
-        f" 'topic' = 't', 'format' = 'debezium-json', 'rejoin.dead-letter.topic' = 'd'{options});",
+        f" 'topic' = 't', 'format' = '{format_}', 'rejoin.dead-letter.topic' = 'd'{options});",
         f"CREATE TABLE r ({listed.replace(' NOT NULL', '')}) WITH ({_SERVERS}, 'topic' = 'r',"
         " 'format' = 'changelog-json');",
         *("INSERT INTO r SELECT", ", ".join(columns), "FROM t", where, ";"),
     ]
     bound = bind_scenario(Scenario("recorded", " ".join(sql), ()))
-    backend = MemoryBackend(bound)
+    backend = MemoryBackend(bound, kernel())
     found: Counter[Row] = Counter()
     rejects: list[str] = []
     kinds: list[list[str]] = []
@@ -118,6 +120,22 @@ def test_key_change_without_values_is_rejected(batches: list[slice]) -> None:
     found, rejects, _ = read(file, WIDE, batches=batches)
     assert found == counted(WIDE_2)
     assert rejects == ["debezium-unavailable-value"]
+
+
+@pytest.mark.parametrize("batches", [[slice(None)], ONE_BY_ONE], ids=["at once", "one by one"])
+@pytest.mark.parametrize("unwrapped", [False, True], ids=["events", "unwrapped"])
+def test_key_change_without_values_is_healed(batches: list[slice], unwrapped: bool) -> None:
+    """S14 with the values that row 30 had as row 3."""
+    options = ", 'rejoin.debezium.key-changes' = 'heal'"
+    if unwrapped:
+        file = FIXTURES / "json_unwrapped" / "shopflat.public.wide.jsonl"
+        options += ", 'rejoin.debezium.unwrapped' = 'true'"
+    else:
+        file = FIXTURES / "json" / "shopjson.public.wide.jsonl"
+    format_ = "json" if unwrapped else "debezium-json"
+    found, rejects, _ = read(file, WIDE, options=options, format_=format_, batches=batches)
+    assert found == counted(WIDE_2, [30, *wide_3("E")[1:]])
+    assert rejects == []
 
 
 def test_full_rows_need_no_healing() -> None:

@@ -48,7 +48,7 @@ def prepared(broker: Broker) -> KafkaSink:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     for made in admin.create_topics([NewTopic(t, 1) for t in topics.values()]).values():
         made.result(60)
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer = Producer({"enable.idempotence": True, "bootstrap.servers": broker.bootstrap_servers})
     for name, step in STEP.items():
         for i in range(ROWS):
             at = (START + i * step).strftime("%Y-%m-%d %H:%M:%S.000")

@@ -15,16 +15,16 @@ from pyspark.sql import SparkSession
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.operators.launch import Launch
 from spark_jobs.plan.physical import KafkaSink
+from spark_jobs.scenario.file import Input
+from spark_jobs.scenario.fold import View
+from spark_jobs.scenario.records import Encoder, Record
+from spark_jobs.scenario.runner import Bound
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.streaming.query import QueryLife
 from tests.conformance.case import Case, Failed, Skipped, read_case
 from tests.conformance.feeding import feedings
 from tests.conformance.job import SINK, Place
 from tests.conformance.sql import Expected, bind_case, compare
-from tests.harness.fold import View
-from tests.harness.records import Encoder, Record
-from tests.harness.runner import Bound
-from tests.harness.scenario import Input
 
 CASES = Path(__file__).parents[2].parent / "shared" / "conformance" / "sql"
 EVERY = 10
@@ -96,7 +96,7 @@ def _create_topics(broker: Broker, cases: Sequence[Planned]) -> None:
 
 
 def _produce(broker: Broker, cases: Sequence[Planned]) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer = Producer({"enable.idempotence": True, "bootstrap.servers": broker.bootstrap_servers})
     for topic, record in (pair for p in cases for pair in p.records()):
         producer.produce(topic, record.value, record.key, timestamp=record.timestamp_ms)
     assert producer.flush(60) == 0

@@ -67,8 +67,8 @@ def check_nothing_left(folder: Path) -> None:
     assert [p.name for p in folder.iterdir() if p.name.startswith("rejoin-demo")] == []
 
 
-def test_it_verifies_every_row_and_ends_by_itself(tmp_path: Path) -> None:
-    demo = start_demo(tmp_path, ["--seconds", "8"])
+def test_every_row_is_verified_and_every_broken_record_a_dead_letter(tmp_path: Path) -> None:
+    demo = start_demo(tmp_path, ["--seconds", "8", "--corrupt"])
     text = finish(demo)
     assert demo.returncode == 0, text
     assert "first joined row" in text
@@ -80,17 +80,9 @@ def test_it_verifies_every_row_and_ends_by_itself(tmp_path: Path) -> None:
     assert re.search(r"in \d+/s  out \d+/s  lag \d+  state \d+ orders waiting", text)
     assert re.search(r"watermarks  .*join \d\d:\d\d:\d\d", text)
     assert "\x1b" not in text
-    check_nothing_left(tmp_path)
-
-
-def test_broken_records_become_dead_letters_with_reason_origin_and_bytes(tmp_path: Path) -> None:
-    demo = start_demo(tmp_path, ["--seconds", "4", "--corrupt"])
-    text = finish(demo)
-    assert demo.returncode == 0, text
-    assert "VERIFIED" in text
-    counts = re.search(r"dead letters: (\d+) of (\d+) broken records", text)
-    assert counts is not None, text
-    assert int(counts[1]) == int(counts[2]) >= len(JsonEncoding().breakages())
+    letters = re.search(r"dead letters: (\d+) of (\d+) broken records", text)
+    assert letters is not None, text
+    assert int(letters[1]) == int(letters[2]) >= len(JsonEncoding().breakages())
     assert re.search(r"orders\[0\]@\d+ +json-malformed", text)
     assert re.search(r"products\[0\]@\d+ +debezium-no-envelope", text)
     assert r"b'\x00\x00\x01\xff\xfe\xc3('" in text
@@ -113,8 +105,7 @@ def test_in_avro_every_row_is_right_and_every_broken_record_a_dead_letter(tmp_pa
     check_nothing_left(tmp_path)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_everything_within_seconds(tmp_path: Path, number: signal.Signals) -> None:
+def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
     demo = start_demo(tmp_path, [])
     assert demo.stdout is not None
     seen = ""
@@ -122,10 +113,8 @@ def test_a_signal_ends_everything_within_seconds(tmp_path: Path, number: signal.
         seen += line
         if "verified" in line:
             break
-    begun = time.monotonic()
-    demo.send_signal(number)
+    demo.send_signal(signal.SIGINT)
     seen += finish(demo)
     assert demo.returncode == 0, seen
-    assert time.monotonic() - begun < 25, seen
     assert " 0 wrong   0 doubled" in seen
     check_nothing_left(tmp_path)

@@ -8,6 +8,7 @@ import sys
 import time
 import uuid
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +17,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner
 
 from spark_jobs.cli import app
+from spark_jobs.commands import ReplayOrder, ask, read_answer, take
 from spark_jobs.dlq.handling import Handler, as_replay, read_contents
 from spark_jobs.dlq.places import topic_by_name
 from spark_jobs.dlq.reading import TopicReader
 from spark_jobs.embedded.broker import Broker
+from spark_jobs.embedded.process import Child
 from spark_jobs.errors import ConfigError, KafkaError, RejoinError
+from spark_jobs.streaming.replays import Replays
 
 KILLS = 2
 NOON_MS = 1_704_110_400_000
@@ -35,7 +39,9 @@ class Post:
     prefix: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:8]}")
 
     def __post_init__(self) -> None:
-        self._producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
+        self._producer = Producer(
+            {"enable.idempotence": True, "bootstrap.servers": self.broker.bootstrap_servers}
+        )
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
         wanted = [NewTopic(name, PARTITIONS, 1) for name in (self.source, self.letters)]
         for made in admin.create_topics(wanted).values():
@@ -314,3 +320,49 @@ def test_replays_killed_at_random_moments_repeat_nothing(post: Post) -> None:
     found = sorted(bytes(m.value() or b"") for m in post.replayed())
     assert found == sorted(b"v%d" % i for i in range(rows))
     assert [(g["open"], g["handled"]) for g in post.told("ls")] == [(0, rows)]
+
+
+JOB = """
+CREATE TABLE orders (id STRING) WITH ('connector' = 'kafka', 'topic' = '{source}',
+  'properties.bootstrap.servers' = '{servers}', 'format' = 'raw',
+  'rejoin.dead-letter.topic' = '{letters}');
+CREATE TABLE copy (id STRING) WITH ('connector' = 'kafka', 'topic' = 'copy',
+  'properties.bootstrap.servers' = '{servers}', 'format' = 'raw');
+INSERT INTO copy SELECT id FROM orders;
+"""
+
+
+def test_the_admin_verb_replays_once_and_so_many(post: Post, tmp_path: Path) -> None:
+    for key in (b"a", b"b", b"c"):
+        post.reject(key, b"{", partition=1)
+    post.reject(b"d", b"[]", reason="null-record-key")
+    servers = post.broker.bootstrap_servers
+    sql = JOB.format(source=post.source, letters=post.letters, servers=servers)
+    replays = Replays(tmp_path, sql, Child)
+    messages = []
+    for _ in range(2):
+        order = ReplayOrder(tables=("orders",), reasons=("json-malformed",), limit=2)
+        asked, again = (ask(tmp_path, "dlq-replay", "test", replay=order) for _ in range(2))
+        for command in sorted(take(tmp_path), key=lambda command: command.id != asked.id):
+            replays.begin(command)
+        refused = read_answer(tmp_path, again.id)
+        assert refused is not None
+        assert asked.id in refused.message
+        messages.append(ended(replays, tmp_path, asked.id))
+    assert messages == [
+        "replayed 2, left 0, 1 more beyond the limit",
+        "replayed 1, left 0, 0 more beyond the limit",
+    ]
+    assert [m.key() for m in post.replayed()] == [b"a", b"b", b"c"]
+
+
+def ended(replays: Replays, folder: Path, command: str) -> str:
+    deadline = time.monotonic() + 120
+    while (found := read_answer(folder, command)) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+        replays.poll()
+    assert found.done, found.message
+    assert replays.status is not None
+    assert (replays.status.id, replays.status.state) == (command, "done")
+    return found.message

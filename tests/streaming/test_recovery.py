@@ -61,7 +61,7 @@ class Copies:
             future.result(_WAIT_S)
 
     def send(self, start: int, end: int) -> None:
-        producer = Producer({"bootstrap.servers": self.servers})
+        producer = Producer({"enable.idempotence": True, "bootstrap.servers": self.servers})
         for number in range(start, end):
             producer.produce(self.topic("in"), json.dumps({"id": number}).encode())
         assert producer.flush(_WAIT_S) == 0

@@ -62,7 +62,9 @@ class Shop:
             made.result(30)
 
     def send(self, name: str, rows: Sequence[Row | bytes], key: str | None = None) -> None:
-        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
+        producer = Producer(
+            {"enable.idempotence": True, "bootstrap.servers": self.broker.bootstrap_servers}
+        )
         for row in rows:
             value = row if isinstance(row, bytes) else json.dumps(row).encode()
             own_key = None if key is None or isinstance(row, bytes) else json.dumps({key: row[key]})

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.embedded.broker import Broker
+from spark_jobs.scenario.file import read_scenario
+from spark_jobs.scenario.runner import Run, bind_scenario
 from tests.harness.broker import BrokerBackend
-from tests.harness.runner import Run, bind_scenario
-from tests.harness.scenario import read_scenario
 from tests.harness.spark import SparkBackend
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"

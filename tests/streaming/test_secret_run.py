@@ -111,13 +111,17 @@ class Stage:
         sql = SQL.replace("VALUE-REGISTRY", _told("value.avro-confluent.", registry))
         sql = sql.replace("REGISTRY", _told("avro-confluent.", registry))
         (home / "job.sql").write_text(sql.replace("KAFKA", _told("", kafka)))
-        command = [sys.executable, "-c", "from spark_jobs.cli import main; main()", "run"]
-        command += [str(home / "job.sql"), "--checkpoint", str(home / "checkpoint")]
-        command += ["--status-dir", str(home / "status")]
+        return self.command(name, "run", "--status-dir", str(home / "status"))
+
+    def command(self, name: str, verb: str, *options: str) -> tuple[int, str]:
+        """Of the job of a run; exit code and everything it printed."""
+        home = self.folder / "runs" / name
+        line = [sys.executable, "-c", "from spark_jobs.cli import main; main()", verb]
+        line += [str(home / "job.sql"), "--checkpoint", str(home / "checkpoint"), *options]
         ended = subprocess.run(
-            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=400
+            line, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=400
         )
-        (home / "output.txt").write_text(ended.stdout + ended.stderr)
+        (home / f"{verb}.txt").write_text(ended.stdout + ended.stderr)
         return ended.returncode, ended.stdout + ended.stderr
 
     def spilled(self) -> list[str]:
@@ -149,7 +153,15 @@ def test_least_rights_suffice_and_no_secret_stays(stage: Stage) -> None:
     code, output = stage.run("all-rights")
     assert code == 0, output
     status = json.loads((stage.folder / "runs/all-rights/status/status.json").read_text())
-    assert status["queries"][0]["output_rows_total"] == 5
+    [query] = status["queries"]
+    assert query["output_rows_total"] == sum(query["changes"].values()) == 5
+    assert query["transactions_committed_total"] > 0
+    assert status["registry_calls_total"] > status["registry_failures_total"] == 0
+    code, output = stage.command("all-rights", "check", "--json")
+    found = {json.loads(line)["code"] for line in output.splitlines()}
+    assert code == 0, output
+    assert {"RIGHTS_TOPICS", "RIGHTS_WRITERS", "SUBJECT_SAME", "READER_FITS"} <= found
+    assert {"SETTINGS_UNKNOWN", "CLOCK_UNKNOWN"} <= found, "what the least rights hide"
     assert stage.spilled() == []
 
 

@@ -67,26 +67,28 @@ def check(tmp_path: Path, sql: str, checkpoint: Path | str) -> tuple[int, list[d
 
 
 def texts(found: list[dict[str, Any]], level: str) -> str:
-    return "\n".join(f"{f['about']}: {f['text']}" for f in found if f["level"] == level)
+    return "\n".join(f"{f['about']}: {f['code']} {f['text']}" for f in found if f["level"] == level)
 
 
 def test_the_job_that_wrote_it(tmp_path: Path, checkpoint: Path) -> None:
     code, found = check(tmp_path, JOB, checkpoint)
     assert code == 0
-    assert "query s: identical to the checkpoint's" in texts(found, "ok")
+    assert "query s: CHECKPOINT_IDENTICAL identical to the checkpoint's" in texts(found, "ok")
     assert not texts(found, "warning")
 
 
 def test_a_new_checkpoint(tmp_path: Path) -> None:
     code, found = check(tmp_path, JOB, tmp_path / "none")
     assert code == 0
-    assert "query s: new: begins where its tables say" in texts(found, "ok")
+    assert "query s: CHECKPOINT_NEW new: begins where its tables say" in texts(found, "ok")
 
 
 def test_a_change_behind_the_state_is_a_warning(tmp_path: Path, checkpoint: Path) -> None:
     code, found = check(tmp_path, JOB.replace("o.id, r.v F", "o.id, r.v + 1 F"), checkpoint)
     assert code == 0
-    assert "query s: compatible: goes on from the checkpoint" in texts(found, "ok")
+    assert "query s: CHECKPOINT_COMPATIBLE compatible: goes on from the checkpoint" in texts(
+        found, "ok"
+    )
     assert "sink, SELECT: then" in texts(found, "warning")
 
 
@@ -102,8 +104,10 @@ def test_an_insert_that_is_gone_leaves_its_state(tmp_path: Path, checkpoint: Pat
     other = JOB.replace("TABLE s", "TABLE z").replace("INTO s", "INTO z")
     code, found = check(tmp_path, other, checkpoint)
     assert code == 0
-    assert "query s: is in the checkpoint and not in the job" in texts(found, "warning")
-    assert "query z: new" in texts(found, "ok")
+    assert "query s: CHECKPOINT_LEFT_OVER is in the checkpoint and not in the job" in texts(
+        found, "warning"
+    )
+    assert "query z: CHECKPOINT_NEW new" in texts(found, "ok")
 
 
 def test_a_checkpoint_without_its_manifest(tmp_path: Path, checkpoint: Path) -> None:

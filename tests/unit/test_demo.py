@@ -24,6 +24,7 @@ from spark_jobs.demo.shop import (
     sql_time,
 )
 from spark_jobs.demo.show import Screen
+from spark_jobs.demo.show_json import JsonScreen
 from spark_jobs.demo.verify import DeadLetter, JoinedRow, LetterAudit, RowAudit
 from spark_jobs.errors import ConfigError
 
@@ -272,6 +273,23 @@ def test_the_screen_shows_a_sample_and_every_count_without_escapes_in_a_file() -
     assert f"{len(orders)} right" in text
     assert "VERIFIED" in text
     assert "\x1b" not in text
+
+
+def test_programs_get_an_object_in_each_line() -> None:
+    audit = told(events(1.0))
+    out = io.StringIO()
+    screen = JsonScreen(out)
+    screen.say("  begins", "bold")
+    screen.waiting(None, 2.5, 7)
+    screen.letters(letter_audit(), 10)
+    screen.verdict(audit.verdict(complete=True), ["a letter"], complete=True)
+    note, waiting, letters, verdict = map(json.loads, out.getvalue().splitlines())
+    assert note == {"event": "note", "text": "begins"}
+    assert (waiting["seconds"], waiting["orders"]) == (2.5, 7)
+    assert letters["event"] == "dead-letters"
+    assert not verdict["passed"]
+    assert verdict["missing"] > 0
+    assert "a letter" in verdict["problems"]
 
 
 def test_the_job_file_names_the_broker_only_where_it_is_replaced() -> None:

@@ -102,16 +102,18 @@ def test_a_dead_letter_fails_the_run() -> None:
 def test_what_no_reader_can_know_must_be_rejected_and_nothing_else() -> None:
     events = Events()
     left_out = "__debezium_unavailable_value"
-    for order_id, op, note, place in (
-        (1, "c", "text", "orders[0]@0"),
-        (1, "u", left_out, "orders[0]@1"),  # healed
-        (1, "d", None, "orders[0]@2"),
-        (2, "c", left_out, "orders[1]@0"),  # under a new key
-        (2, "u", left_out, "orders[1]@1"),
-        (3, "c", left_out, "orders[1]@2"),
-        (3, "u", "whole again", "orders[1]@3"),
+    for order_id, op, note, place, was in (
+        (1, "c", "text", "orders[0]@0", None),
+        (1, "u", left_out, "orders[0]@1", None),  # healed
+        (1, "d", None, "orders[0]@2", None),
+        (4, "c", left_out, "orders[0]@3", 1),  # under a new key: healed as well
+        (4, "d", None, "orders[0]@4", None),
+        (2, "c", left_out, "orders[1]@0", 9),  # of an order that nobody knew
+        (2, "u", left_out, "orders[1]@1", None),
+        (3, "c", left_out, "orders[1]@2", 9),
+        (3, "u", "whole again", "orders[1]@3", None),
     ):
-        events.follow(order_id, op, note, place)
+        events.follow(order_id, op, note, place, was)
     assert events.hidden == {2}
     wanted = ["orders[1]@0", "orders[1]@1", "orders[1]@2"]
     reason = "debezium-unavailable-value"

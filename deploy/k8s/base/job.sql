@@ -1,4 +1,5 @@
--- The shop of examples/shop.sql; put your own job here. Secrets stay out: ${file:/run/secrets/rejoin/...}.
+-- The shop of examples/shop.sql, also for docker-compose.yml; put your own job here. Secrets stay out:
+-- ${file:/run/secrets/rejoin/...}.
 SET 'pipeline.name' = 'shop';
 SET 'table.local-time-zone' = 'UTC';
 
@@ -11,7 +12,7 @@ CREATE TABLE orders (
   'connector' = 'kafka',
   'topic' = 'orders',
   'scan.startup.mode' = 'earliest-offset',
-  'properties.bootstrap.servers' = 'kafka-bootstrap.kafka.svc:9092',
+  'properties.bootstrap.servers' = '${env:KAFKA_SERVERS}',
   'value.format' = 'json',
   'rejoin.dead-letter.topic' = 'shop_dead_letters'
 );
@@ -27,7 +28,7 @@ CREATE TABLE product_changelog (
   'connector' = 'kafka',
   'topic' = 'products',
   'scan.startup.mode' = 'earliest-offset',
-  'properties.bootstrap.servers' = 'kafka-bootstrap.kafka.svc:9092',
+  'properties.bootstrap.servers' = '${env:KAFKA_SERVERS}',
   'value.format' = 'debezium-json',
   'rejoin.dead-letter.topic' = 'shop_dead_letters'
 );
@@ -41,7 +42,7 @@ CREATE TABLE enriched_orders (
 ) WITH (
   'connector' = 'kafka',
   'topic' = 'enriched_orders',
-  'properties.bootstrap.servers' = 'kafka-bootstrap.kafka.svc:9092',
+  'properties.bootstrap.servers' = '${env:KAFKA_SERVERS}',
   'value.format' = 'json'
 );
 

@@ -13,10 +13,11 @@ from functools import partial
 from typing import Any
 
 from spark_jobs.errors import UnsupportedError
-from tests.harness.memory import MemoryBackend
-from tests.harness.records import Encoder, decode
-from tests.harness.runner import bind_scenario
-from tests.harness.scenario import Input, Scenario, Step
+from spark_jobs.scenario.file import Input, Scenario, Step
+from spark_jobs.scenario.memory import MemoryBackend
+from spark_jobs.scenario.records import Encoder, decode
+from spark_jobs.scenario.runner import bind_scenario
+from tests.harness.gateway import kernel
 from tests.kernel.oracle.check import Batch, Case, Emitted, Event, cut_into_batches, random_restarts
 from tests.kernel.oracle.regular import ChangelogWriter
 from tests.kernel.oracle.relations import (
@@ -175,7 +176,7 @@ class PlanMachine:
     def __init__(self, node: str) -> None:
         given = json.loads(node)
         self._bound = bind_scenario(Scenario("oracle", given["sql"], ()))
-        self._backend = MemoryBackend(self._bound)
+        self._backend = MemoryBackend(self._bound, kernel())
         names = [name for name in self._bound.tables if name != SINK]
         self._encoders = {name: Encoder(self._bound.tables[name]) for name in names}
         self._partitions = given["partitions"]

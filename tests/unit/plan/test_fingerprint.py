@@ -1,7 +1,8 @@
 """What a checkpoint remembers of plans that other tests do not keep."""
 
 from spark_jobs.operators.running import scans
-from spark_jobs.plan.fingerprint import fingerprint
+from spark_jobs.plan.compatibility import differences
+from spark_jobs.plan.fingerprint import Fingerprint, fingerprint
 from spark_jobs.plan.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.binder import bind
@@ -18,8 +19,29 @@ SINK = (
 QUERY = "INSERT INTO s SELECT a.id, b.t FROM a LEFT JOIN b ON a.other = b.other;"
 
 
-def test_normalisers_of_both_sides_are_remembered() -> None:
-    [planned] = plan(bind("".join((TABLE.format("a"), TABLE.format("b"), SINK, QUERY))))
+def _printed(job: str) -> Fingerprint:
+    [planned] = plan(bind(job))
     assert isinstance(planned.root, KafkaSink)
-    found = fingerprint(planned.root, [(scan.id, scan.node) for scan in scans(planned.root)])
+    return fingerprint(planned.root, [(scan.id, scan.node) for scan in scans(planned.root)])
+
+
+def test_normalisers_of_both_sides_are_remembered() -> None:
+    found = _printed("".join((TABLE.format("a"), TABLE.format("b"), SINK, QUERY)))
     assert [o.kind for o in found.operators] == ["regular-join", "normalize", "normalize"]
+
+
+def test_following_keys_is_another_operator_and_the_wait_is_free() -> None:
+    query = QUERY.replace("b.t", "a.t")
+    table = "".join((TABLE.format("b"), SINK, query))
+    prints = []
+    for options in ("", "heal", "heal', 'rejoin.debezium.key-change-wait' = '1 h"):
+        given = f", 'rejoin.debezium.key-changes' = '{options or 'reject'}'"
+        declared = TABLE.format("a").replace("'debezium-json'", f"'debezium-json'{given}")
+        prints.append(_printed(declared + table))
+    off, on, longer = prints
+    for then, now in ((off, on), (on, off)):
+        (told,) = (d for d in differences(then, now) if d.effect == "incompatible")
+        assert told.code == "STATE_INCOMPATIBLE"
+        assert "key-changes" in told.text()
+    (told,) = differences(on, longer)
+    assert (told.effect, told.then, told.now) == ("compatible", "600000", "3600000")

@@ -8,9 +8,11 @@ from spark_jobs.errors import SqlErrors
 from spark_jobs.plan.physical import (
     KafkaScan,
     KafkaSink,
+    KeyChanges,
     Normalize,
     Physical,
     RegularJoin,
+    Rekey,
     TemporalJoin,
     inputs_of,
 )
@@ -90,6 +92,36 @@ def test_what_is_asked_of_values_is_asked_behind_the_state(
     (normalize,) = (n for n in found(root, Normalize) if scan_of(root) in n.inputs)
     assert scan_of(root).filter == filter_
     assert normalize.output.where == where
+
+
+FOLLOWED = ", 'rejoin.debezium.key-changes' = 'heal'"
+
+
+def test_key_changes_are_followed_behind_a_normaliser() -> None:
+    """Nothing is filtered before the state: the row may get a key that passes."""
+    root = planned(
+        f"{JOIN} WHERE a.id > 1", FOLLOWED + ", 'rejoin.debezium.key-change-wait' = '8 s'"
+    )
+    (followed,) = found(root, KeyChanges)
+    (rekey,) = followed.inputs
+    assert isinstance(rekey, Rekey)
+    assert rekey.input == found(root, Normalize)[0]
+    assert (rekey.input.positions, rekey.input.key_changes) == (True, True)
+    assert (followed.wait_ms, followed.timing.tick_ms) == (8_000, 2_000)
+    assert followed.output == rekey.input.output
+    assert followed.output.where == "(`id` > 1)"
+    scan = scan_of(root)
+    assert scan.filter is None
+    assert scan.debezium is not None
+    assert (scan.debezium.follows_keys, scan.debezium.positions) == (True, True)
+
+
+def test_no_key_is_followed_where_nothing_is_healed() -> None:
+    root = planned("SELECT a.id, 'x' FROM a JOIN b ON a.id = b.id WHERE a.n > 1", FOLLOWED)
+    assert found(root, KeyChanges) == []
+    scan = scan_of(root)
+    assert scan.debezium is not None
+    assert not scan.debezium.follows_keys
 
 
 @pytest.mark.parametrize(

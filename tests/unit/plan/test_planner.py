@@ -281,7 +281,7 @@ REKEY_KEYS = SHOWN | {
     *("kind", "side", "groups", "key", "dropNullKeys", "rowtime", "row", "schema", "input"),
     *("ordered", "timeZone"),
 }
-NORMALIZE_KEYS = OPERATOR_KEYS | {"schema", "key", "positions"}
+NORMALIZE_KEYS = OPERATOR_KEYS | {"schema", "key", "positions", "keyChanges"}
 SINK_KEYS = {
     *("kind", "name", "table", "topic", "mode", "keyFormat", "valueFormat", "keyFields"),
     *("keyPrefix", "valueIncludesKey", "schema", "guarantee", "transactionalIdPrefix"),

@@ -9,11 +9,24 @@ from fastapi.testclient import TestClient
 from service.admin import AUDIT_FILE, PER_MINUTE
 from service.main import create_app
 from service.settings import Settings
-from spark_jobs.commands import FOLDER, answer, ask, discard, read_answer, take
+from spark_jobs.commands import FOLDER, ReplayOrder, answer, ask, discard, read_answer, take
 
 WORDS = "correct horse battery staple"
 GOOD = {"Authorization": f"Bearer {WORDS}"}
-VERBS = {"/admin/stop": None, "/admin/drain": None, "/admin/log-level": {"level": "INFO"}}
+VERBS = {
+    "/admin/stop": None,
+    "/admin/drain": None,
+    "/admin/log-level": {"level": "INFO"},
+    "/admin/dlq-replay": {"tables": ["orders"], "limit": 10},
+}
+WRONG = {
+    "none": {},
+    "wrong": {"Authorization": "Bearer wrong"},
+    "no scheme": {"Authorization": WORDS},
+    "empty": {"Authorization": "Bearer "},
+    "another scheme": {"Authorization": f"Basic {WORDS}"},
+    "longer": {"Authorization": f"Bearer {WORDS}x"},
+}
 
 
 @pytest.fixture
@@ -25,11 +38,7 @@ def admin(folder: Path, tmp_path: Path) -> TestClient:
 
 
 @pytest.mark.parametrize("address", VERBS)
-@pytest.mark.parametrize(
-    "headers",
-    [{}, {"Authorization": "Bearer wrong"}, {"Authorization": WORDS}, {"Authorization": "Bearer "}],
-    ids=["none", "wrong", "no scheme", "empty"],
-)
+@pytest.mark.parametrize("headers", WRONG.values(), ids=WRONG)
 def test_no_verb_without_the_token(
     admin: TestClient, folder: Path, address: str, headers: dict[str, str]
 ) -> None:
@@ -69,6 +78,36 @@ def test_a_wrong_level_is_refused(admin: TestClient, folder: Path) -> None:
     answered = admin.post("/admin/log-level", json={"level": "LOUD"}, headers=GOOD)
     assert answered.status_code == 422
     assert list(take(folder)) == []
+
+
+def test_a_replay_reaches_the_driver_as_it_was_ordered(admin: TestClient, folder: Path) -> None:
+    order = {"tables": ["orders"], "reasons": ["json-malformed"], "limit": 10}
+    assert admin.post("/admin/dlq-replay", json=order, headers=GOOD).status_code == 202
+    [command] = take(folder)
+    assert command.verb == "dlq-replay"
+    assert command.replay == ReplayOrder.model_validate(order)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [{"fix": "reboot"}, {"limit": 10**9}, {"limit": 0}, {"tables": ["a\u0000"]}, {"topic": "../x"}],
+)
+def test_a_replay_is_bounded_and_runs_nothing(
+    admin: TestClient, folder: Path, order: dict[str, object]
+) -> None:
+    assert admin.post("/admin/dlq-replay", json=order, headers=GOOD).status_code == 422
+    assert list(take(folder)) == []
+
+
+def test_nothing_is_read_of_who_has_no_token(admin: TestClient) -> None:
+    assert admin.post("/admin/log-level", content=b"{broken").status_code == 401
+    large = b'"' + b"x" * 100_000 + b'"'
+    assert admin.post("/admin/log-level", content=large, headers=GOOD).status_code == 413
+
+
+def test_a_folder_that_cannot_be_written(admin: TestClient, folder: Path) -> None:
+    (folder / FOLDER).write_text("in the way")
+    assert admin.post("/admin/stop", headers=GOOD).status_code == 503
 
 
 def test_guessing_is_limited(admin: TestClient) -> None:

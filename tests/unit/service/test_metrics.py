@@ -2,16 +2,20 @@
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.metrics import METRICS, metrics_page
+import service.metrics
+from service.metrics import METRICS, Exposition, metrics_page
 from spark_jobs.status import BootstrapStatus, JobStatus, QueryStatus
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
-UNITS = ("seconds", "bytes", "rows", "records", "epochs", "errors", "restarts", "info")
+UNITS = ("seconds", "bytes", "rows", "records", "epochs", "errors", "restarts", "info", "changes",
+    "transactions", "calls")  # fmt: skip
 Write = Callable[[JobStatus | bytes], None]
 Job = Callable[..., JobStatus]
 
@@ -50,6 +54,8 @@ def test_every_metric_has_a_value(client: TestClient, write: Write, job: Job) ->
     operators = (query.operators[0].model_copy(update={"bootstrap": waiting}),)
     failed = job(
         queries=(query.model_copy(update={"watermark_ms": 1_000, "operators": operators}),),
+        registry_calls_total=9,
+        registry_failures_total=2,
         state="failed",
         error={"code": "X", "message": "y"},
     )
@@ -65,6 +71,54 @@ def test_every_metric_has_a_value(client: TestClient, write: Write, job: Job) ->
     }
     assert list(found["rejoin_source_watermark_timestamp_seconds"].values()) == [1_704_067_200]
     assert list(found["rejoin_epoch_duration_seconds"].values()) == [0.25]
+
+
+def test_what_is_counted_apart(client: TestClient, write: Write, job: Job) -> None:
+    write(job(registry_calls_total=9, registry_failures_total=2))
+    found = exposed(client)
+    changes = found["rejoin_output_changes_total"]
+    assert {dict(labels)["kind"]: value for labels, value in changes.items()} == {
+        "+I": 80,
+        "-U": 5,
+        "+U": 5,
+    }
+    ended = found["rejoin_sink_transactions_total"]
+    assert {dict(labels)["outcome"]: value for labels, value in ended.items()} == {
+        "committed": 8,
+        "aborted": 1,
+    }
+    calls = found["rejoin_registry_calls_total"]
+    assert {dict(labels)["outcome"]: value for labels, value in calls.items()} == {
+        "answered": 7,
+        "failed": 2,
+    }
+
+
+def test_rendered_once_per_status(
+    client: TestClient, write: Write, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Exposition, "FRESH_S", 0.0)
+    rendered: list[object] = []
+    original = service.metrics._steady
+    monkeypatch.setattr(service.metrics, "_steady", lambda s: rendered.append(s) or original(s))
+    first = job(updated_at=datetime.now(UTC) - timedelta(seconds=5))
+    write(first)
+    ages = [exposed(client)["rejoin_status_age_seconds"][()] for _ in range(3)]
+    assert ages == sorted(set(ages)), "an age goes on between two words of the driver"
+    assert rendered == [first]
+    write(job(state="stopped"))
+    assert (("state", "stopped"),) in exposed(client)["rejoin_job_state_info"]
+    assert len(rendered) == 2
+
+
+def test_compressed_for_who_asks(client: TestClient, write: Write, job: Job) -> None:
+    write(job())
+    plain = client.get("/metrics", headers={"Accept-Encoding": "identity"})
+    packed = client.get("/metrics", headers={"Accept-Encoding": "gzip"})
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert int(packed.headers["Content-Length"]) < len(plain.content) / 3
+    assert packed.content == plain.content
 
 
 def test_a_hostile_status_stays_one_valid_scrape(

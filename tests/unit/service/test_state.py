@@ -103,6 +103,7 @@ def test_state_and_queries(client: TestClient, folder: Path, write: Write, job: 
         "join-0", "RegularJoin", "for ever",
     )  # fmt: skip
     assert state["sides"] == [{"side": "left", "rows": 7}, {"side": "right", "rows": 2}]
+    assert state["top_keys"] == "rejoin state top JOB.sql --operator join-0"
     [query] = client.get("/queries").json()
     assert (query["name"], query["lag_records"], query["rejects"]) == ("enriched", 4, {"json": 2})
     assert query["warnings"] == ["state grows without bound"]

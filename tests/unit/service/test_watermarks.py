@@ -63,6 +63,11 @@ def test_an_idle_partition_holds_nothing_back(held: Callable[..., list[dict[str,
     assert [h["partition"]["partition"] for h in found] == [0]
 
 
+def test_time_stands_still_when_all_are_idle(held: Callable[..., list[dict[str, Any]]]) -> None:
+    [only] = held(partition(0, NOON_MS, idle=True), partition(1, None, idle=True))
+    assert "time stands still until a record comes" in only["reason"]
+
+
 def test_the_declared_timeout_is_said(held: Callable[..., list[dict[str, Any]]]) -> None:
     [only] = held(partition(0, None), idle_timeout_ms=5000)
     assert only["advice"].endswith("once it has been silent for 5 s")

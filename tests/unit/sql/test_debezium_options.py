@@ -51,6 +51,12 @@ def test_how_rows_change(text: str, changelog: str) -> None:
         (job("json", unwrapped="true", replica_identity="full"), "OPTION_CONFLICT"),
         (job("json", timestamp_unit="micros"), "OPTION_CONFLICT"),
         (job(timestamp_unit="seconds"), "OPTION_VALUE"),
+        (job(key_changes="heal", key=False), "OPTION_CONFLICT"),
+        (job(key_changes="heal", replica_identity="full"), "OPTION_CONFLICT"),
+        (job(key_changes="heal", unavailable="reject"), "OPTION_CONFLICT"),
+        (job(key_change_wait="1 h"), "OPTION_CONFLICT"),
+        (job(key_changes="heal", key_change_wait="soon"), "OPTION_VALUE"),
+        (job("json", key_changes="heal"), "OPTION_CONFLICT"),
         (job(nothing="x"), "UNKNOWN_OPTION"),
         (
             job(decimals="base64").replace(

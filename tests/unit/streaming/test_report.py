@@ -2,14 +2,16 @@
 
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from spark_jobs.errors import KafkaError
-from spark_jobs.status import read_status
-from spark_jobs.streaming.console import Console, progress_line
+from spark_jobs.status import QueryStatus, read_status
+from spark_jobs.streaming.console import JsonConsole, TextConsole, progress_line
+from spark_jobs.streaming.pace import Loading, Pace, Progress
 from spark_jobs.streaming.report import (
     Counters,
     JobReport,
@@ -44,6 +46,9 @@ COUNTERS = Counters(
                 "rejects/orders/malformed": 2,
                 "rejects/prices/malformed": 1,
                 "written/joined": 7,
+                "changes/joined/+I": 5,
+                "changes/joined/-U": 2,
+                "changes/elsewhere/+I": 99,
             },
             "levels": {
                 "joined/temporal-join/rows/left": {"0": [3, 4], "1": [2, 1]},
@@ -60,7 +65,8 @@ COUNTERS = Counters(
                 "joined/temporal-join/source/65537/loaded": {"0": [3, 0]},
             },
         }
-    )
+    ),
+    {"commits/joined": 4, "aborts/joined": 1, "registry/calls": 6, "registry/failures": 2},
 )
 PROGRESS = {
     "batchId": 4,
@@ -83,6 +89,8 @@ def test_query_status_adds_up() -> None:
     found = query_status(SHAPE, PROGRESS, COUNTERS)
     assert (found.epoch, found.epochs_total, found.trigger_ms) == (4, 5, 321)
     assert (found.input_rows_total, found.output_rows_total) == (18, 7)
+    assert found.changes == {"+I": 5, "-U": 2}
+    assert (found.transactions_committed_total, found.transactions_aborted_total) == (4, 1)
     assert found.rejects == {"malformed": 3}
     assert (found.input_rows_per_second, found.processed_rows_per_second) == (12.5, 0.0)
     assert found.late_rows_total == 1
@@ -123,13 +131,72 @@ def test_bootstrap_says_when_the_time_and_not_the_load_has_opened_it() -> None:
 def test_query_status_before_the_first_epoch() -> None:
     found = query_status(SHAPE, None, Counters(""))
     assert (found.epoch, found.epochs_total, found.watermark_ms) == (None, 0, None)
-    assert "epoch -" in progress_line(found)
+    assert "epoch -" in progress_line(found, Progress())
 
 
 def test_progress_line() -> None:
-    line = progress_line(query_status(SHAPE, PROGRESS, COUNTERS))
+    line = progress_line(query_status(SHAPE, PROGRESS, COUNTERS), Progress())
     for part in ("epoch 4", "in 18", "out 7", "lag 4", "1970-01-01 00:00:01", "state 5 + 2 rows"):
         assert part in line
+
+
+LOADS = {"p": {0: (10, 30), 1: (0, 60)}}
+
+
+def reading(at_s: int, offsets: tuple[int, int], latest: int) -> tuple[QueryStatus, datetime]:
+    """A status of that second, with the two partitions of the table that is loaded."""
+    source = {
+        "description": "1-prices",
+        "endOffset": {"p": {"0": offsets[0], "1": offsets[1]}},
+        "latestOffset": {"p": {"0": latest, "1": 100}},
+    }
+    shape = replace(SHAPE, loads=LOADS)
+    found = query_status(shape, PROGRESS | {"sources": [source]}, COUNTERS)
+    return found, datetime.fromtimestamp(at_s, UTC)
+
+
+def test_pace_is_what_is_read_and_what_is_gained_on_the_end() -> None:
+    pace = Pace()
+    assert pace.follow(*reading(0, (10, 0), 200)) == Progress(
+        loading=(Loading("prices", 0.0, None),)
+    )
+    found, at = reading(10, (30, 30), 210)
+    assert found.lag_records == 250
+    progress = pace.follow(found, at)
+    # 50 records read and 10 more to read: 4 a second gained; 30 of 80 still to be loaded
+    assert progress == Progress(5.0, 62.5, (Loading("prices", 0.625, 6.0),))
+    assert pace.follow(found, at) == progress
+    line = progress_line(found, progress)
+    assert "(5/s)" in line
+    assert "caught up in 1 min 2 s" in line
+    assert "loading: 62 % of the initial content of prices, 6 s left" in line
+
+
+def test_pace_promises_nothing_while_the_lag_grows() -> None:
+    pace = Pace()
+    pace.follow(*reading(0, (10, 60), 100))
+    progress = pace.follow(*reading(10, (40, 60), 200))
+    assert progress == Progress(3.0, None, ())
+
+
+def test_pace_forgets() -> None:
+    pace = Pace()
+    pace.follow(*reading(0, (10, 60), 1000))
+    for at_s in (40, 80):
+        progress = pace.follow(*reading(at_s, (at_s * 10, 60), 1000))
+    assert progress.rate == 10.0
+
+
+def test_programs_read_lines(tmp_path: Path) -> None:
+    out = io.StringIO()
+    console = JsonConsole(out)
+    status = JobReport("orders", tmp_path, [SHAPE]).write("running", COUNTERS, {"joined": PROGRESS})
+    console.say("hello")
+    console.show(status)
+    console.show(status)
+    note, progress = map(json.loads, out.getvalue().splitlines())
+    assert note == {"event": "note", "text": "hello"}
+    assert (progress["event"], progress["queries"][0]["rows_out"]) == ("progress", 7)
 
 
 def test_report_keeps_what_it_knew_when_the_job_fails(tmp_path: Path) -> None:
@@ -147,7 +214,7 @@ def test_wait_for_a_registry_is_told(tmp_path: Path) -> None:
     report = JobReport("orders", tmp_path, [SHAPE])
     waits = {"http://b": 1_600_000_001_000, "http://a": 1_600_000_000_000}
     out = io.StringIO()
-    Console(out).show(report.write("running", COUNTERS, {}, waits=waits))
+    TextConsole(out).show(report.write("running", COUNTERS, {}, waits=waits))
     found = read_status(tmp_path)
     assert found is not None
     assert found.registry_waiting_since == datetime(2020, 9, 13, 12, 26, 40, tzinfo=UTC)
@@ -163,7 +230,7 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("out", [io.StringIO(), Terminal()])
 def test_console_renews_its_line_only_on_a_terminal(out: io.StringIO, tmp_path: Path) -> None:
     status = JobReport("orders", tmp_path, [SHAPE]).write("running", COUNTERS, {})
-    console = Console(out)
+    console = TextConsole(out)
     console.show(status)
     console.show(status)
     console.say("done")

@@ -6,13 +6,14 @@ from typing import TypeAlias
 
 Scalar: TypeAlias = bool | int | Decimal | str | bytes | None
 Literal: TypeAlias = "Scalar | tuple[Literal, ...] | list[Literal] | dict[str, Literal]"
+RowLiteral: TypeAlias = "tuple[Literal, ...] | dict[str, Literal]"
 
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<bytes>[xX]'(?:[0-9a-fA-F]{2})*')
     | (?P<string>'(?:[^']|'')*')
     | (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)
-    | (?P<word>[A-Za-z]+)
+    | (?P<word>[A-Za-z_]\w*)
     | (?P<mark>[()\[\]{},:])
     )""",
     re.VERBOSE,
@@ -25,16 +26,18 @@ class LiteralError(ValueError):
     """The text is no list of values."""
 
 
-def parse_row(text: str) -> tuple[Literal, ...]:
-    """One row with its parentheses.
+def parse_row(text: str) -> RowLiteral:
+    """One row: all its values in parentheses, or some by name in braces.
 
     >>> parse_row("(1, 'it''s', NULL, 2.50, ('a', TRUE), ['x'], {'k': 1})")
     (1, "it's", None, Decimal('2.50'), ('a', True), ['x'], {'k': 1})
+    >>> parse_row("{order_id: 1, name: 'Ada'}")
+    {'order_id': 1, 'name': 'Ada'}
     """
     tokens = _Tokens(text)
     row = tokens.value()
-    if not isinstance(row, tuple) or not tokens.at_end():
-        raise LiteralError(f"expected (value, ...), found {text!r}")
+    if not isinstance(row, tuple | dict) or not tokens.at_end():
+        raise LiteralError(f"expected (value, ...) or {{column: value, ...}}, found {text!r}")
     return row
 
 
@@ -78,10 +81,17 @@ class _Tokens:
         while not self._accept("}"):
             if entries:
                 self._expect(",")
-            key = self.value()
+            key = self._name()
             self._expect(":")
-            entries[str(key)] = self.value()
+            entries[key] = self.value()
         return entries
+
+    def _name(self) -> str:
+        found = _TOKEN.match(self._text, self._at)
+        if found is None or found["word"] is None:
+            return str(self.value())
+        self._at = found.end()
+        return found["word"]
 
     def _next(self) -> tuple[str, str]:
         found = _TOKEN.match(self._text, self._at)

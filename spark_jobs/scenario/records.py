@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from spark_jobs.scenario.file import Input, Kind
+from spark_jobs.scenario.literals import RowLiteral
+from spark_jobs.scenario.values import Row, canonical, epoch_ms, json_text, to_json
 from spark_jobs.sql.catalog import Column, Table
-from tests.harness.scenario import Input, Kind
-from tests.harness.values import Row, canonical, epoch_ms, json_text, to_json
 
 DEFAULT_TIMESTAMP_MS = 1_700_000_000_000
 
@@ -47,17 +48,13 @@ class Encoder:
         if given.kind == "raw":
             return [_raw_record(given)]
         columns = input_columns(self.table)
-        if len(given.values) != len(columns):
-            names = ", ".join(c.name for c in columns)
-            raise ValueError(f"line {given.line}: {self.table.name} has the columns ({names})")
-        row = {c.name: canonical(v, c.type) for c, v in zip(columns, given.values, strict=True)}
+        row = dict(zip((c.name for c in columns), row_of(columns, given.values), strict=True))
         value = self._value(given.kind, row)
         if value is _NOTHING:
             return []
-        key = self._key(row)
-        text = None if value is None else json_text(value).encode()
+        content = value if value is None or isinstance(value, bytes) else json_text(value).encode()
         timestamp = _record_timestamp(columns, row)
-        return [Record(key, text, given.partition, timestamp)]
+        return [Record(self._key(row), content, given.partition, timestamp)]
 
     def _key(self, row: dict[str, Any]) -> bytes | None:
         table = self.table
@@ -74,20 +71,21 @@ class Encoder:
         table = self.table
         name = table.value_format.name if table.value_format else ""
         data = {c.name: self._json(c, row[c.name]) for c in self._value_columns()}
-        if table.connector == "upsert-kafka":
-            if kind == "-U":
-                raise ValueError(f"{table.name} is an upsert table: it has no -U rows")
+        if kind not in kinds_of(table):
+            raise ValueError(f"{table.name} has no {kind} rows, only {', '.join(kinds_of(table))}")
+        if table.connector == "upsert-kafka" or table.unwrapped:
             return None if kind == "-D" else data
         match name:
+            case "raw":
+                [value] = (row[c.name] for c in self._value_columns())
+                return value.encode() if isinstance(value, str) else value
             case "json":
-                if kind != "+I":
-                    raise ValueError(f"{table.name} is append-only: it has no {kind} rows")
                 return data
             case "changelog-json":
                 return {"op": kind, "data": data}
             case "debezium-json":
                 return self._debezium(kind, row, data)
-        raise ValueError(f"{table.name}: tests write no rows in format {name!r}")
+        raise ValueError(f"{table.name}: scenarios write no rows in format {name!r}")
 
     def _debezium(self, kind: str, row: dict[str, Any], data: dict[str, Any]) -> Any:
         """A `-U` is kept until its `+U` comes: Debezium has both in one record."""
@@ -122,7 +120,7 @@ class Encoder:
     def _value_columns(self) -> list[Column]:
         table = self.table
         keys = set(table.key_fields) if table.key_format and not table.value_includes_key else set()
-        return [c for c in table.columns if c.kind == "physical" and c.name not in keys]
+        return [c for c in physical_columns(table) if c.name not in keys]
 
     def _json(self, column: Column, value: Any) -> Any:
         return to_json(value, column.type, _iso_timestamps(self.table))
@@ -133,8 +131,26 @@ def input_columns(table: Table) -> list[Column]:
     return [c for c in table.columns if c.kind != "computed"]
 
 
-def sink_columns(table: Table) -> list[Column]:
-    return [c for c in table.columns if c.writable]
+def physical_columns(table: Table) -> list[Column]:
+    """What a result row gives."""
+    return [c for c in table.columns if c.kind == "physical"]
+
+
+def kinds_of(table: Table) -> tuple[Kind, ...]:
+    """The row kinds that records of a table can say."""
+    match table.changelog:
+        case "append":
+            return ("+I",)
+        case "upsert" if not table.holds_events:
+            return ("+I", "+U", "-D")
+        case _:
+            return ("+I", "-U", "+U", "-D")
+
+
+def row_of(columns: Sequence[Column], given: RowLiteral) -> Row:
+    """The values of all columns; those that are not named are NULL."""
+    values = [given.get(c.name) for c in columns] if isinstance(given, dict) else given
+    return tuple(canonical(v, c.type) for v, c in zip(values, columns, strict=True))
 
 
 def decode(table: Table, record: Record) -> list[Change]:
@@ -142,6 +158,10 @@ def decode(table: Table, record: Record) -> list[Change]:
     if record.value is None:
         return [Change("-D", _row(table, _loads(record.key)))]
     name = table.value_format.name if table.value_format else ""
+    if name == "raw":
+        [column] = physical_columns(table)
+        text = record.value if column.type.name == "BYTES" else record.value.decode()
+        return [Change("+I", (text,))]
     value = _loads(record.value)
     if table.connector == "upsert-kafka":
         keys = {} if table.value_includes_key else _loads(record.key)
@@ -155,7 +175,7 @@ def decode(table: Table, record: Record) -> list[Change]:
             if value["op"] == "d":
                 return [Change("-D", _row(table, value["before"]))]
             return [Change("+I", _row(table, value["after"]))]
-    raise ValueError(f"{table.name}: tests read no rows in format {name!r}")
+    raise ValueError(f"{table.name}: scenarios read no rows in format {name!r}")
 
 
 def keeps_kinds(table: Table) -> bool:
@@ -164,7 +184,7 @@ def keeps_kinds(table: Table) -> bool:
 
 
 def _row(table: Table, data: dict[str, Any]) -> Row:
-    columns = [c for c in sink_columns(table) if c.kind == "physical"]
+    columns = physical_columns(table)
     unknown = set(data) - {c.name for c in columns}
     if unknown:
         raise ValueError(f"{table.name} has no columns {sorted(unknown)}")
@@ -194,7 +214,7 @@ def _record_timestamp(columns: Sequence[Column], row: dict[str, Any]) -> int:
 
 def _raw_record(given: Input) -> Record:
     """`raw (key, value)`: the bytes as they stand."""
-    if len(given.values) != 2:
+    if not isinstance(given.values, tuple) or len(given.values) != 2:
         raise ValueError(f"line {given.line}: raw takes (key, value)")
     key, value = (v.encode() if isinstance(v, str) else v for v in given.values)
     if not all(part is None or isinstance(part, bytes) for part in (key, value)):

@@ -33,7 +33,7 @@ def canonical(value: Any, data_type: DataType) -> Value:
         key, element = _part(data_type.key), _part(data_type.element)
         entries = ((canonical(k, key), canonical(v, element)) for k, v in value.items())
         return tuple(sorted(entries, key=lambda entry: repr(entry[0])))
-    raise ValueError(f"tests know no values of type {name}")
+    raise ValueError(f"scenarios have no values of type {name}")
 
 
 def to_json(value: Value, data_type: DataType, iso: bool = False) -> Any:
@@ -77,6 +77,34 @@ def json_text(value: Any) -> str:
             return "[" + ", ".join(json_text(v) for v in value) + "]"
         case _:
             return json.dumps(value)
+
+
+def literal_text(value: Value, data_type: DataType) -> str:
+    """A canonical value as a scenario file writes it."""
+    if value is None:
+        return "NULL"
+    match data_type.name:
+        case "BOOLEAN":
+            return "TRUE" if value else "FALSE"
+        case "BYTES":
+            return f"x'{value.hex()}'"
+        case "DECIMAL":
+            return f"{value:f}"
+        case "ROW":
+            parts = zip(data_type.fields, value, strict=True)
+            return "(" + ", ".join(literal_text(v, f.type) for f, v in parts) + ")"
+        case "ARRAY":
+            return "[" + ", ".join(literal_text(v, _part(data_type.element)) for v in value) + "]"
+        case "MAP":
+            key, element = _part(data_type.key), _part(data_type.element)
+            entries = (f"{literal_text(k, key)}: {literal_text(v, element)}" for k, v in value)
+            return "{" + ", ".join(entries) + "}"
+        case "TIMESTAMP" | "TIMESTAMP_LTZ":
+            return f"'{_timestamp_text(value, iso=False)}'"
+        case "STRING" | "DATE" | "TIME":
+            return "'" + str(value).replace("'", "''") + "'"
+        case _:
+            return str(value)
 
 
 def epoch_ms(value: datetime) -> int:

@@ -6,12 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from spark_jobs.errors import ScenarioError
 from spark_jobs.plan.physical import KafkaScan, Physical, inputs_of
 from spark_jobs.plan.plan_json import to_json
-from tests.harness.gateway import kernel
-from tests.harness.records import Record, to_base64
-from tests.harness.runner import Bound, Outcome, exchanged_sinks
-from tests.harness.scenario import Step
+from spark_jobs.scenario.file import Step
+from spark_jobs.scenario.records import Record, to_base64
+from spark_jobs.scenario.runner import Bound, Outcome, exchanged_sinks
+from spark_jobs.streaming.failure import JavaError
 
 
 class MemoryBackend:
@@ -19,8 +20,8 @@ class MemoryBackend:
 
     exact = True
 
-    def __init__(self, bound: Bound) -> None:
-        self._runs = [_LocalRun(plan.root) for plan in bound.plans]
+    def __init__(self, bound: Bound, kernel: Any) -> None:
+        self._runs = [_LocalRun(plan.root, kernel) for plan in bound.plans]
         if bound.scenario.says_loaded:
             self.hold_loaded()
         self._topics = {bound.tables[name].topics[0]: name for name in bound.sinks}
@@ -38,6 +39,20 @@ class MemoryBackend:
             run.feed(table, rows)
 
     def run_step(self, step: Step, is_settled: Callable[[Outcome], bool]) -> Outcome:
+        """Raises ScenarioError where a job would fail, as by its policy for bad records."""
+        try:
+            return self._run_step(step)
+        except JavaError as failure:
+            raise ScenarioError(
+                "SCENARIO_STEP_FAILED",
+                f"the job fails here: {_first_line(failure)}",
+                "a record that cannot be read fails a job unless its table has another "
+                "'rejoin.on-error'",
+                line=step.line,
+                column=1,
+            ) from failure
+
+    def _run_step(self, step: Step) -> Outcome:
         match step.command:
             case "restart":
                 self.restart()
@@ -86,11 +101,17 @@ class MemoryBackend:
         return Outcome(records, rejects)
 
 
+def _first_line(failure: Any) -> str:
+    """What Java says, without its stack."""
+    told = str(failure.java_exception.getMessage() or failure.java_exception.toString())
+    return told.splitlines()[0]
+
+
 class _LocalRun:
     """The kernel's LocalRun and the tables that its plan reads."""
 
-    def __init__(self, root: Physical) -> None:
-        self.jvm = kernel().local(json.dumps(to_json(root)))
+    def __init__(self, root: Physical, kernel: Any) -> None:
+        self.jvm = kernel.local(json.dumps(to_json(root)))
         self._tables = set(_tables_below(root))
 
     def feed(self, table: str, rows: list[dict[str, Any]]) -> None:

@@ -1,0 +1,32 @@
+"""rejoin for people who live in PySpark: jobs from SQL or from Column expressions.
+
+docs/python.md has the whole of it; everything else below `spark_jobs` may change at any time.
+"""
+
+from spark_jobs import __version__
+from spark_jobs.api.changelog import (
+    Changelog,
+    TemporalTableFunction,
+    interval_join,
+    regular_join,
+    temporal_join,
+)
+from spark_jobs.api.job import Job
+from spark_jobs.api.running import RunningJob
+from spark_jobs.api.session import session, session_conf
+from spark_jobs.errors import RejoinError, SqlErrors
+
+__all__ = [
+    "Changelog",
+    "Job",
+    "RejoinError",
+    "RunningJob",
+    "SqlErrors",
+    "TemporalTableFunction",
+    "__version__",
+    "interval_join",
+    "regular_join",
+    "session",
+    "session_conf",
+    "temporal_join",
+]

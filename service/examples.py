@@ -1,0 +1,209 @@
+"""The examples of the OpenAPI document: one small job, seen through the sidecar's own functions."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from service.driver import View
+from service.health import unready_reasons
+from service.history import History
+from service.models import (
+    ConfigBody,
+    Health,
+    LagBody,
+    PartitionLag,
+    QueryPlan,
+    Reason,
+    SampleBody,
+    SampleRow,
+    StatusBody,
+)
+from service.state import operator_states, query_summaries
+from service.watermarks import watermarks
+from spark_jobs.job_record import GraphEdge, GraphNode, JobRecord, QueryRecord
+from spark_jobs.status import (
+    BootstrapStatus,
+    BuildStatus,
+    ErrorStatus,
+    JobStatus,
+    OperatorStatus,
+    PartitionStatus,
+    QueryStatus,
+    SideStatus,
+    SourceStatus,
+)
+
+_NOON = datetime(2024, 1, 31, 12, tzinfo=UTC)
+_NOON_MS = int(_NOON.timestamp() * 1000)
+_OPERATOR = "enriched/temporal-join-1"
+
+
+def _source(table: str, lag: int, partition: int) -> SourceStatus:
+    end = PartitionStatus(
+        partition=partition, offset=4812, latest_offset=4812 + lag, watermark_ms=_NOON_MS - 5000
+    )
+    return SourceStatus(table=table, topic=f"shop.{table}", partitions=(end,), lag_records=lag)
+
+
+_STATUS = JobStatus(
+    job="shop",
+    pid=7,
+    started_at=_NOON - timedelta(hours=1),
+    updated_at=_NOON,
+    state="running",
+    build=BuildStatus(version="1.2.3"),
+    queries=(
+        QueryStatus(
+            name="enriched",
+            sink="shop.enriched",
+            epoch=811,
+            epochs_total=812,
+            trigger_ms=310,
+            input_rows_total=9624,
+            output_rows_total=4790,
+            changes={"+I": 4790},
+            transactions_committed_total=1624,
+            rejects={"json-malformed": 2},
+            late_rows_total=3,
+            sources=(_source("orders", 12, 0), _source("prices", 0, 0)),
+            operators=(
+                OperatorStatus(
+                    id=_OPERATOR,
+                    kind="temporal-join",
+                    sides=(SideStatus(side="left", rows=40), SideStatus(side="right", rows=310)),
+                    state_bytes=28_110,
+                    bootstrap=BootstrapStatus(
+                        partitions_loaded=1, partitions_total=1, waiting_rows=0, complete=True
+                    ),
+                ),
+            ),
+            durations_ms={"addBatch": 240},
+            watermark_ms=_NOON_MS - 5000,
+            restarts_total=1,
+            last_failure=ErrorStatus(
+                code="KAFKA_UNREACHABLE",
+                message="127.0.0.1:9092 did not answer",
+                hint="is the broker running, and is that its address?",
+            ),
+        ),
+    ),
+)
+_JOB = JobRecord(
+    job="shop",
+    config={"pipeline.name": "shop", "rejoin.parallelism": "2"},
+    tables={
+        "orders": {"topic": "shop.orders", "properties.sasl.jaas.config": "***"},
+    },
+    queries=(
+        QueryRecord(
+            name="enriched",
+            nodes=(
+                GraphNode(
+                    id="orders", kind="source", title="orders", table="orders", tells_time=True
+                ),
+                GraphNode(
+                    id="prices", kind="source", title="prices", table="prices", tells_time=True
+                ),
+                GraphNode(
+                    id="join", kind="operator", title="TemporalJoin(left)", operator=_OPERATOR
+                ),
+                GraphNode(id="sink", kind="sink", title="shop.enriched"),
+            ),
+            edges=(
+                GraphEdge(source="orders", target="join", side="left"),
+                GraphEdge(source="prices", target="join", side="right"),
+                GraphEdge(source="join", target="sink"),
+            ),
+            text="KafkaSink(table=[enriched], topic=[shop.enriched])",
+        ),
+    ),
+)
+_VIEW = View(_STATUS, 0.4, None, "")
+_SILENT = View(_STATUS, 75.2, "status_stale", "75 s old")
+_STALE = Reason(code="status_stale", message="75 s old")
+_DOWN = Reason(code="broker_unreachable", message="127.0.0.1:9092: timed out")
+
+
+def _history() -> History:
+    """Of a minute in which nothing grew, so that there are rates."""
+    moments = iter((0.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0))
+    history = History(lambda: next(moments))
+    history.add(_STATUS)
+    history.add(_STATUS)
+    return history
+
+
+def _answer(body: object, **others: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    shown = TypeAdapter(type(body)).dump_python(body, mode="json")
+    return {200: {"content": {"application/json": {"example": shown}, **others}}}
+
+
+LIVE = _answer(Health(ok=True))
+READY = _answer(Health(ok=True)) | {
+    503: {
+        "model": Health,
+        "description": "the job is not doing its work now",
+        "content": {
+            "application/json": {
+                "example": Health(
+                    ok=False, reasons=unready_reasons(View(None, None, "status_missing", "none"))
+                ).model_dump(mode="json")
+            }
+        },
+    }
+}
+METRICS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "text/plain": {
+                "example": "# TYPE rejoin_epochs_total counter\n"
+                'rejoin_epochs_total{query="enriched"} 812.0\n'
+            }
+        }
+    }
+}
+STATUS = _answer(
+    StatusBody(status=_STATUS, age_seconds=75.2, problem=_STALE, unready=unready_reasons(_SILENT))
+)
+QUERIES = _answer(query_summaries(_VIEW, _JOB, _history()))
+STATE = _answer(operator_states(_VIEW, _JOB, _history()))
+WATERMARKS = _answer(watermarks(_STATUS, _JOB))
+CONFIG = _answer(ConfigBody(settings=_JOB.config, tables=_JOB.tables))
+PLAN = _answer(
+    tuple(QueryPlan(**query.model_dump()) for query in _JOB.queries),
+    **{"text/plain": {"schema": {"type": "string"}, "example": f"{_JOB.queries[0].text}\n"}},
+)
+LAG = _answer(
+    LagBody(
+        measured="driver",
+        problem=_DOWN,
+        partitions=(
+            PartitionLag(
+                table="orders",
+                topic="shop.orders",
+                partition=0,
+                offset=4812,
+                end_offset=4824,
+                lag_records=12,
+            ),
+        ),
+        lag_records=12,
+    )
+)
+ROWS = _answer(
+    SampleBody(
+        enabled=True,
+        problem=_DOWN,
+        rows=(
+            SampleRow(
+                topic="shop.enriched",
+                partition=0,
+                offset=4790,
+                timestamp_ms=_NOON_MS,
+                key='{"id": 17}',
+                value='{"id": 17, "email": "***", "price": "9.90"}',
+            ),
+        ),
+    )
+)

@@ -1,0 +1,1 @@
+"""Jobs written and started in Python; `rejoin` is its public face, docs/python.md its manual."""

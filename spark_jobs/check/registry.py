@@ -1,0 +1,134 @@
+"""What the schema registries say: whether they answer, and whether schemas and columns fit.
+
+Nothing is registered. A table is read by the ids in its records; the subject that Flink's and
+Debezium's naming gives it says what its writer is about to send.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from spark_jobs.check.finding import Finding
+from spark_jobs.errors import EXIT_CODES
+from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.formats.sink_schema import registered_schema
+from spark_jobs.operators.kafka_sink import record_columns
+from spark_jobs.operators.running import resolve_public, spec
+from spark_jobs.plan.physical import KafkaScan, KafkaSink
+from spark_jobs.sql.format_options import FORMATS, Format
+
+PATIENCE_S = 2.0
+Part: TypeAlias = Literal["key", "value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """A registry that answered; its clock in Unix seconds, if it tells it."""
+
+    url: str
+    clock_s: float | None
+
+
+def check_registry(declared: Format) -> tuple[Finding, Answering]:
+    """Raises KafkaError or FormatError where it does not answer, or not us."""
+    url = declared.options["url"]
+    client = RegistryClient(resolve_public(declared.options), PATIENCE_S)
+    try:
+        count, clock_s = client.subjects()
+    finally:
+        client.close()
+    told = f"answers, with {count} subjects"
+    return Finding("ok", "REGISTRY_ANSWERS", f"registry {url}", told), Answering(url, clock_s)
+
+
+def registry_formats(scans: Sequence[KafkaScan], sinks: Sequence[KafkaSink]) -> dict[str, Format]:
+    """One format for each registry that the job names."""
+    nodes: list[KafkaScan | KafkaSink] = [*scans, *sinks]
+    return {declared.options["url"]: declared for node in nodes for _, declared in _parts(node)}
+
+
+def check_reader(kernel: Any, scan: KafkaScan) -> Iterator[Finding]:
+    """The latest schemas of the table's subjects against its columns, by the kernel's own rules."""
+    for part, declared in _parts(scan):
+        if not any(column.origin == part for column in scan.columns):
+            continue
+        for topic in scan.topics:
+            subject = declared.options.get("subject") or f"{topic.name}-{part}"
+            client = RegistryClient(resolve_public(declared.options), PATIENCE_S)
+            try:
+                latest = client.latest(subject)
+            finally:
+                client.close()
+            if latest is None:
+                yield Finding(
+                    "warning",
+                    "SUBJECT_MISSING",
+                    f"table {scan.table}",
+                    f"the registry has no subject {subject}",
+                    "nothing was written yet, or under another name: the ids in records decide",
+                )
+            else:
+                read = json.dumps(spec(scan))
+                fit = json.loads(kernel.fit(read, part == "key", latest.id))
+                yield _fit(scan, f"{subject} version {latest.version} (id {latest.id})", fit)
+
+
+def _fit(scan: KafkaScan, schema: str, fit: Mapping[str, Any]) -> Finding:
+    about = f"table {scan.table}"
+    if (problem := fit.get("problem")) is not None:
+        hint = "declare the columns as the schema has them; docs/formats.md has the types"
+        text = f"{schema} does not fit the columns: {problem}"
+        return Finding("error", "READER_MISMATCH", about, text, hint, EXIT_CODES["user"])
+    if fit["absent"]:
+        names = ", ".join(fit["absent"])
+        text = f"{schema} fits, but lacks {names}: NULL in every row"
+        return Finding("warning", "READER_LACKS", about, text, "is that its name in the schema?")
+    return Finding("ok", "READER_FITS", about, f"{schema} fits the columns")
+
+
+def check_writer_schema(sink: KafkaSink) -> Iterator[Finding]:
+    """What registering the sink's schemas would do."""
+    for part, declared in _parts(sink):
+        options = resolve_public(declared.options)
+        columns = record_columns(sink, part)
+        subject, schema = registered_schema(
+            Format(declared.name, options), sink.topic, part, columns
+        )
+        client = RegistryClient(options, PATIENCE_S)
+        try:
+            yield _judged(client, sink, subject, schema)
+        finally:
+            client.close()
+
+
+def _judged(client: RegistryClient, sink: KafkaSink, subject: str, schema: str) -> Finding:
+    about = f"sink {sink.table}"
+    latest = client.latest(subject)
+    if latest is None:
+        text = f"subject {subject} is not there: its first version will be the sink's schema"
+        return Finding("ok", "SUBJECT_NEW", about, text)
+    if client.has(subject, schema):
+        return Finding("ok", "SUBJECT_SAME", about, f"subject {subject} has the sink's schema")
+    problems = client.problems(subject, schema)
+    if not problems:
+        text = f"subject {subject}: the sink's schema is compatible, and becomes version "
+        return Finding("ok", "SUBJECT_COMPATIBLE", about, f"{text}{latest.version + 1}")
+    return Finding(
+        "error",
+        "SCHEMA_INCOMPATIBLE",
+        about,
+        f"subject {subject}: the registry would refuse the sink's schema: {'; '.join(problems)}",
+        "write to another topic, or change the subject's compatibility level",
+        EXIT_CODES["user"],
+    )
+
+
+def _parts(node: KafkaScan | KafkaSink) -> Iterator[tuple[Part, Format]]:
+    parts: tuple[tuple[Part, Format | None], ...] = (
+        ("key", node.key_format),
+        ("value", node.value_format),
+    )
+    for part, declared in parts:
+        if declared is not None and FORMATS[declared.name].registry:
+            yield part, declared

@@ -1,0 +1,192 @@
+"""Whether the rows of a scenario are rows of its tables: everything is said before anything runs.
+
+An expected row that no sink could receive would otherwise be a test that says nothing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+
+from spark_jobs.errors import ScenarioError, SqlErrors
+from spark_jobs.scenario.file import DeadLetter, Expected, Input, Scenario, Step
+from spark_jobs.scenario.literals import Literal
+from spark_jobs.scenario.records import input_columns, kinds_of, physical_columns
+from spark_jobs.sql.catalog import Column, Table
+from spark_jobs.sql.source import nearest
+from spark_jobs.sql.types import DataType
+
+_INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_TEXTS: dict[str, Callable[[str], object]] = {
+    "DATE": date.fromisoformat,
+    "TIME": time.fromisoformat,
+    "TIMESTAMP": datetime.fromisoformat,
+    "TIMESTAMP_LTZ": datetime.fromisoformat,
+}
+
+
+def check_rows(scenario: Scenario, tables: Mapping[str, Table], sinks: Sequence[str]) -> None:
+    """Raises SqlErrors with each line that does not fit the tables."""
+    problems = [problem for step in scenario.steps for problem in _Checks(tables, sinks).of(step)]
+    for problem in problems:
+        problem.locate(scenario.text, scenario.source)
+    if problems:
+        raise SqlErrors(problems)
+
+
+class _Checks:
+    def __init__(self, tables: Mapping[str, Table], sinks: Sequence[str]) -> None:
+        self._tables = tables
+        self._sinks = sinks
+
+    def of(self, step: Step) -> Iterator[ScenarioError]:
+        for given in step.inputs:
+            yield from self._input(given)
+        for expected in step.expected:
+            yield from self._expected(expected)
+        for letter in step.dead_letters:
+            yield from self._dead_letter(letter)
+        if step.table and step.table not in self._tables:
+            yield self._no_table(step.line, step.table, self._tables)
+
+    def _input(self, given: Input) -> Iterator[ScenarioError]:
+        table = self._tables.get(given.table)
+        if table is None:
+            yield self._no_table(given.line, given.table, self._tables)
+        elif given.kind == "raw":
+            yield from _raw(given)
+        elif given.kind not in kinds_of(table):
+            yield _no_kind(given.line, table, given.kind, "records")
+        else:
+            yield from _values(given, table, input_columns(table))
+
+    def _expected(self, row: Expected) -> Iterator[ScenarioError]:
+        if row.table is None and len(self._sinks) > 1:
+            message = f"which sink? There is {', '.join(self._sinks)}"
+            yield _wrong("SCENARIO_TABLE", row.line, message, f"< {self._sinks[0]} {row.kind} ...")
+            return
+        name = row.table or self._sinks[0]
+        if name not in self._sinks:
+            yield self._no_table(row.line, name, self._sinks)
+            return
+        table = self._tables[name]
+        if row.kind not in kinds_of(table):
+            yield _no_kind(row.line, table, row.kind, "results")
+        else:
+            columns = physical_columns(table)
+            yield from _values(row, table, columns)
+
+    def _dead_letter(self, letter: DeadLetter) -> Iterator[ScenarioError]:
+        table = self._tables.get(letter.table)
+        if table is None:
+            yield self._no_table(letter.line, letter.table, self._tables)
+        elif table.dead_letter_topic is None:
+            message = f"{letter.table} has no 'rejoin.dead-letter.topic'"
+            hint = f"it has 'rejoin.on-error' = '{table.on_error}'"
+            yield _wrong("SCENARIO_TABLE", letter.line, message, hint)
+
+    def _no_table(
+        self, line: int, name: str, known: Mapping[str, Table] | Sequence[str]
+    ) -> ScenarioError:
+        what = "sink" if known is self._sinks else "table"
+        hint = nearest(name, known) or f"there is {', '.join(known)}"
+        return _wrong("SCENARIO_TABLE", line, f"no {what} {name}", hint)
+
+
+def _values(
+    row: Input | Expected, table: Table, columns: Sequence[Column]
+) -> Iterator[ScenarioError]:
+    names = [c.name for c in columns]
+    if isinstance(row.values, dict):
+        for name in row.values:
+            if name not in names:
+                hint = nearest(name, names) or f"there is {', '.join(names)}"
+                yield _wrong("SCENARIO_ROW", row.line, f"{table.name} has no column {name}", hint)
+        named = row.values
+    elif len(row.values) != len(names):
+        counts = f"{len(row.values)} values for the {len(names)} columns of {table.name}"
+        yield _wrong("SCENARIO_ROW", row.line, counts, f"({', '.join(names)})")
+        return
+    else:
+        named = dict(zip(names, row.values, strict=True))
+    for column in columns:
+        value = named.get(column.name)
+        if not fits(value, column.type):
+            message = f"{column.name} is {column.type.sql()}, and {value!r} is not"
+            yield _wrong("SCENARIO_ROW", row.line, message, "docs/scenarios.md: Values")
+
+
+def fits(value: Literal, data_type: DataType) -> bool:
+    """Whether a literal is written as the type's values are; NULL always is.
+
+    >>> fits("5", DataType("INT")), fits(300, DataType("TINYINT")), fits(5, DataType("DOUBLE"))
+    (False, False, True)
+    """
+    if value is None:
+        return True
+    match data_type.name:
+        case "STRING":
+            return isinstance(value, str)
+        case "BOOLEAN":
+            return isinstance(value, bool)
+        case "FLOAT" | "DOUBLE":
+            return isinstance(value, int | Decimal) and not isinstance(value, bool)
+        case "DECIMAL":
+            is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
+            return is_number and _has_digits(Decimal(str(value)), data_type)
+        case "BYTES":
+            return isinstance(value, bytes)
+        case "ROW" | "ARRAY" | "MAP":
+            return _parts_fit(value, data_type)
+        case name if name in _INTEGERS:
+            half = 1 << (_INTEGERS[name] - 1)
+            return isinstance(value, int) and not isinstance(value, bool) and -half <= value < half
+        case name if name in _TEXTS:
+            return isinstance(value, str) and _reads(_TEXTS[name], value)
+        case _:
+            return False
+
+
+def _has_digits(value: Decimal, data_type: DataType) -> bool:
+    """Without zeros at the end, the digits before and behind the point are the type's at most."""
+    scale, whole = data_type.scale or 0, (data_type.precision or 0) - (data_type.scale or 0)
+    exponent = value.normalize().as_tuple().exponent
+    return isinstance(exponent, int) and -exponent <= scale and value.adjusted() < max(whole, 1)
+
+
+def _parts_fit(value: Literal, data_type: DataType) -> bool:
+    match value:
+        case tuple() if data_type.name == "ROW" and len(value) == len(data_type.fields):
+            parts = zip(value, data_type.fields, strict=True)
+            return all(fits(v, f.type) for v, f in parts)
+        case list() if data_type.name == "ARRAY" and data_type.element is not None:
+            return all(fits(v, data_type.element) for v in value)
+        case dict() if data_type.name == "MAP" and data_type.element is not None:
+            return all(fits(v, data_type.element) for v in value.values())
+        case _:
+            return False
+
+
+def _reads(read: Callable[[str], object], text: str) -> bool:
+    try:
+        read(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _raw(given: Input) -> Iterator[ScenarioError]:
+    values = given.values
+    is_pair = isinstance(values, tuple) and len(values) == 2
+    if not is_pair or not all(v is None or isinstance(v, str | bytes) for v in values):
+        message = "a raw record is (key, value), each a text, bytes or NULL"
+        yield _wrong("SCENARIO_ROW", given.line, message, "> orders raw ('k', x'00ff')")
+
+
+def _no_kind(line: int, table: Table, kind: str, what: str) -> ScenarioError:
+    message = f"{what} of {table.name} are never {kind}"
+    hint = f"they are {', '.join(kinds_of(table))}: its rows are a changelog of mode "
+    return _wrong("SCENARIO_ROW", line, message, hint + table.changelog)
+
+
+def _wrong(code: str, line: int, message: str, hint: str) -> ScenarioError:
+    return ScenarioError(code, message, hint, line=line, column=1)

@@ -1,0 +1,28 @@
+"""Formats that need a registry or a schema, as JSON that says the same: a scenario is about SQL."""
+
+from dataclasses import replace
+
+from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.options import REGISTRY_OPTIONS
+
+_INSTEAD = {
+    "avro": "json",
+    "avro-confluent": "json",
+    "debezium-avro-confluent": "debezium-json",
+}
+_FORMAT_OPTIONS = ("format", "key.format", "value.format")
+
+
+def in_json(table: Table) -> Table:
+    """The table with JSON in place of Avro: same columns, same changelog, no registry."""
+    given = table.options
+    avro = {name: given[name] for name in _FORMAT_OPTIONS if given.get(name) in _INSTEAD}
+    below = tuple(f"{name.removesuffix('format')}{kind}." for name, kind in avro.items())
+    if not avro:
+        return table
+    kept = {
+        name: value
+        for name, value in given.items()
+        if not name.startswith(below) and name not in REGISTRY_OPTIONS
+    }
+    return replace(table, options={**kept, **{name: _INSTEAD[kind] for name, kind in avro.items()}})

@@ -1,0 +1,98 @@
+"""How fast a query reads, and when it will have read all there is: from one status to the next."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from spark_jobs.status import QueryStatus, SourceStatus
+
+_WINDOW = timedelta(seconds=30)  # spans several epochs, whose offsets come all at once
+_WORTH_TELLING_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """A table whose initial content probe rows wait for; `share` of it is read."""
+
+    table: str
+    share: float
+    left_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Records per second over all inputs, and the seconds until nothing is left to read.
+
+    None: not known yet; of `caught_up_s` also: there is hardly any lag, or it does not shrink.
+    """
+
+    rate: float | None = None
+    caught_up_s: float | None = None
+    loading: tuple[Loading, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    at: datetime
+    read: int
+    latest: int
+    loaded: dict[str, int]
+
+
+@dataclass(slots=True)
+class Pace:
+    """Of one query, over the last half minute."""
+
+    _points: deque[_Point] = field(default_factory=deque)
+
+    def follow(self, query: QueryStatus, at: datetime) -> Progress:
+        """What the newest status adds; one that was told already adds nothing."""
+        point = _point(query, at)
+        if not self._points or at > self._points[-1].at:
+            self._points.append(point)
+        while len(self._points) > 2 and at - self._points[1].at >= _WINDOW:
+            self._points.popleft()
+        first = self._points[0]
+        seconds = (point.at - first.at).total_seconds()
+        if seconds <= 0 or point.read <= first.read:
+            return Progress(loading=tuple(_loading(s, None) for s in _unloaded(query)))
+        rate = (point.read - first.read) / seconds
+        shrinks = rate - max(point.latest - first.latest, 0) / seconds
+        left_s = query.lag_records / shrinks if shrinks > 0 else None
+        told = left_s if left_s is not None and left_s >= _WORTH_TELLING_S else None
+        loading = []
+        for source in _unloaded(query):
+            gained = point.loaded[source.topic] - first.loaded.get(source.topic, 0)
+            loading.append(_loading(source, gained / seconds))
+        return Progress(rate, told, tuple(loading))
+
+
+def _point(query: QueryStatus, at: datetime) -> _Point:
+    partitions = [p for source in query.sources for p in source.partitions]
+    loaded = {s.topic: s.load.read for s in query.sources if s.load is not None}
+    read, latest = sum(p.offset for p in partitions), sum(p.latest_offset for p in partitions)
+    return _Point(at, read, latest, loaded)
+
+
+def _unloaded(query: QueryStatus) -> list[SourceStatus]:
+    return [s for s in query.sources if s.load is not None and s.load.read < s.load.total]
+
+
+def _loading(source: SourceStatus, rate: float | None) -> Loading:
+    read, total = (source.load.read, source.load.total) if source.load is not None else (1, 1)
+    return Loading(source.table, read / total, (total - read) / rate if rate else None)
+
+
+def duration_text(seconds: float) -> str:
+    """As exact as a person wants it.
+
+    >>> duration_text(39.6), duration_text(200), duration_text(8000)
+    ('40 s', '3 min 20 s', '2 h 13 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

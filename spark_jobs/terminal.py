@@ -1,0 +1,67 @@
+"""How verbs talk: aligned and coloured to a person at a terminal, plain to a pipe, JSON on demand.
+
+Colours follow the stream, NO_COLOR and TERM; no verb writes an escape code by itself.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Annotated, TextIO
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from spark_jobs.errors import RejoinError
+
+AsJson = Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")]
+AsJsonLines = Annotated[
+    bool, typer.Option("--json", help="For programs: a JSON object in each line.")
+]
+
+
+def screen(out: TextIO) -> Console:
+    """Text as it is: no markup, no guessed colours, lines as long as they are."""
+    return Console(file=out, markup=False, highlight=False, soft_wrap=True)
+
+
+def json_line(told: object) -> str:
+    return json.dumps(told, ensure_ascii=False)
+
+
+def write_json(told: object, out: TextIO | None = None) -> None:
+    """One document, on one line where it is one of many."""
+    (out or sys.stdout).write(json_line(told) + "\n")
+    (out or sys.stdout).flush()
+
+
+def show_error(error: RejoinError, out: TextIO) -> None:
+    """Place, code and message; the line with its caret; the hint."""
+    console = screen(out)
+    for problem in error.problems:
+        first, *rest = problem.render().splitlines()
+        before, code, message = first.partition(problem.code)
+        console.print(Text.assemble(before, (code, "bold red"), message))
+        for line in rest:
+            console.print(Text(line, style="cyan" if line.startswith("  hint:") else ""))
+
+
+def show_error_json(error: RejoinError, out: TextIO) -> None:
+    """`{"errors": [{"code", "message", "hint", "place"}]}`."""
+    write_json({"errors": [problem.json() for problem in error.problems]}, out)
+
+
+def aligned(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> list[str]:
+    """Columns as wide as their widest cell; those in `right` end at the same place.
+
+    >>> aligned([("a", "10"), ("bcd", "9")], frozenset({1}))
+    ['a    10', 'bcd   9']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,169 @@
+"""Small jobs that ask the planner one question each: does it take this, and what comes out?"""
+
+from spark_jobs.errors import SqlErrors
+from spark_jobs.plan.planner import plan
+from spark_jobs.sql.binder import bind
+
+KAFKA = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'x:1'"
+UPSERT = (
+    "'connector' = 'upsert-kafka', 'properties.bootstrap.servers' = 'x:1', "
+    "'key.format' = 'json', 'value.format' = 'json'"
+)
+CHANGELOGS = {
+    "append": f"{KAFKA}, 'format' = 'json'",
+    "upsert": UPSERT,
+    "retract": f"{KAFKA}, 'format' = 'changelog-json'",
+}
+_TABLE = """CREATE TABLE {name} (id INT, k INT, s STRING, t TIMESTAMP(3), p AS PROCTIME(),
+  PRIMARY KEY (id) NOT ENFORCED, WATERMARK FOR t AS t) WITH ({options}, 'topic' = '{name}');
+"""
+SINK = f"CREATE TABLE sink (id INT) WITH ({CHANGELOGS['retract']}, 'topic' = 'sink');\n"
+
+
+def table(name: str, changelog: str = "append") -> str:
+    return _TABLE.format(name=name, options=CHANGELOGS[changelog])
+
+
+TABLES = table("a") + table("b") + SINK
+INSERT = "INSERT INTO sink SELECT a.id FROM a"
+
+
+def verdict(text: str) -> tuple[str, str]:
+    """The changelog mode of what the job's first query gives, or the code of the refusal."""
+    try:
+        first = plan(bind(text))[0]
+    except SqlErrors as refused:
+        return "", refused.codes[0]
+    return first.root.inputs[0].changelog_mode.strip("[]"), ""
+
+
+JOINS = {
+    "`JOIN ... ON`": "JOIN b ON a.k = b.k",
+    "`LEFT JOIN`": "LEFT JOIN b ON a.k = b.k",
+    "`RIGHT JOIN`": "RIGHT JOIN b ON a.k = b.k",
+    "`FULL JOIN`": "FULL JOIN b ON a.k = b.k",
+    "`CROSS JOIN`": "CROSS JOIN b",
+    "`IN (SELECT ...)`": "WHERE k IN (SELECT k FROM b)",
+    "`EXISTS`": "WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+    "`NOT IN`": "WHERE k NOT IN (SELECT k FROM b)",
+    "`NOT EXISTS`": "WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+    **{
+        f"interval {kind}, event time": f"{kind} JOIN b ON a.k = b.k AND a.t BETWEEN b.t "
+        "- INTERVAL '1' HOUR AND b.t"
+        for kind in ("INNER", "LEFT", "RIGHT", "FULL")
+    },
+    **{
+        f"interval {kind}, processing time": f"{kind} JOIN b ON a.k = b.k AND a.p BETWEEN b.p "
+        "- INTERVAL '1' HOUR AND b.p"
+        for kind in ("INNER", "LEFT", "RIGHT", "FULL")
+    },
+    **{
+        f"temporal {kind}, event time": f"{kind} JOIN b FOR SYSTEM_TIME AS OF a.t ON a.k = b.id"
+        for kind in ("INNER", "LEFT", "RIGHT", "FULL")
+    },
+    **{
+        f"temporal {kind}, processing time": f"{kind} JOIN b FOR SYSTEM_TIME AS OF a.p "
+        "ON a.k = b.id"
+        for kind in ("INNER", "LEFT", "RIGHT", "FULL")
+    },
+    "`LATERAL TABLE (SNAPSHOT(...))`": "JOIN LATERAL TABLE (SNAPSHOT(input => TABLE b)) AS v "
+    "ON a.k = v.id",
+    "`LEFT JOIN LATERAL TABLE (SNAPSHOT(...))`": "LEFT JOIN LATERAL TABLE (SNAPSHOT(input => "
+    "TABLE b)) AS v ON a.k = v.id",
+}
+
+SINKS = {
+    "`kafka`, `json`": f"id INT) WITH ({CHANGELOGS['append']}",
+    "`upsert-kafka`": f"id INT, PRIMARY KEY (id) NOT ENFORCED) WITH ({UPSERT}",
+    "`kafka`, `changelog-json`": f"id INT) WITH ({CHANGELOGS['retract']}",
+    "`kafka`, `debezium-json`": f"id INT) WITH ({KAFKA}, 'format' = 'debezium-json'",
+}
+QUERIES = {
+    "only inserts": "SELECT id FROM a",
+    "updates, known by the sink's key": "SELECT a.id FROM a LEFT JOIN b ON a.k = b.id",
+    "updates, by another key": "SELECT a.k FROM a LEFT JOIN b ON a.k = b.k",
+}
+
+ANY_INSERT = "INSERT INTO sink SELECT id FROM a;"
+STATEMENTS = {
+    "CREATE TABLE": "",
+    "CREATE TEMPORARY TABLE": table("c").replace("TABLE", "TEMPORARY TABLE"),
+    "CREATE TABLE IF NOT EXISTS": table("a").replace("TABLE", "TABLE IF NOT EXISTS"),
+    "CREATE TABLE ... LIKE": "CREATE TABLE c LIKE a;",
+    "CREATE TABLE ... AS SELECT": ""
+    "CREATE TABLE c WITH ('connector' = 'kafka') AS SELECT id FROM a;",
+    "CREATE VIEW": "CREATE VIEW v AS SELECT id FROM a; INSERT INTO sink SELECT id FROM v;",
+    "CREATE TEMPORARY VIEW": "CREATE TEMPORARY VIEW v AS SELECT id FROM a;",
+    "CREATE TEMPORAL TABLE FUNCTION": "CREATE TEMPORAL TABLE FUNCTION F FOR b TIME ATTRIBUTE t "
+    "PRIMARY KEY (id); INSERT INTO sink SELECT a.id FROM a, LATERAL TABLE (F(a.t)) AS r "
+    "WHERE a.k = r.id;",
+    "CREATE FUNCTION": "CREATE FUNCTION f AS 'x.Y';",
+    "CREATE CATALOG": "CREATE CATALOG c WITH ('type' = 'hive');",
+    "CREATE DATABASE": "CREATE DATABASE d;",
+    "ALTER TABLE": "ALTER TABLE a RENAME TO c;",
+    "DROP TABLE": "DROP TABLE a;",
+    "SET": "SET 'pipeline.name' = 'x';",
+    "RESET": "RESET 'pipeline.name';",
+    "USE": "USE d;",
+    "SHOW TABLES": "SHOW TABLES;",
+    "DESCRIBE": "DESCRIBE a;",
+    "EXPLAIN": "EXPLAIN SELECT id FROM a;",
+    "INSERT INTO": "",
+    "INSERT OVERWRITE": "INSERT OVERWRITE sink SELECT id FROM a;",
+    "EXECUTE STATEMENT SET": f"EXECUTE STATEMENT SET BEGIN {ANY_INSERT} END;",
+    "BEGIN STATEMENT SET": f"BEGIN STATEMENT SET; {ANY_INSERT} END;",
+    "UPDATE": "UPDATE a SET id = 1;",
+    "DELETE": "DELETE FROM a;",
+    "ADD JAR": "ADD JAR 'x.jar';",
+}
+CLAUSES = {
+    "SELECT DISTINCT": "SELECT DISTINCT id FROM a",
+    "WHERE": "SELECT id FROM a WHERE k > 1",
+    "GROUP BY": "SELECT CAST(COUNT(*) AS INT) FROM a GROUP BY k",
+    "HAVING": "SELECT k FROM a GROUP BY k HAVING COUNT(*) > 1",
+    "COUNT(DISTINCT x)": "SELECT CAST(COUNT(DISTINCT k) AS INT) FROM a",
+    "FILTER (WHERE ...)": "SELECT CAST(COUNT(*) FILTER (WHERE k > 1) AS INT) FROM a",
+    "UNION ALL": "SELECT id FROM a UNION ALL SELECT id FROM b",
+    "UNION": "SELECT id FROM a UNION SELECT id FROM b",
+    "INTERSECT": "SELECT id FROM a INTERSECT SELECT id FROM b",
+    "EXCEPT": "SELECT id FROM a EXCEPT SELECT id FROM b",
+    "ORDER BY": "SELECT id FROM a ORDER BY t",
+    "LIMIT": "SELECT id FROM a LIMIT 5",
+    "OFFSET": "SELECT id FROM a OFFSET 5",
+    "WITH (a common table expression)": "WITH c AS (SELECT id FROM a) SELECT id FROM c",
+    "VALUES": "SELECT x FROM (VALUES (1)) AS c (x)",
+    "USING": "SELECT id FROM a JOIN b USING (id)",
+    "NATURAL JOIN": "SELECT id FROM a NATURAL JOIN b",
+    "GROUPING SETS": "SELECT id FROM a GROUP BY GROUPING SETS ((id), ())",
+    "CUBE": "SELECT id FROM a GROUP BY CUBE (id)",
+    "ROLLUP": "SELECT id FROM a GROUP BY ROLLUP (id)",
+    "TUMBLE, HOP, ... (window tables)": "SELECT id FROM TABLE (TUMBLE(TABLE a, DESCRIPTOR(t), "
+    "INTERVAL '1' HOUR))",
+    "UNNEST": "SELECT x FROM UNNEST(ARRAY[1]) AS c (x)",
+    "MATCH_RECOGNIZE": "SELECT m.x FROM a MATCH_RECOGNIZE (PARTITION BY k ORDER BY t "
+    "MEASURES X.id AS x ONE ROW PER MATCH PATTERN (X) DEFINE X AS X.k > 1) AS m",
+    "QUALIFY": "SELECT id FROM a QUALIFY ROW_NUMBER() OVER (ORDER BY t) = 1",
+    "PIVOT": "SELECT * FROM a PIVOT (SUM(k) FOR s IN ('x'))",
+    "TABLESAMPLE": "SELECT id FROM a TABLESAMPLE BERNOULLI (5)",
+    "ROW_NUMBER() ... = 1 by time": "SELECT id FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY k "
+    "ORDER BY t DESC) AS n FROM a) WHERE n = 1",
+    "ROW_NUMBER() ... <= n": "SELECT id FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY k "
+    "ORDER BY t DESC) AS n FROM a) WHERE n <= 3",
+    "RANK()": "SELECT id FROM (SELECT id, RANK() OVER (PARTITION BY k ORDER BY t) AS n FROM a) "
+    "WHERE n = 1",
+    "SUM(...) OVER (...)": "SELECT SUM(k) OVER (PARTITION BY id ORDER BY t) FROM a",
+    "a subquery below OR": "SELECT id FROM a WHERE k = 1 OR k IN (SELECT k FROM b)",
+    "a subquery in the select list": "SELECT (SELECT MAX(k) FROM b) FROM a",
+    "a subquery in ON": "SELECT a.id FROM a JOIN b ON a.k = b.k AND a.k IN (SELECT k FROM b)",
+    "/*+ STATE_TTL(...) */": "SELECT /*+ STATE_TTL('a' = '1 d') */ a.id FROM a JOIN b ON a.k = b.k",
+    "/*+ OPTIONS(...) */": "SELECT id FROM a /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */",
+    "/*+ BROADCAST(...) */": "SELECT /*+ BROADCAST(b) */ a.id FROM a JOIN b ON a.k = b.k",
+}
+TYPES = (
+    "STRING", "VARCHAR", "VARCHAR(2147483647)", "CHAR(5)", "VARCHAR(5)", "BOOLEAN", "TINYINT",
+    "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(10, 2)", "DECIMAL(39, 2)", "DATE",
+    "TIME", "TIME(6)", "TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(9)", "TIMESTAMP_LTZ(3)",
+    "TIMESTAMP(3) WITH LOCAL TIME ZONE", "TIMESTAMP(3) WITH TIME ZONE", "BYTES", "VARBINARY(5)",
+    "BINARY(5)", "ROW<x INT, y STRING>", "ARRAY<INT>", "MAP<STRING, INT>", "MULTISET<INT>",
+    "RAW('x', 'y')", "INTERVAL DAY TO SECOND", "NULL",
+)  # fmt: skip
