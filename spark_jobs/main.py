@@ -129,7 +129,7 @@ def launch(
     launches: list[Launch] = []
     try:
         for name, sink in sinks.items():
-            launches.append(Launch(spark, sink, name, settings))
+            launches.append(Launch(spark, sink, name, settings, alone=len(sinks) == 1))
             for note in launches[-1].notes:
                 console.say(note)
         report.loads({opened.name: opened.loads() for opened in launches})
