@@ -4,7 +4,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -62,8 +62,11 @@ def run(
         bool, typer.Option("--sidecar/--no-sidecar", help="Serve health and metrics.")
     ] = True,
     epoch_written: Annotated[
-        Literal["yes", "no"] | None,
-        typer.Option(help="After SINK_LEDGER_MISSING: whether the sink has the epoch it names."),
+        list[str] | None,
+        typer.Option(
+            metavar="[QUERY=]yes|no",
+            help="After SINK_LEDGER_MISSING: whether the sink has the epoch it names; repeatable.",
+        ),
     ] = None,
     as_json: AsJsonLines = False,
 ) -> None:
@@ -76,7 +79,7 @@ def run(
     from spark_jobs.main import run_job
     from spark_jobs.streaming.console import JsonConsole, TextConsole
 
-    overrides = Overrides(checkpoint, status_dir, sidecar_port, sidecar, epoch_written)
+    overrides = Overrides(checkpoint, status_dir, sidecar_port, sidecar, epoch_written or ())
     run_job(job, overrides, JsonConsole(sys.stdout) if as_json else TextConsole(sys.stderr))
 
 

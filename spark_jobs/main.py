@@ -21,7 +21,14 @@ from spark_jobs.operators.launch import Launch, shape
 from spark_jobs.plan.graph import job_record
 from spark_jobs.plan.physical import KafkaSink, QueryPlan
 from spark_jobs.plan.planner import plan
-from spark_jobs.settings import JobSettings, Overrides, job_settings, read_environment, read_sql
+from spark_jobs.settings import (
+    JobSettings,
+    Overrides,
+    epoch_words,
+    job_settings,
+    read_environment,
+    read_sql,
+)
 from spark_jobs.sql.binder import Job, bind
 from spark_jobs.status import State
 from spark_jobs.streaming.class_archive import DUMP_WITHIN_S
@@ -126,10 +133,11 @@ def launch(
     console: Console,
 ) -> "Watch":
     """Open the queries' checkpoints; raises where one belongs to another job."""
+    words = epoch_words(settings.epoch_written, list(sinks))
     launches: list[Launch] = []
     try:
         for name, sink in sinks.items():
-            launches.append(Launch(spark, sink, name, settings, alone=len(sinks) == 1))
+            launches.append(Launch(spark, sink, name, settings, words.get(name)))
             for note in launches[-1].notes:
                 console.say(note)
         report.loads({opened.name: opened.loads() for opened in launches})

@@ -6,7 +6,7 @@ timeout, time zone) are the planner's; here stands what shapes the run.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -51,7 +51,7 @@ class Overrides:
     status_dir: Path | None = None
     sidecar_port: int | None = None
     sidecar: bool = True
-    epoch_written: Literal["yes", "no"] | None = None
+    epoch_written: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class JobSettings:
     restarts: RestartStrategy
     goes_on_after_data_loss: bool = False
     ledger_heartbeat_ms: int = 600_000
-    epoch_written: Literal["yes", "no"] | None = None
+    epoch_written: Sequence[str] = ()
 
     def cores(self) -> int:
         return self.parallelism or available_cores()
@@ -136,6 +136,25 @@ def read_environment() -> Environment:
     except ValidationError as error:
         problems = [f"REJOIN_{e['loc'][0]}".upper() + f": {e['msg']}" for e in error.errors()]
         raise ConfigError("SETTING_INVALID", "; ".join(problems)) from error
+
+
+def epoch_words(given: Sequence[str], queries: Sequence[str]) -> dict[str, Literal["yes", "no"]]:
+    """What a person says of epochs, by query: `yes` or `no` of the only one, else `query=yes`.
+
+    Raises ConfigError for anything else: of another query's epoch it would be a guess.
+    """
+    said: dict[str, Literal["yes", "no"]] = {}
+    for text in given:
+        name, _, word = text.rpartition("=")
+        query = name or (queries[0] if len(queries) == 1 else "")
+        if query not in queries or query in said or word not in ("yes", "no"):
+            raise ConfigError(
+                "EPOCH_WRITTEN",
+                f"--epoch-written {text} does not say of which query it is, once, yes or no",
+                hint=f"say {' or '.join(f'{q}=yes' for q in queries)}, or no",
+            )
+        said[query] = "yes" if word == "yes" else "no"
+    return said
 
 
 def job_settings(
@@ -167,7 +186,7 @@ def job_settings(
         restarts=RestartStrategy.read(declared),
         goes_on_after_data_loss=value("rejoin.on-data-loss") == "continue",
         ledger_heartbeat_ms=parse_duration_ms(value("rejoin.ledger.heartbeat-interval") or "") or 0,
-        epoch_written=overrides.epoch_written,
+        epoch_written=tuple(overrides.epoch_written),
     )
     if settings.cores() > settings.key_groups:
         raise ConfigError(

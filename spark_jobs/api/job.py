@@ -1,8 +1,8 @@
 """A job in Python: statements of SQL, changelogs that become statements, and its start."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import TextIO
 
 from pyspark.sql import SparkSession
 
@@ -100,7 +100,7 @@ class Job:
         checkpoint: str | None = None,
         status_dir: Path | None = None,
         sidecar: bool = False,
-        epoch_written: Literal["yes", "no"] | None = None,
+        epoch_written: Sequence[str] = (),
         progress: TextIO | None = None,
     ) -> RunningJob:
         """Start the INSERTs in an existing session, whose settings stay as they are.

@@ -1,6 +1,7 @@
 """One planned INSERT on its checkpoint: first start or restart, with everything its life needs."""
 
 import json
+from typing import Literal
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -44,7 +45,7 @@ _TWO_SIDED = (RegularJoin, IntervalJoin, TemporalJoin)
 class Launch:
     """Opens the query's checkpoint, and starts the query on it as often as its life asks.
 
-    `alone`: the job has no other query, so that a person's word can only be about this one.
+    `epoch_written`: a person's word, where the ledger of the epoch to repeat is gone.
     """
 
     def __init__(
@@ -53,9 +54,9 @@ class Launch:
         sink: KafkaSink,
         name: str,
         settings: JobSettings,
-        alone: bool = True,
+        epoch_written: Literal["yes", "no"] | None = None,
     ) -> None:
-        self._alone = alone
+        self._epoch_written = epoch_written
         self._spark = spark
         self._sink = sink
         self.name = name
@@ -194,13 +195,13 @@ class Launch:
         known = self.ownership.writers
         if self.ownership.before is None and dense and epoch > 0:
             known = writers  # drivers of older releases did not say so
-        word = self._settings.epoch_written
+        word = self._epoch_written
         answered = int(
             running.kernel.takeOver(
                 describe(self._sink, running), writers, epoch, repeated, known, word
             )
         )
-        if word is not None and answered == 0 and self._alone:
+        if word is not None and answered == 0:
             raise ConfigError(
                 "EPOCH_KNOWN",
                 f"query {self.name}: --epoch-written says what the epoch ledger already knows",

@@ -39,7 +39,7 @@ _HINTS = {
     "may be NULL; a WHERE does not take back rows that are in state already",
     "SINK_LEDGER_MISSING": "has the job got another name ('pipeline.name', by default the file's)? "
     "It is part of the ledger's. If not, compare the sink with the input (docs/operations.md says "
-    "how), then `rejoin run --epoch-written yes` or `no`",
+    "how), then `rejoin run --epoch-written QUERY=yes` or `QUERY=no`",
     "SOURCE_DATA_LOST": "SET 'rejoin.on-data-loss' = 'continue' goes on with what is left; a new "
     "checkpoint reads everything that is there",
     "TOPIC_RECREATED": "start from a new checkpoint, or SET 'rejoin.on-data-loss' = 'continue' to "

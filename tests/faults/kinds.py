@@ -154,7 +154,7 @@ def ledger_lost(run: Run) -> None:
     run.moments[-1] += f" written: {truth}"
     run.start()
     run.ends_with("SINK_LEDGER_MISSING")
-    run.start("--epoch-written", truth)
+    run.start("--epoch-written", f"{query}={truth}")
 
 
 def _is_beyond(run: Run, query: str, epoch: int) -> bool:

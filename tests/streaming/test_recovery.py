@@ -73,9 +73,8 @@ class Copies:
         ((name, sink),) = sinks_of(plan(job)).items()
         given = {"rejoin.parallelism": "2", "rejoin.checkpoint": str(self.checkpoint)}
         given |= {f"rejoin.{k.replace('_', '-')}": v for k, v in settings.items()}
-        overrides = Overrides(epoch_written=epoch_written)
-        declared = job_settings(given, self.prefix, overrides, read_environment())
-        self._launch = Launch(self._spark, sink, name, declared)
+        declared = job_settings(given, self.prefix, Overrides(), read_environment())
+        self._launch = Launch(self._spark, sink, name, declared, epoch_written)
         self._life = self._launch.life()
         return self._life
 

@@ -10,6 +10,7 @@ from spark_jobs.settings import (
     Environment,
     JobSettings,
     Overrides,
+    epoch_words,
     job_settings,
     read_environment,
     resolve_references,
@@ -70,3 +71,16 @@ def test_references_are_resolved_late_and_masked(
     assert "geheim" not in repr(found)
     with pytest.raises(ConfigError, match="NO_SUCH_VARIABLE"):
         resolve_references("${env:NO_SUCH_VARIABLE}")
+
+
+def test_a_word_on_an_epoch_is_about_one_query() -> None:
+    assert epoch_words(["yes"], ["a"]) == {"a": "yes"}
+    assert epoch_words(["a=no", "b=yes"], ["a", "b"]) == {"a": "no", "b": "yes"}
+
+
+@pytest.mark.parametrize("given", [["yes"], ["c=yes"], ["a=maybe"], ["a=yes", "a=no"], [""]])
+def test_a_word_that_could_be_about_another_is_refused(given: list[str]) -> None:
+    with pytest.raises(ConfigError) as refused:
+        epoch_words(given, ["a", "b"])
+    assert refused.value.code == "EPOCH_WRITTEN"
+    assert "a=yes or b=yes" in str(refused.value.hint)
