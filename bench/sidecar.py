@@ -17,6 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
+from typing import cast
+
+import uvloop
 
 from bench.sidecar_job import keep_changing
 from spark_jobs.embedded.process import LOOPBACK, Child, free_ports
@@ -85,8 +88,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if isinstance(transport, asyncio.Transport):
-            self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's have a class of their own
         self._load.free.append(self)
 
     def send(self, due: float) -> None:
@@ -188,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _wait_until_up(port)
             encoding = "identity" if options.plain else "gzip"
             seconds = options.minutes * 60
-            outcome = asyncio.run(drive(port, child.pid, options.rate, seconds, encoding))
+            outcome = uvloop.run(drive(port, child.pid, options.rate, seconds, encoding))
         finally:
             child.stop(5.0)
             writer.terminate()

@@ -60,7 +60,7 @@ def describe(sink: KafkaSink, running: Running) -> str:
         "properties": dict(sink.properties),
         "keyFormat": _format(sink, sink.key_format, "key"),
         "valueFormat": _format(sink, sink.value_format, "value"),
-        "transactionalIdPrefix": sink.transactional_id_prefix or running.job,
+        "transactionalIdPrefix": sink.transactional_id_prefix or running.manifest.ledgers,
         "checkpoint": running.manifest.checkpoint,
         "generation": running.generation,
         "dense": is_dense(sink),

@@ -142,6 +142,7 @@ class Launch:
             scans={scan.id: _scan_start(scan) for scan in self._scans},
             topic_ids=self._topic_ids(),
             sink_partitions=self._sink_partitions(),
+            ledgers=self._settings.name,
             plan=now.plan,
             written_by=written_now(),
         )
@@ -152,6 +153,8 @@ class Launch:
             found = found.model_copy(update={"topic_ids": self._topic_ids()})
         if found.sink_partitions is None:
             found = found.model_copy(update={"sink_partitions": self._sink_partitions()})
+        if found.ledgers is None:
+            found = found.model_copy(update={"ledgers": self._settings.name})
         return found
 
     def _start(self, ending: bool) -> StreamingQuery:
@@ -178,7 +181,6 @@ class Launch:
         return Running(
             spark=self._spark,
             query=self.name,
-            job=self._settings.name,
             manifest=self._manifest,
             max_offsets=self._settings.max_offsets_per_trigger,
             ending=ending,

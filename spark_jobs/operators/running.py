@@ -34,7 +34,6 @@ class Running:
 
     spark: SparkSession
     query: str
-    job: str
     manifest: Manifest
     max_offsets: int
     ending: bool

@@ -195,7 +195,8 @@ MANAGED_PROPERTIES = {
 
 SETTINGS: dict[str, Option] = {
     "pipeline.name": Option(
-        "name of the job, by default its file's; part of the names of ledgers and transactional ids"
+        "name of the job, by default its file's; the one at the first start begins the names of "
+        "ledgers and transactional ids"
     ),
     "table.local-time-zone": Option(
         "time zone in which TIMESTAMP and TIMESTAMP_LTZ meet",

@@ -37,9 +37,9 @@ _STATE_PLACE = re.compile(r"\S*/state/\d+/\d+[^\s,;)]*|opId=\d+, ?partId=\d+")
 _HINTS = {
     "NULL_IN_NOT_NULL_COLUMN": "COALESCE(column, ...) in the SELECT list, or a sink column that "
     "may be NULL; a WHERE does not take back rows that are in state already",
-    "SINK_LEDGER_MISSING": "has the job got another name ('pipeline.name', by default the file's)? "
-    "It is part of the ledger's. If not, compare the sink with the input (docs/operations.md says "
-    "how), then `rejoin run --epoch-written QUERY=yes` or `QUERY=no`",
+    "SINK_LEDGER_MISSING": "has the sink got another 'sink.transactional-id-prefix'? It is part of "
+    "the ledger's name. If not, compare the sink with the input (docs/operations.md says how), "
+    "then `rejoin run --epoch-written QUERY=yes` or `QUERY=no`",
     "SOURCE_DATA_LOST": "SET 'rejoin.on-data-loss' = 'continue' goes on with what is left; a new "
     "checkpoint reads everything that is there",
     "TOPIC_RECREATED": "start from a new checkpoint, or SET 'rejoin.on-data-loss' = 'continue' to "

@@ -58,7 +58,9 @@ class Manifest(BaseModel):
     while it reads the state format; manifests of version 1 have no `plan` and no `written_by`.
     `topic_ids`: of the sources' topics, which change when a topic is created anew.
     `sink_partitions`: those that the sink's topic had, among which a record's key or hash chooses.
-    Both are noted by the next start where an older driver has not.
+    `ledgers`: what the names of ledgers and transactional ids begin with, unless the sink declares
+    it: the job's name at the first start, so that a job may be called anew.
+    All three are noted by the next start where an older driver has not.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -75,6 +77,7 @@ class Manifest(BaseModel):
     written_by: Writer | None = None
     topic_ids: dict[str, str] = {}
     sink_partitions: int | None = None
+    ledgers: str | None = None
 
     @staticmethod
     def new_identity() -> str:

@@ -177,11 +177,11 @@ class SparkBackend:
             parallelism=2,
             state="",
             scans={scan.id: self._start_of(scan) for scan in scans(sink)},
+            ledgers=self._bound.scenario.name,
         )
         return Running(
             spark=self._spark,
             query=sink.name,
-            job=self._bound.scenario.name,
             manifest=manifest,
             max_offsets=1_000_000,
             ending=ending,

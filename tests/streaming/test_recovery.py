@@ -45,6 +45,7 @@ class Copies:
         self.prefix = f"copy-{uuid.uuid4().hex[:8]}"
         self.servers = servers
         self.checkpoint = folder / "checkpoint"
+        self.job = self.prefix
         self.select = "SELECT id FROM source"
         self.admin = AdminClient({"bootstrap.servers": servers})
         self._spark = spark
@@ -73,7 +74,7 @@ class Copies:
         ((name, sink),) = sinks_of(plan(job)).items()
         given = {"rejoin.parallelism": "2", "rejoin.checkpoint": str(self.checkpoint)}
         given |= {f"rejoin.{k.replace('_', '-')}": v for k, v in settings.items()}
-        declared = job_settings(given, self.prefix, Overrides(), read_environment())
+        declared = job_settings(given, self.job, Overrides(), read_environment())
         self._launch = Launch(self._spark, sink, name, declared, epoch_written)
         self._life = self._launch.life()
         return self._life
@@ -250,6 +251,21 @@ def test_lost_ledger_between_epochs_needs_nobody(copies: Copies) -> None:
     assert copies.copied() == Counter(range(20))
     copies.end()
     assert copies.refusal("yes").code == "EPOCH_KNOWN"
+
+
+def test_renamed_job_keeps_its_ledgers(copies: Copies) -> None:
+    copies.send(0, 10)
+    copies.driver()
+    copies.until_read(10)
+    copies.end()
+    copies.job = f"{copies.prefix}-renamed"
+    copies.send(10, 20)
+    copies.driver()
+    copies.until_read(20)
+    assert copies.copied() == Counter(range(20))
+    listed = copies.admin.list_consumer_groups().result(_WAIT_S).valid
+    groups = {g.group_id for g in listed if g.group_id.startswith(copies.prefix)}
+    assert groups == {f"{copies.prefix}-sink-0"}
 
 
 def test_damaged_state_is_named(copies: Copies) -> None:
