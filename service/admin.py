@@ -7,6 +7,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -160,17 +161,18 @@ class Guard:
         self._folder = folder
         self._token_file = token_file
         self._lock = threading.Lock()
-        self._tried: dict[str, deque[float]] = defaultdict(deque)
+        self._tried: dict[str, _Tries] = defaultdict(_Tries)
 
     def __call__(self, request: Request) -> None:
         token = self._token()
         if token is None:
             raise HTTPException(404, "admin verbs are off: start the sidecar with a token file")
-        if request.method != "GET":
-            self._limit(request)
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         # both as bytes of one length class: the comparison takes the same time for each guess
-        if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode(), token.encode()):
+        known = hmac.compare_digest(given.encode(), token.encode()) and scheme.lower() == "bearer"
+        if not known or request.method != "GET":
+            self._limit(request)
+        if not known:
             self.audit(request, "refused")
             raise HTTPException(401, "no valid token", {"WWW-Authenticate": "Bearer"})
         length = request.headers.get("content-length", "0")
@@ -207,18 +209,32 @@ class Guard:
             return None
 
     def _limit(self, request: Request) -> None:
-        present = time.monotonic()
         with self._lock:
             if len(self._tried) > _MOST_CLIENTS:
                 self._tried.clear()
-            tried = self._tried[self.client(request)]
-            while tried and present - tried[0] > 60:
-                tried.popleft()
-            wait_s = 60 - (present - tried[0]) if len(tried) >= PER_MINUTE else 0.0
-            if not wait_s:
-                tried.append(present)
-        if wait_s:
+            wait_s, is_news = self._tried[self.client(request)].wait_s(time.monotonic())
+        if is_news:
             self.audit(request, "limited")
+        if wait_s:
             raise HTTPException(
                 429, f"at most {PER_MINUTE} a minute", {"Retry-After": str(int(wait_s) + 1)}
             )
+
+
+@dataclass(slots=True)
+class _Tries:
+    """Of one client in the last minute; `told`: it was limited since it was let pass last."""
+
+    at: deque[float] = field(default_factory=deque)
+    told: bool = False
+
+    def wait_s(self, present: float) -> tuple[float, bool]:
+        """How long to wait; whether the audit has to say so, which whoever floods must not fill."""
+        while self.at and present - self.at[0] > 60:
+            self.at.popleft()
+        if len(self.at) < PER_MINUTE:
+            self.at.append(present)
+            self.told = False
+            return 0.0, False
+        is_news, self.told = not self.told, True
+        return 60 - (present - self.at[0]), is_news

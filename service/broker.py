@@ -17,6 +17,8 @@ TIMEOUT_S = 3.0
 FRESH_S = 2.0
 _MOST_TEXT = 2000
 MASK = "***"
+# what a question can end with; the last three where a status names what no topic is called
+_NO_ANSWER = (KafkaException, OSError, ValueError, TypeError, LookupError, OverflowError)
 
 
 class Broker:
@@ -63,7 +65,7 @@ class Broker:
                 client = self._open(job)
                 known = client.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
                 found = _tail(client, topic, sorted(known), count)
-            except (KafkaException, OSError, ValueError) as error:
+            except _NO_ANSWER as error:
                 return (), self._forget(error)
         newest = sorted(found, key=lambda m: m.timestamp()[1], reverse=True)[:count]
         return tuple(_row(message, frozenset(hidden)) for message in newest), None
@@ -83,7 +85,7 @@ class Broker:
                     for place in places
                 }
                 self._problem = None
-            except (KafkaException, OSError, ValueError, TypeError) as error:
+            except _NO_ANSWER as error:
                 self._problem = self._forget(error)
             self._asked_s = time.monotonic()
             return dict(self._ends), self._problem
@@ -173,13 +175,15 @@ def _row(message: Message, hidden: frozenset[str]) -> SampleRow:
 
 
 def _text(data: bytes | str | None, hidden: frozenset[str]) -> str | None:
-    """JSON with masked columns; of other bytes only the size, as nobody can mask those."""
+    """JSON with masked columns; of what has none only the size, where any are to be masked."""
     if data is None:
         return None
     raw = data.encode() if isinstance(data, str) else data
     try:
         parsed = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
+        return f"{len(raw)} bytes"
+    if hidden and not isinstance(parsed, dict):
         return f"{len(raw)} bytes"
     return json.dumps(_masked(parsed, hidden), ensure_ascii=False)[:_MOST_TEXT]
 

@@ -21,7 +21,7 @@ from service.models import (
 )
 from service.state import operator_states, query_summaries
 from service.watermarks import watermarks
-from spark_jobs.job_record import GraphEdge, GraphNode, JobRecord, QueryRecord
+from spark_jobs.job_record import AdviceRecord, GraphEdge, GraphNode, JobRecord, QueryRecord
 from spark_jobs.status import (
     BootstrapStatus,
     BuildStatus,
@@ -114,6 +114,12 @@ _JOB = JobRecord(
                 GraphEdge(source="orders", target="join", side="left"),
                 GraphEdge(source="prices", target="join", side="right"),
                 GraphEdge(source="join", target="sink"),
+            ),
+            advice=(
+                AdviceRecord(
+                    text="one record of orders that cannot be read stops the job",
+                    add=("'rejoin.dead-letter.topic' = 'orders.dead'  -- in WITH",),
+                ),
             ),
             text="KafkaSink(table=[enriched], topic=[shop.enriched])",
         ),

@@ -20,7 +20,7 @@ def unready_reasons(view: View) -> tuple[Reason, ...]:
         since = view.status.registry_waiting_since.isoformat(timespec="seconds")
         message = f"a schema registry has not answered since {since}: epochs wait for it"
         reasons.append(Reason(code="registry_waiting", message=message))
-    waiting = [query.name for query in view.status.queries if query.epochs_total == 0]
+    waiting = [query.name for query in view.status.queries if query.epoch is None]
     if waiting:
         names = ", ".join(waiting)[:500]
         reasons.append(Reason(code="first_epoch_pending", message=f"no epoch yet of {names}"))

@@ -79,6 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
         create_app(settings),
         log_level="warning",
         access_log=False,
+        proxy_headers=False,  # who asks is told by the connection, not by a header
         timeout_graceful_shutdown=_GRACE_S,
     )
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -79,19 +79,19 @@ METRICS: tuple[Described, ...] = (
     Described(
         "rejoin_epochs_total",
         "counter",
-        "Epochs committed since the driver started.",
+        "Epochs committed since the checkpoint began.",
         _QUERY,
     ),
     Described(
         "rejoin_input_rows_total",
         "counter",
-        "Records read from Kafka since the driver started.",
+        "Rows that the query took, and records that it could not read, since the checkpoint began.",
         _QUERY,
     ),
     Described(
         "rejoin_output_rows_total",
         "counter",
-        "Records written to the sink since the driver started.",
+        "Records written to the sink since the checkpoint began.",
         _QUERY,
     ),
     Described(
@@ -314,6 +314,8 @@ def _steady(status: JobStatus | None) -> Iterator[Sample]:
     yield "rejoin_registry_calls_total", ("failed",), failures
     if status.error is not None:
         yield "rejoin_job_error_info", (status.error.code,), 1
+    if status.state == "starting":  # its totals are not known before the checkpoints are open
+        return
     for query in status.queries:
         yield from _query_samples(query)
         for source in query.sources:
@@ -378,8 +380,9 @@ def metrics_page() -> str:
         "# Metrics",
         "",
         "What the sidecar serves at `/metrics`. Printed by `python -m service.metrics`; a test",
-        "keeps this page in step with the code. Counters start at zero with the driver; rates are",
-        "for Prometheus to derive.",
+        "keeps this page in step with the code. What the checkpoint counts goes on over restarts",
+        "(of a killed driver, up to ten seconds are not in it); transactions, registry calls and",
+        "restarts start at zero with the driver. Rates are for Prometheus to derive.",
         "",
         "| Name | Type | Labels | Meaning |",
         "|---|---|---|---|",

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spark_jobs.job_record import GraphEdge, GraphNode
+from spark_jobs.job_record import AdviceRecord, GraphEdge, GraphNode
 from spark_jobs.status import BootstrapStatus, ErrorStatus, JobStatus
 
 
@@ -109,6 +109,7 @@ class QueryPlan(_Body):
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]
     warnings: tuple[str, ...]
+    advice: tuple[AdviceRecord, ...] = Field(description="warnings too, each with lines to add")
     text: str
     plan: dict[str, Any]
 

@@ -64,6 +64,14 @@ def build_router(driver: Driver, history: History) -> APIRouter:
         """Per partition: its watermark, and whether it holds the query back."""
         return watermarks(driver.look().status, driver.job())
 
+    router.include_router(_job(driver))
+    return router
+
+
+def _job(driver: Driver) -> APIRouter:
+    """What the driver was asked for, which stays as it is while it runs."""
+    router = APIRouter()
+
     @router.get("/config", responses=examples.CONFIG)
     async def config() -> ConfigBody:
         """Settings and table options as the driver has them; secrets are masked."""

@@ -12,7 +12,7 @@ from typer.exceptions import TyperException
 
 from bench.cli import bench
 from spark_jobs.dlq.commands import app as dlq
-from spark_jobs.errors import ConfigError, RejoinError
+from spark_jobs.errors import ConfigError, MachineError, RejoinError
 from spark_jobs.scenario.command import run_tests
 from spark_jobs.settings import Overrides, read_sql
 from spark_jobs.state.commands import app as state
@@ -35,8 +35,8 @@ app = typer.Typer(
     "then explain, test, check and run a file of your own.\n\n"
     "With --json every verb answers programs, errors included; colours are for terminals, and "
     "NO_COLOR turns them off.\n\n"
-    "Exit codes: 0 done, 2 the job or its settings are wrong, 3 Kafka or the registry failed, "
-    "4 rejoin failed.",
+    "Exit codes: 0 done, 2 the job or its settings are wrong, 3 Kafka, the registry or the machine "
+    "failed, 4 rejoin failed.",
     epilog="Example: rejoin explain orders.sql",
 )
 
@@ -234,15 +234,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     as_json = "--json" in given
     try:
         sys.exit(app(given, prog_name="rejoin", standalone_mode=not as_json))
+    except (typer.Abort, BrokenPipeError):  # somebody said no, or reads no further
+        sys.exit(1)
+    except TyperException as error:  # the command line itself is wrong
+        told: RejoinError = ConfigError("COMMAND_LINE", error.format_message(), hint="see --help")
     except RejoinError as error:
+        told = error
         if error.domain == "internal" and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
-        (show_error_json if as_json else show_error)(error, sys.stderr)
-        sys.exit(error.exit_code)
-    except TyperException as error:  # the command line itself is wrong
-        told = ConfigError("COMMAND_LINE", error.format_message(), hint="see --help")
-        show_error_json(told, sys.stderr)
-        sys.exit(told.exit_code)
+    except OSError as error:
+        told = MachineError("SYSTEM_REFUSED", str(error))
+    except Exception as error:
+        traceback.print_exception(error)
+        told = RejoinError("COMMAND_FAILED", repr(error), hint="a defect: report it with the trace")
+    (show_error_json if as_json else show_error)(told, sys.stderr)
+    sys.exit(told.exit_code)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ have. A command is taken once; its answer replaces it.
 
 import contextlib
 import secrets
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,23 +99,28 @@ def ask(
 
 
 def take(folder: Path) -> Iterator[Command]:
-    """Each command that waits, oldest first, once; what is no command is removed."""
+    """Each command that waits, oldest first, once; what is no command is removed.
+
+    One that cannot be removed is none: it would be carried out again and again.
+    """
     waiting = sorted((folder / FOLDER).glob("*.ask"), key=_age)
     for path in waiting:
         found = None
         with contextlib.suppress(OSError, ValidationError, ValueError):
-            if path.stat().st_size <= _MOST_BYTES:
-                found = Command.model_validate_json(path.read_bytes())
-        with contextlib.suppress(OSError):
+            found = Command.model_validate_json(_text(path))
+        try:
             path.unlink()
+        except OSError:
+            continue
         if found is not None:
             yield found
 
 
 def answer(folder: Path, command: Command, message: str, *, done: bool = True) -> None:
-    """Say what became of it, and forget old answers."""
+    """Say what became of it, and forget old answers; a full disk there does not end the job."""
     told = Answer(id=command.id, verb=command.verb, done=done, message=message, at=now())
-    replace_file(folder / FOLDER / f"{command.id}.answer", told.model_dump_json())
+    with contextlib.suppress(OSError):
+        replace_file(folder / FOLDER / f"{command.id}.answer", told.model_dump_json())
     for path in (folder / FOLDER).glob("*.answer"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > KEPT_S:
@@ -124,9 +130,7 @@ def answer(folder: Path, command: Command, message: str, *, done: bool = True) -
 def read_answer(folder: Path, command_id: str) -> Answer | None:
     """None while the driver has not answered."""
     try:
-        return Answer.model_validate_json(
-            (folder / FOLDER / f"{command_id}.answer").read_bytes()[:_MOST_BYTES]
-        )
+        return Answer.model_validate_json(_text(folder / FOLDER / f"{command_id}.answer"))
     except (OSError, ValidationError, ValueError):
         return None
 
@@ -135,6 +139,13 @@ def discard(folder: Path) -> None:
     """Forget what was asked of an earlier driver."""
     for _ in take(folder):
         pass
+
+
+def _text(path: Path) -> bytes:
+    """Nothing of what is no small file: a pipe would be waited for, a device never ends."""
+    facts = path.lstat()
+    is_small = stat.S_ISREG(facts.st_mode) and facts.st_size <= _MOST_BYTES
+    return path.read_bytes() if is_small else b""
 
 
 def _age(path: Path) -> float:

@@ -49,13 +49,25 @@ class GraphEdge(_Record):
     side: str = ""
 
 
+class AdviceRecord(_Record):
+    """What to do about a plan; `add` are lines of SQL."""
+
+    text: str
+    add: tuple[str, ...] = ()
+    is_warning: bool = False
+
+
 class QueryRecord(_Record):
-    """One INSERT: its graph, the text of `rejoin explain`, its plan as JSON, masked."""
+    """One INSERT: its graph, the text of `rejoin explain`, its plan as JSON, masked.
+
+    `advice` has the warnings too, with the lines that help.
+    """
 
     name: str
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]
     warnings: tuple[str, ...] = ()
+    advice: tuple[AdviceRecord, ...] = ()
     text: str = ""
     plan: dict[str, Any] = Field(default_factory=dict)
 

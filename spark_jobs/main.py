@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
@@ -67,6 +67,7 @@ def run_job(sql_file: Path, overrides: Overrides, console: Console) -> None:
     jars = [kernel_jar(), *connector_jars()]
     makes_archive = settings.environment.class_archive == "make"
     stop_within_s = DUMP_WITHIN_S if makes_archive else STOP_WITHIN_S
+    check_port(settings)
     report = first_report(job, plans, settings, console)
     replays = Replays(settings.status_dir, text, Child)
     with sidecar(settings, console), stop_signals() as early:
@@ -80,7 +81,7 @@ def run_job(sql_file: Path, overrides: Overrides, console: Console) -> None:
                         launch(spark, sinks, settings, report, replays, console).run(stop)
             finally:
                 stop_session(spark, stop_within_s)
-        report.write("stopped")
+        last_word(report, "stopped")
 
 
 def first_report(
@@ -106,21 +107,35 @@ def failing(
         yield
     except RejoinError as error:
         told = missing_acl(error, sinks, settings.name) or error
-        report.write("failed", error=told)
+        last_word(report, "failed", told)
         raise told from error.__cause__
     except Exception as error:
         log = settings.status_dir / JVM_LOG  # a session of the user's own has its log elsewhere
         where = f"; see {log}" if log.exists() else ""
         failed = RejoinError("DRIVER_FAILED", f"{error!r}{where}")
-        report.write("failed", error=failed)
+        last_word(report, "failed", failed)
         raise failed from error
 
 
+def last_word(
+    report: JobReport, state: Literal["stopped", "failed"], error: RejoinError | None = None
+) -> None:
+    """Write how the job has ended; a disk that is full there too must not hide it."""
+    with contextlib.suppress(OSError):
+        report.write(state, error=error)
+
+
 def sinks_of(plans: Sequence[QueryPlan]) -> dict[str, KafkaSink]:
-    """The planned INSERTs by query name."""
+    """The planned INSERTs by query name, which is also that of a folder."""
     sinks = {p.name: p.root for p in plans if isinstance(p.root, KafkaSink)}
     if not sinks:
         raise ConfigError("NOTHING_TO_RUN", "the file has no INSERT INTO")
+    if wrong := [name for name in sinks if "/" in name or name in (".", "..")]:
+        raise ConfigError(
+            "QUERY_NAME",
+            f"the checkpoint of sink '{wrong[0]}' would not be a folder of its own",
+            hint="give the table a name without '/'; 'topic' may be any",
+        )
     return sinks
 
 
@@ -140,7 +155,8 @@ def launch(
             launches.append(Launch(spark, sink, name, settings, words.get(name)))
             for note in launches[-1].notes:
                 console.say(note)
-        report.loads({opened.name: opened.loads() for opened in launches})
+        for opened in launches:
+            report.opened(opened.name, opened.loads(), opened.folder.next_epoch)
         return Watch(spark, launches, report, replays, console)
     except BaseException:
         for opened in launches:
@@ -173,8 +189,9 @@ class Watch:
         """Until every query has finished or `stop` is set, which lets running epochs finish."""
         try:
             self.until(stop)
-        except RejoinError:
-            stop_queries(self._spark, self.lives, wait_s=0)
+        except BaseException:
+            with contextlib.suppress(Exception):  # a JVM that is gone runs no queries
+                stop_queries(self._spark, self.lives, wait_s=0)
             raise
         finally:
             self._replays.stop()
@@ -270,6 +287,17 @@ class Watch:
         )
         if text is not None:
             restore_counters(self._spark, text)
+
+
+def check_port(settings: JobSettings) -> None:
+    """Raise ConfigError where the sidecar could not serve at the port that was asked for."""
+    port = settings.sidecar_port
+    if settings.sidecar and port is not None and not port_is_free(port):
+        raise ConfigError(
+            "SIDECAR_PORT_IN_USE",
+            f"the sidecar cannot listen on 127.0.0.1:{port}",
+            hint="--no-sidecar, another --sidecar-port, or none for a free one",
+        )
 
 
 @contextmanager

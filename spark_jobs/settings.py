@@ -213,9 +213,20 @@ def read_sql(path: Path) -> str:
 
 def available_cores() -> int:
     """Those this process may use, which in a container are fewer than the machine's."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    affine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    quota = Path("/sys/fs/cgroup/cpu.max")
+    allowed = quota_cores(quota.read_text()) if quota.is_file() else None
+    return min(affine or 1, allowed or affine or 1)
+
+
+def quota_cores(text: str) -> int | None:
+    """Whole cores of a cgroup's `cpu.max`, at least one; None where it sets no limit.
+
+    >>> quota_cores("250000 100000"), quota_cores("50000 100000"), quota_cores("max 100000")
+    (2, 1, None)
+    """
+    quota, _, period = text.strip().partition(" ")
+    return max(int(quota) // int(period), 1) if quota.isdigit() and period.isdigit() else None
 
 
 def machine_memory_mb() -> int:

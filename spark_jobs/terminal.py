@@ -6,6 +6,7 @@ Colours follow the stream, NO_COLOR and TERM; no verb writes an escape code by i
 import json
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, TextIO
 
 import typer
@@ -49,6 +50,18 @@ def show_error(error: RejoinError, out: TextIO) -> None:
 def show_error_json(error: RejoinError, out: TextIO) -> None:
     """`{"errors": [{"code", "message", "hint", "place"}]}`."""
     write_json({"errors": [problem.json() for problem in error.problems]}, out)
+
+
+def utc_text(ms: int) -> str:
+    """Unix milliseconds; what no calendar has stays a number.
+
+    >>> utc_text(1_704_110_400_000), utc_text(2**62)
+    ('2024-01-01T12:00:00Z', '4611686018427387904')
+    """
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return str(ms)
 
 
 def aligned(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> list[str]:

@@ -75,22 +75,23 @@ export function drawEdges(graph, plan, boxes, rateOf) {
   const svg = graph.querySelector(".edges");
   const frame = graph.getBoundingClientRect();
   svg.replaceChildren();
-  for (const edge of plan.edges) {
+  const slowestFirst = [...plan.edges].sort((e, f) => rateOf(e) - rateOf(f));  // the last is on top
+  for (const edge of slowestFirst) {
     const from = boxes.get(edge.source).getBoundingClientRect();
     const to = boxes.get(edge.target).getBoundingClientRect();
     const rate = rateOf(edge);
     const across = to.left >= from.right;
-    const [x1, y1, x2, y2] = across
-      ? [from.right, middle(from.top, from.bottom), to.left, middle(to.top, to.bottom)]
-      : [middle(from.left, from.right), from.bottom, middle(to.left, to.right), to.top];
-    const [a, b, c, d] = [x1 - frame.left, y1 - frame.top, x2 - frame.left, y2 - frame.top];
-    const bend = across ? `C ${middle(a, c)} ${b} ${middle(a, c)} ${d}` : `C ${a} ${middle(b, d)} ${c} ${middle(b, d)}`;
+    const [a, c] = [from.right - frame.left, (across ? to.left : to.right) - frame.left];
+    const [b, d] = [middle(from.top, from.bottom) - frame.top, middle(to.top, to.bottom) - frame.top];
     const path = document.createElementNS(SVG, "path");
-    path.setAttribute("d", `M ${a} ${b} ${bend} ${c} ${d}`);
+    // boxes below each other are joined beside them: no arrow runs through a box, nor into the next one
+    const [out, into] = [b + 10, d - 10];
+    path.setAttribute("d", across ? `M ${a} ${b} C ${middle(a, c)} ${b} ${middle(a, c)} ${d} ${c} ${d}`
+      : `M ${a} ${out} H ${frame.width - 2} V ${into} H ${c}`);
     if (rate) path.setAttribute("class", "flows");
     const head = document.createElementNS(SVG, "path");
     head.setAttribute("class", "head");
-    head.setAttribute("d", across ? `M ${c - 9} ${d - 5} L ${c} ${d} L ${c - 9} ${d + 5} z` : `M ${c - 5} ${d - 9} L ${c} ${d} L ${c + 5} ${d - 9} z`);
+    head.setAttribute("d", across ? `M ${c - 9} ${d - 5} L ${c} ${d} L ${c - 9} ${d + 5} z` : `M ${c + 9} ${into - 5} L ${c} ${into} L ${c + 9} ${into + 5} z`);
     const text = document.createElementNS(SVG, "text");
     text.setAttribute("x", middle(a, c));
     text.setAttribute("y", middle(b, d) - 4);

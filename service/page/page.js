@@ -1,11 +1,14 @@
 // Asks the sidecar every second or two and puts what it says in place. No figure is made up here:
-// rates are differences between two answers.
+// rates are differences between answers, of ten seconds because an epoch can take several.
 
 import { count, drawEdges, drawNodes, element, fill, sparkline } from "./graph.js";
 
 const EVERY_MS = 1500;
+const WINDOW_MS = 10_000;
+const BEHIND_MS = 5_000;  // a partition that is nearer to the others' time holds nobody back
 const END_MS = 2 ** 62;
-const queries = new Map();  // by name: what is drawn, and the last totals
+const SINK = "";  // among the totals of tables, none of which is called so
+const queries = new Map();  // by name: what is drawn, and the totals of the last seconds
 let planText = "";
 
 async function ask(address) {
@@ -57,58 +60,81 @@ function draw(plan) {
     const section = document.getElementById("query").content.cloneNode(true).firstElementChild;
     section.querySelector("h2").textContent = `Query ${query.name}`;
     section.setAttribute("aria-label", `Query ${query.name}`);
+    drawAdvice(section.querySelector(".trouble"), query);
     main.append(section);
     const boxes = drawNodes(section.querySelector(".columns"), query);
-    queries.set(query.name, { plan: query, section, boxes, rates: new Map(), totals: new Map(), rateOf: () => null });
+    queries.set(query.name, { plan: query, section, boxes, seen: [], rateOf: () => null });
   }
+}
+
+/** Once, because what can be opened must not be drawn anew under the reader's hands. */
+function drawAdvice(panel, { warnings, advice }) {
+  const item = ({ text, add }) => element("li", {}, text, ...add.map((line) => element("code", { class: "line" }, line)));
+  const told = warnings.map((text) => advice.find((a) => a.text === text) ?? { text, add: [] });
+  const better = advice.filter((a) => !a.is_warning);
+  panel.querySelector(".warnings").replaceChildren(...told.map(item));
+  const details = panel.querySelector(".advice");
+  details.hidden = better.length === 0;
+  details.querySelector("summary").textContent = `What could be better (${better.length})`;
+  details.querySelector("ul").replaceChildren(...better.map(item));
 }
 
 function showQuery(query, state, marks, job) {
   const shown = queries.get(query.name);
   const { plan, section, boxes } = shown;
   const mark = marks.find((m) => m.query === query.name);
-  const totals = totalsOf(query, job.updated_at);
-  for (const [name, rate] of ratesBetween(shown.totals, totals)) shown.rates.set(name, rate);
-  shown.totals = totals;
+  const rates = ratesOf(shown.seen, moved(query, job.updated_at));
+  const held = mark ? holding(mark, shown.seen) : [];
   section.querySelector(".figures").textContent =
     `epoch ${query.epoch ?? "-"} in ${(query.trigger_ms / 1000).toFixed(1)} s, lag ${count(lagOf(query))} records, ` +
     `watermark ${moment(query.watermark_ms)}`;
-  for (const node of plan.nodes) fill(boxes.get(node.id), facts(node, query, state, mark, shown.rates));
+  for (const node of plan.nodes) fill(boxes.get(node.id), facts(node, query, state, mark, rates));
   for (const node of plan.nodes)
     boxes.get(node.id).classList.toggle("holds",
-      Boolean(mark?.held_back_by.some((h) => node.kind === "source" && h.partition.table === node.table)));
-  showHeld(section, mark);
+      held.some((h) => node.kind === "source" && h.partition.table === node.table));
+  showHeld(section, mark, held);
   showBad(section, query);
   showTrouble(section, plan, query, job);
   showRows(section, query);
-  shown.rateOf = (edge) => rateOf(edge, plan, shown.rates);
+  shown.rateOf = (edge) => rateOf(edge, plan, rates);
   drawEdges(section.querySelector(".graph"), plan, boxes, shown.rateOf);
 }
 
 /** Records read per table and rows written, with the time at which the driver said so. */
-function totalsOf(query, at) {
-  const found = new Map([["at", Date.parse(at)], ["sink", query.output_rows_total]]);
+function moved(query, at) {
+  const totals = new Map([[SINK, query.output_rows_total]]);
   for (const source of query.sources)
-    found.set(source.table, (found.get(source.table) ?? 0) + source.partitions.reduce((n, p) => n + p.offset, 0));
-  return found;
+    totals.set(source.table, (totals.get(source.table) ?? 0) + source.partitions.reduce((n, p) => n + p.offset, 0));
+  return { at: Date.parse(at), watermark: query.watermark_ms, totals };
 }
 
-function ratesBetween(before, now) {
-  const seconds = (now.get("at") - (before.get("at") ?? now.get("at"))) / 1000;
-  if (seconds <= 0) return [];
-  return [...now].filter(([name]) => name !== "at" && before.has(name))
-    .map(([name, total]) => [name, Math.max(total - before.get(name), 0) / seconds]);
+/** Per second and name, over the window that `seen` keeps; `now` joins it. */
+function ratesOf(seen, now) {
+  if (seen.at(-1)?.at !== now.at) seen.push(now);
+  while (seen.length > 2 && seen[1].at <= now.at - WINDOW_MS) seen.shift();
+  const [{ at, totals }] = seen;
+  const seconds = (now.at - at) / 1000;
+  return new Map(seconds <= 0 ? [] : [...now.totals].filter(([name]) => totals.has(name))
+    .map(([name, total]) => [name, Math.max(total - totals.get(name), 0) / seconds]));
+}
+
+/** Some partition is always the slowest: it holds back where it is far behind, or time stands. */
+function holding(mark, seen) {
+  const stands = seen.at(-1).at - seen[0].at >= WINDOW_MS && seen.every((s) => s.watermark === mark.watermark_ms);
+  const newest = Math.max(...mark.partitions.filter((p) => p.counts && !p.idle).map((p) => p.watermark_ms ?? -END_MS));
+  return mark.held_back_by.filter(({ partition: p }) =>
+    stands || p.idle || p.watermark_ms === null || newest - p.watermark_ms >= BEHIND_MS);
 }
 
 function rateOf(edge, plan, rates) {
   const source = plan.nodes.find((n) => n.id === edge.source);
   if (source.kind === "source") return rates.get(source.table) ?? null;
   return edge.target === "sink" && plan.edges.filter((e) => e.target === "sink").length === 1
-    ? rates.get("sink") ?? null : null;
+    ? rates.get(SINK) ?? null : null;
 }
 
 function facts(node, query, state, mark, rates) {
-  if (node.kind === "sink") return [["topic", node.topics.join(", ")], ["written", flow(query.output_rows_total, rates.get("sink"))]];
+  if (node.kind === "sink") return [["topic", node.topics.join(", ")], ["written", flow(query.output_rows_total, rates.get(SINK))]];
   if (node.kind === "source") return sourceFacts(node, query, mark, rates);
   const kept = state.find((s) => s.operator === node.operator);
   if (!kept) return [];
@@ -117,7 +143,8 @@ function facts(node, query, state, mark, rates) {
   if (kept.rows_per_minute !== null) found.push(["growth", `${count(kept.rows_per_minute)} rows/min`]);
   if (kept.late_rows) found.push(["late", count(kept.late_rows)]);
   if (kept.bootstrap && !kept.bootstrap.complete)
-    found.push(["loading", `${kept.bootstrap.partitions_loaded} of ${kept.bootstrap.partitions_total} partitions`]);
+    found.push(["loading", `${kept.bootstrap.partitions_loaded} of ${kept.bootstrap.partitions_total} partitions, ` +
+      `${count(kept.bootstrap.waiting_rows)} rows wait`]);
   if (kept.series.length > 1) found.push(["history", sparkline(kept.series, `rows in state, ${rows} now`)]);
   return found;
 }
@@ -133,6 +160,8 @@ function sourceFacts(node, query, mark, rates) {
   const found = [["topic", node.topics.join(", ")],
     ["read", rates.has(node.table) ? `${count(rates.get(node.table))}/s` : "..."],
     ["lag", count(sources.reduce((n, s) => n + s.lag_records, 0))]];
+  const loads = sources.map((s) => s.load).filter((load) => load && load.read < load.total);
+  if (loads.length) found.push(["loading", loading(node.table, loads)]);
   if (node.tells_time) {
     const known = parts.filter((p) => !p.idle).map((p) => p.watermark_ms);
     found.push(["watermark", known.some((ms) => ms === null) ? "not yet" : moment(known.length ? Math.min(...known) : null)]);
@@ -141,17 +170,31 @@ function sourceFacts(node, query, mark, rates) {
   return found;
 }
 
-function showHeld(section, mark) {
+/** Of a table whose initial content is read before rows that join it go on. */
+function loading(table, loads) {
+  const [read, total] = ["read", "total"].map((name) => loads.reduce((n, load) => n + load[name], 0));
+  const bar = element("progress", { value: read, max: total, "aria-label": `initial content of ${table}` });
+  return element("span", {}, bar, `${Math.floor(100 * read / total)} %, rows wait for it`);
+}
+
+function showHeld(section, mark, holders) {
   const body = section.querySelector(".held .body");
   if (!mark?.partitions.some((p) => p.counts)) return body.replaceChildren("No operator waits for event time.");
-  const held = mark.held_back_by.map((h) => element("li", {},
-    element("strong", {}, "Held back by "), `${h.reason}. `, element("span", { class: "soft" }, `${h.advice[0].toUpperCase()}${h.advice.slice(1)}.`)));
+  const advised = [...new Set(holders.map((h) => h.advice))];  // once, for however many partitions
+  const held = advised.map((advice) => element("li", {}, element("strong", {}, "Held back by "),
+    `${firstOf(holders.filter((h) => h.advice === advice).map((h) => h.reason))}. `,
+    element("span", { class: "soft" }, `${advice[0].toUpperCase()}${advice.slice(1)}.`)));
   const rows = mark.partitions.filter((p) => p.counts).map((p) => element("tr", {},
     element("td", {}, `${p.table} ${p.partition}`), element("td", {}, p.idle ? "idle" : moment(p.watermark_ms)),
     element("td", { class: "number" }, count(p.lag_records))));
-  body.replaceChildren(element("ul", {}, ...held),
+  body.replaceChildren(held.length ? element("ul", {}, ...held) : element("p", {}, "No partition holds it back."),
     element("table", {}, element("thead", {}, element("tr", {}, element("th", {}, "partition"),
       element("th", {}, "watermark"), element("th", { class: "number" }, "lag"))), element("tbody", {}, ...rows)));
+}
+
+function firstOf(reasons) {
+  const more = reasons.length - 3;
+  return `${reasons.slice(0, 3).join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
 }
 
 function showBad(section, query) {
@@ -167,9 +210,8 @@ function showTrouble(section, plan, query, job) {
     ...(query.last_failure ? [[`restarted ${query.restarts_total} times, last after `, query.last_failure]] : [])];
   const errors = told.map(([before, e]) => element("li", { class: "bad-text" }, `${before}${e.code}: ${e.message}`,
     e.hint ? element("div", { class: "soft" }, e.hint) : ""));
-  const warnings = plan.warnings.map((w) => element("li", {}, w));
   section.querySelector(".trouble .body").replaceChildren(
-    errors.length + warnings.length ? element("ul", {}, ...errors, ...warnings) : "None.");
+    errors.length ? element("ul", {}, ...errors) : plan.warnings.length ? "" : "None.");
 }
 
 async function showRows(section, query) {

@@ -3,6 +3,7 @@
 Stores and keys are given to it as PEM in memory, so no secret is written anywhere.
 """
 
+import re
 from collections.abc import Mapping
 
 from spark_jobs.access.stores import (
@@ -23,12 +24,27 @@ _RENAMED = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "request.timeout.ms": "socket.timeout.ms",
 }
+_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _SAME = (
     "bootstrap.servers", "client.dns.lookup", "client.id", "connections.max.idle.ms",
     "metadata.max.age.ms", "reconnect.backoff.max.ms", "reconnect.backoff.ms",
     "retry.backoff.max.ms", "retry.backoff.ms", "sasl.mechanism", "security.protocol",
     "socket.connection.setup.timeout.ms",
 )  # fmt: skip
+
+# of numbers, what librdkafka takes: Java's client takes more, such as -1 for "never" or "as it is"
+_RANGES = {
+    "socket.receive.buffer.bytes": (0, 100_000_000),
+    "socket.send.buffer.bytes": (0, 100_000_000),
+    "socket.timeout.ms": (10, 300_000),
+    "connections.max.idle.ms": (0, 2_147_483_647),
+    "metadata.max.age.ms": (1, 86_400_000),
+    "reconnect.backoff.max.ms": (0, 3_600_000),
+    "reconnect.backoff.ms": (0, 3_600_000),
+    "retry.backoff.max.ms": (1, 300_000),
+    "retry.backoff.ms": (1, 300_000),
+    "socket.connection.setup.timeout.ms": (1000, 2_147_483_647),
+}
 
 
 def admin_config(properties: Mapping[str, str]) -> dict[str, str]:
@@ -50,12 +66,18 @@ def admin_config(properties: Mapping[str, str]) -> dict[str, str]:
             raise _refused(*problem)
     config = {name: java[name] for name in _SAME if name in java}
     config |= {ours: java[name] for name, ours in _RENAMED.items() if name in java}
+    config |= {name: _within(config[name], *_RANGES[name]) for name in _RANGES if name in config}
     protocol = java.get("security.protocol", "PLAINTEXT")
     if protocol in ("SSL", "SASL_SSL"):
         config |= _tls(java)
     if protocol.startswith("SASL"):
         config |= _sasl(java)
     return config
+
+
+def _within(value: str, least: int, most: int) -> str:
+    """What is no number stays as it is, for librdkafka to refuse."""
+    return str(min(max(int(value), least), most)) if _NUMBER.fullmatch(value) else value
 
 
 def _tls(java: Mapping[str, str]) -> dict[str, str]:

@@ -12,7 +12,15 @@ from pyspark.sql import SparkSession
 from spark_jobs.api.session import check_session, job_session
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import ConfigError, RejoinError
-from spark_jobs.main import Watch, failing, first_report, launch, sidecar, sinks_of
+from spark_jobs.main import (
+    Watch,
+    failing,
+    first_report,
+    last_word,
+    launch,
+    sidecar,
+    sinks_of,
+)
 from spark_jobs.operators.access import check_access
 from spark_jobs.plan.physical import KafkaSink
 from spark_jobs.plan.planner import plan
@@ -112,7 +120,7 @@ class RunningJob:
             with self._ending:
                 with failing(self._report, self._sinks, self._settings):
                     self._watch.run(self._stop)
-                self._report.write("stopped")
+                last_word(self._report, "stopped")
         except RejoinError as error:
             self._error = error
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from confluent_kafka import Message
 
 from spark_jobs.streaming.kafka import KafkaEdge, Limit
+from spark_jobs.terminal import utc_text
 
 HOUR_MS = 3_600_000
 _LEAST_MS = 1_000
@@ -33,7 +33,7 @@ class Pace:
         return (self.offsets - 1) * HOUR_MS / self.span_ms  # from the first one to the last one
 
     def text(self) -> str:
-        told = f"newest record of {_time(self.newest_ms)}, {self.record_bytes} bytes each"
+        told = f"newest record of {utc_text(self.newest_ms)}, {self.record_bytes} bytes each"
         rate = self.per_hour
         if rate is None:
             return f"{told}; no pace, as all came within a second"
@@ -52,7 +52,3 @@ def measure(edge: KafkaEdge, newest: Sequence[Message]) -> Pace | None:
     offsets = sum(end - starts[topic][p] for topic, of in ends.items() for p, end in of.items())
     size = sum(len(m.key() or b"") + len(m.value() or b"") for m in newest) // len(newest)
     return Pace(offsets, newest_ms - begins_ms, newest_ms, size, len(newest))
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

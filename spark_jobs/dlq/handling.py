@@ -60,7 +60,8 @@ def as_replay(letter: Letter, value: bytes | None, letters: Sequence[Letter]) ->
         raise ValueError(f"letter {letter.place} has no source record")
     before = dict(letter.headers)
     first = before.get(REPLAYED) or letter.at.encode()
-    times = int(before.get(REPLAYS) or b"0") + 1
+    count = before.get(REPLAYS) or b""
+    times = int(count) + 1 if count.isdigit() and len(count) < 10 else 1
     own = tuple((n, v) for n, v in letter.headers if n not in (REPLAYED, REPLAYS))
     marked = (*own, (REPLAYED, first), (REPLAYS, str(times).encode()))
     return Replay(letter.source, letter.key, value, marked, tuple(letters))

@@ -7,12 +7,14 @@ source records, so that the letter of a second query, or of a job that begins an
 """
 
 import json
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from confluent_kafka import Message
+from pydantic import BaseModel, ValidationError
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 Action: TypeAlias = Literal["replayed", "dropped"]
@@ -21,8 +23,10 @@ CONNECT = "__connect.errors."
 HANDLED = "rejoin.handled"
 REPLAYED = "rejoin.replayed"
 REPLAYS = "rejoin.replays"
+REASON = "rejoin.reason"
 _FIRST = CONNECT + "topic"
 _MARK_VERSION = 1
+_INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 
 class Place(NamedTuple):
@@ -70,7 +74,7 @@ class Letter:
 
     @property
     def reason(self) -> str:
-        return self.told.get("rejoin.reason", "unknown")
+        return self.told.get(REASON, "unknown")
 
     @property
     def table(self) -> str:
@@ -117,15 +121,29 @@ class Mark:
         return [(HANDLED, self.action.encode())]
 
 
+class _MarkBody(BaseModel):
+    """A mark's value: letters by place, and their records with the table they count for."""
+
+    letters: tuple[Place, ...] = ()
+    records: tuple[tuple[str, int, int, int, str | None], ...] = ()
+
+
 def read_message(message: Message) -> Letter | Mark:
-    """Either of the two that lie in a dead-letter topic."""
+    """Either of the two that lie in a dead-letter topic, whatever else was written there.
+
+    A letter says its reason. Its record may have been a mark of another topic, or look like one.
+    """
     headers = _headers(message)
-    handled = next((value for name, value in headers if name == HANDLED), None)
-    if handled is not None:
-        return _mark("replayed" if handled == b"replayed" else "dropped", _bytes(message.value()))
+    names = {name for name, _ in headers}
+    if HANDLED in names and REASON not in names:
+        mark = _mark(dict(headers)[HANDLED], _bytes(message.value()))
+        if mark is not None:
+            return mark
     first = max((i for i, (name, _) in enumerate(headers) if name == _FIRST), default=0)
     told = {name: (value or b"").decode("utf-8", "replace") for name, value in headers[first:]}
-    timestamp_ms = int(told.get("rejoin.timestamp", message.timestamp()[1]))
+    timestamp_ms = _integer(told.get("rejoin.timestamp"))
+    if timestamp_ms is None:
+        timestamp_ms = message.timestamp()[1]
     return Letter(
         topic=str(message.topic()),
         place=Place(_number(message.partition()), _number(message.offset())),
@@ -147,17 +165,26 @@ def whole_record(letter: Letter, message: Message) -> Letter | None:
 
 
 def _source(told: Mapping[str, str], timestamp_ms: int) -> Source | None:
-    topic, partition, offset = (told.get(CONNECT + n) for n in ("topic", "partition", "offset"))
+    topic = told.get(CONNECT + "topic")
+    partition, offset = (_integer(told.get(CONNECT + n)) for n in ("partition", "offset"))
     if topic is None or partition is None or offset is None:
         return None
-    return Source(topic, int(partition), int(offset), timestamp_ms)
+    return Source(topic, partition, offset, timestamp_ms)
 
 
-def _mark(action: Action, value: bytes | None) -> Mark:
-    told = json.loads(value or b"{}")
-    places = tuple(Place(*place) for place in told.get("letters", ()))
-    records = tuple((Source(*r[:4]), r[4]) for r in told.get("records", ()))
-    return Mark(action, places, records)
+def _integer(text: str | None) -> int | None:
+    """Of a header that anybody may have written."""
+    return int(text) if text is not None and _INTEGER.fullmatch(text) else None
+
+
+def _mark(action: bytes | None, value: bytes | None) -> Mark | None:
+    """None for what is none of ours."""
+    try:
+        told = _MarkBody.model_validate_json(value or b"{}")
+    except ValidationError:
+        return None
+    records = tuple((Source(*record[:4]), record[4]) for record in told.records)
+    return Mark("replayed" if action == b"replayed" else "dropped", told.letters, records)
 
 
 class Contents:

@@ -31,7 +31,7 @@ def topics_of_job(job: Path) -> list[LetterTopic]:
     found: dict[tuple[str, str], LetterTopic] = {}
 
     def letters(name: str, sink: KafkaSink) -> LetterTopic:
-        config = admin_config({k: resolved(v) for k, v in sink.properties.items()})
+        config = admin_config(sink.properties)
         return found.setdefault((config["bootstrap.servers"], name), LetterTopic(name, config))
 
     for query in plan(bind(read_sql(job), str(job))):
@@ -62,7 +62,7 @@ def topic_by_name(name: str, servers: str, properties: Path | None) -> LetterTop
     for line in read_sql(properties).splitlines() if properties is not None else ():
         name_of, separator, value = line.strip().partition("=")
         if separator and not name_of.startswith("#"):
-            given[name_of.strip()] = resolved(value.strip())
+            given[name_of.strip()] = value.strip()
     return LetterTopic(name, admin_config({**given, "bootstrap.servers": servers}))
 
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import typer
 from rich.console import Console
@@ -13,6 +12,7 @@ from rich.text import Text
 from spark_jobs.dlq.letter import Contents, Letter, once
 from spark_jobs.dlq.replaying import Left
 from spark_jobs.dlq.selection import Selection
+from spark_jobs.terminal import utc_text
 
 _SHOWN_BYTES = 4096
 
@@ -37,8 +37,8 @@ class Group:
             "reason": self.reason,
             "open": self.open,
             "handled": self.handled,
-            "first": time_text(self.first_ms),
-            "last": time_text(self.last_ms),
+            "first": _time_text(self.first_ms),
+            "last": _time_text(self.last_ms),
             "example": str(self.example.place),
             "source": source_text(self.example),
             "message": self.example.message,
@@ -94,7 +94,7 @@ def letter_json(letter: Letter, handled: str | None) -> dict[str, object]:
         "reason": letter.reason,
         "message": letter.message,
         "source": source_text(letter),
-        "time": time_text(letter.timestamp_ms),
+        "time": _time_text(letter.timestamp_ms),
         "handled": handled,
         "key": bytes_json(letter.key),
         "value": bytes_json(letter.value),
@@ -107,7 +107,7 @@ def letter_text(letter: Letter, handled: str | None) -> str:
     """One letter on lines of its own: what is wrong, where it comes from, what is in it."""
     lines = [
         f"{letter.place}  {letter.reason}: {letter.message}",
-        f"  record   {source_text(letter) or '-'}, {time_text(letter.timestamp_ms)}",
+        f"  record   {source_text(letter) or '-'}, {_time_text(letter.timestamp_ms)}",
         f"  table    {letter.table or '-'}, read by {letter.query or '-'}, "
         f"epoch {letter.told.get('rejoin.epoch', '-')}",
     ]
@@ -164,8 +164,9 @@ def source_text(letter: Letter) -> str | None:
     return None if letter.source is None else str(letter.source)
 
 
-def time_text(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if ms > 0 else "-"
+def _time_text(ms: int) -> str:
+    """Records may have no time."""
+    return utc_text(ms) if ms > 0 else "-"
 
 
 def show_left(left: Iterable[Left]) -> None:

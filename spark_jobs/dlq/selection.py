@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from spark_jobs.dlq.letter import Letter, Place
 from spark_jobs.errors import ConfigError
@@ -65,7 +65,7 @@ def parse_since(text: str, now: datetime) -> int:
     """
     ago_ms = parse_duration_ms(text)
     if ago_ms is not None:
-        return int((now - timedelta(milliseconds=ago_ms)).timestamp() * 1000)
+        return int(now.timestamp() * 1000) - ago_ms
     try:
         at = datetime.fromisoformat(text)
     except ValueError as cause:

@@ -306,7 +306,7 @@ def run_broker(
 
 def _named_topic(text: str) -> NewTopic:
     found = re.fullmatch(r"([A-Za-z0-9._-]{1,249})(?::([1-9][0-9]{0,3}))?(:compact)?", text)
-    if found is None:
+    if found is None or found[1] in (".", ".."):
         raise ConfigError(
             "TOPIC_NAME",
             f"'{text}' is no topic: letters, digits, '.', '_' and '-', at most 249 of them",

@@ -31,7 +31,7 @@ class Child:
         self.log_path = log_path
         self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
-        self._failure: OSError | None = None
+        self._failure: Exception | None = None
         self._known = threading.Event()
         self._ended = threading.Event()
         self._owner = os.getpid()
@@ -97,7 +97,7 @@ class Child:
                     start_new_session=True,  # Ctrl-C is ours to answer, not the child's
                     preexec_fn=_dies_with(os.getpid()),
                 )
-        except OSError as failure:
+        except Exception as failure:  # raised in the thread that waits for it
             self._failure = failure
             self._known.set()
             return
@@ -141,7 +141,7 @@ def free_ports(count: int) -> list[int]:
 def port_is_free(port: int) -> bool:
     try:
         socket.create_server((LOOPBACK, port)).close()
-    except OSError:
+    except (OSError, OverflowError):  # the second: no such port
         return False
     return True
 

@@ -3,13 +3,13 @@
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 from urllib.parse import quote
 
 import httpx
 
 from spark_jobs.access.registry import registry_access
-from spark_jobs.errors import FormatError, KafkaError
+from spark_jobs.errors import ConfigError, FormatError, KafkaError
 
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 PATIENCE_S = 20.0
@@ -38,7 +38,7 @@ class RegistryClient:
         """The id of the schema under the subject; the same again if it is there already."""
         what = f"subject {subject}"
         answer = self._send("POST", f"/subjects/{_quoted(subject)}/versions", what, schema)
-        return int(str(_judge(answer, what)["id"]))
+        return _number(_judge(answer, what), "id", answer)
 
     def subjects(self) -> tuple[int, float | None]:
         """How many there are, and the registry's time (Unix, to the second) if it tells it."""
@@ -51,7 +51,10 @@ class RegistryClient:
         """None for a subject that is not there."""
         what = f"subject {subject}"
         answer = self._send("GET", f"/subjects/{_quoted(subject)}/versions/latest", what)
-        return None if answer.status_code == 404 else _registered(_judge(answer, what))
+        if answer.status_code == 404:
+            return None
+        told = _judge(answer, what)
+        return Registered(_number(told, "id", answer), _number(told, "version", answer))
 
     def has(self, subject: str, schema: str) -> bool:
         """Whether this very schema is among the subject's."""
@@ -86,6 +89,8 @@ class RegistryClient:
             for url in self._urls:
                 try:
                     response = self._client.request(method, url + path, json=body)
+                except httpx.InvalidURL as error:
+                    raise ConfigError("REGISTRY_URL", f"'{url}' is no address: {error}") from error
                 except httpx.TransportError as error:
                     problem = f"{url} does not answer: {error}"
                     continue
@@ -102,21 +107,17 @@ def _quoted(subject: str) -> str:
     return quote(subject, safe="")
 
 
-def _registered(answer: dict[str, object]) -> Registered:
-    return Registered(int(str(answer["id"])), int(str(answer["version"])))
-
-
 def _judge_list(response: httpx.Response, what: str) -> list[object]:
     if not response.is_success:
         _judge(response, what)
-    found: list[object] = response.json()
-    return found
+    found = _json(response)
+    return found if isinstance(found, list) else _none_of_a_registry(response)
 
 
 def _judge(response: httpx.Response, what: str) -> dict[str, object]:
     if response.is_success:
-        answer: dict[str, object] = response.json()
-        return answer
+        found = _json(response)
+        return found if isinstance(found, dict) else _none_of_a_registry(response)
     detail = response.text[:500]
     match response.status_code:
         case 401 | 403:
@@ -133,3 +134,25 @@ def _judge(response: httpx.Response, what: str) -> dict[str, object]:
             )
         case status:
             raise FormatError("SCHEMA_REFUSED", f"{what}: the registry says {status}: {detail}")
+
+
+def _json(response: httpx.Response) -> object:
+    try:
+        found: object = response.json()
+    except ValueError:
+        _none_of_a_registry(response)
+    return found
+
+
+def _number(answer: Mapping[str, object], name: str, response: httpx.Response) -> int:
+    found = answer.get(name)
+    return found if isinstance(found, int) else _none_of_a_registry(response)
+
+
+def _none_of_a_registry(response: httpx.Response) -> NoReturn:
+    """Some other server's, such as the page of a registry's UI."""
+    raise FormatError(
+        "REGISTRY_FAILED",
+        f"{response.url} answers, but not as a schema registry does: {response.text[:100]!r}",
+        hint="is the format's 'url' that of the registry's API?",
+    )

@@ -32,7 +32,8 @@ object Accumulator {
       case ("SUM" | "AVG", FloatType | DoubleType) =>
         new FloatingSum(isAverage, isFloat = argument == FloatType, call.dataType)
       case ("SUM" | "AVG", d: DecimalType) => new DecimalSum(isAverage, d.scale, call.dataType)
-      case (function, other) => throw new IllegalArgumentException(s"$function of ${other.sql} is not defined")
+      case (function, other) =>
+        throw new IllegalArgumentException(s"$function of ${SqlTypes.text(other)} is not defined")
     }
   }
 }
@@ -66,7 +67,7 @@ private final class IntegralSum(isAverage: Boolean, dataType: DataType) extends 
         case ShortType => exact.toShort
         case IntegerType => exact.toInt
         case LongType => exact
-        case other => throw new IllegalArgumentException(s"no sum of integers is of type ${other.sql}")
+        case other => throw new IllegalArgumentException(s"no sum of integers is of type ${SqlTypes.text(other)}")
       }
     }
 

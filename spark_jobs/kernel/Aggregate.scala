@@ -173,7 +173,9 @@ private final class AggregateFunction(call: AggregateCallSpec, spec: AggregateSp
   private val isExtremum = call.function == "MIN" || call.function == "MAX"
   private val counted: ColumnCounts =
     if (CountedColumn.isNeeded(call)) columns.find(_.column == CountedColumn(call)).get else null
-  require(!isExtremum || SortableBytes.isOrdered(dataType), s"${call.function} of ${dataType.sql} is not defined")
+  require(
+    !isExtremum || SortableBytes.isOrdered(dataType),
+    s"${call.function} of ${SqlTypes.text(dataType)} is not defined")
 
   /** Of MIN and MAX it stays empty. */
   val accumulator: Accumulator =

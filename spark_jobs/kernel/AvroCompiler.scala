@@ -145,7 +145,7 @@ final class AvroCompiler(declared: Option[Schema], watch: AvroCompiler.Watch = A
       case (ENUM, StringType) => new Enumerated(writer.getEnumSymbols.asScala.toSeq)
       case (STRING | BYTES, BinaryType) => Binary
       case (FIXED, BinaryType) => new FixedBinary(writer.getFixedSize)
-      case _ => mismatch(writer, if (isTime) "TIME" else wanted.sql)
+      case _ => mismatch(writer, if (isTime) "TIME" else SqlTypes.text(wanted))
     }
 
   private def isDecimal(writer: Schema): Boolean =
@@ -162,20 +162,20 @@ final class AvroCompiler(declared: Option[Schema], watch: AvroCompiler.Watch = A
   }
 
   private def structField(writer: Schema, wanted: StructType): AvroField =
-    if (writer.getType != RECORD) mismatch(writer, wanted.sql)
+    if (writer.getType != RECORD) mismatch(writer, SqlTypes.text(wanted))
     else {
       val targets = wanted.fields.toSeq.zipWithIndex.map { case (f, i) =>
-        FieldTarget(f.name, f.dataType, i, SqlTypes.isTime(SqlTypes.of(f)))
+        FieldTarget(f.name, f.dataType, i, SqlTypes.of(f))
       }
       new Nested(record(writer, targets, None, Unwatched), wanted)
     }
 
   private def arrayField(writer: Schema, wanted: ArrayType): AvroField =
-    if (writer.getType != ARRAY) mismatch(writer, wanted.sql)
+    if (writer.getType != ARRAY) mismatch(writer, SqlTypes.text(wanted))
     else new Items(field(writer.getElementType, wanted.elementType, isTime = false), wanted)
 
   private def mapField(writer: Schema, wanted: MapType): AvroField =
-    if (writer.getType != MAP || wanted.keyType != StringType) mismatch(writer, wanted.sql)
+    if (writer.getType != MAP || wanted.keyType != StringType) mismatch(writer, SqlTypes.text(wanted))
     else new Entries(field(writer.getValueType, wanted.valueType, isTime = false), wanted)
 
   private def mismatch(writer: Schema, wanted: String): Nothing =

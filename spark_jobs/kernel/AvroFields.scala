@@ -112,7 +112,7 @@ private[rejoin] object AvroFields {
       if (most > 0 && length > 0 && length <= 8) {
         val unscaled = small(in, length)
         if (unscaled >= most || unscaled <= -most)
-          DebeziumTypes.outOfRange(s"a value has too many digits for ${wanted.sql}")
+          DebeziumTypes.outOfRange(s"a value has too many digits for ${SqlTypes.text(wanted)}")
         row.update(ordinal, Decimal.createUnsafe(unscaled, decimal.precision, decimal.scale))
       } else DebeziumTypes.writeDecimal(in.slice(length), scale, wanted, row, ordinal)
     }

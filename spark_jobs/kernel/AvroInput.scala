@@ -8,12 +8,22 @@ import java.util
 final class AvroInput {
   var bytes: Array[Byte] = _
   var at: Int = 0
+  private var depth = 0
 
   def open(bytes: Array[Byte], at: Int): this.type = {
     this.bytes = bytes
     this.at = at
+    depth = 0
     this
   }
+
+  /** Begins a record that may contain itself: as deep as JSON may be, lest the stack overflow. */
+  def enter(): Unit = {
+    depth += 1
+    if (depth > AvroInput.MostDepth) AvroInput.fail(s"records within records, more than ${AvroInput.MostDepth} deep")
+  }
+
+  def leave(): Unit = depth -= 1
 
   /** Zigzag variable-length, as both int and long are written. */
   def long(): Long = {
@@ -99,6 +109,8 @@ final class AvroInput {
 }
 
 object AvroInput {
+  private final val MostDepth = 1000
+
   def fail(message: String): Nothing =
     throw new BadRecord(Reason.AvroMalformed, s"not Avro: $message")
 }

@@ -73,11 +73,13 @@ private[rejoin] object AvroSkips {
     var steps: Array[AvroField] = _
 
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = {
+      in.enter()
       var i = 0
       while (i < steps.length) {
         steps(i).read(in, row, ordinal)
         i += 1
       }
+      in.leave()
     }
   }
 

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.rejoin
 
-import java.time.DateTimeException
-
 import org.apache.avro.Schema
 import org.apache.avro.Schema.Type._
 
@@ -64,8 +62,7 @@ private[rejoin] object AvroTimes {
 
   private final class TimestampText(micros: String => Long) extends AvroField {
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      try row.setLong(ordinal, micros(text(in)))
-      catch { case e: DateTimeException => DebeziumTypes.outOfRange(e.getMessage) }
+      row.setLong(ordinal, DebeziumTypes.within(micros(text(in))))
   }
 
   private final class BitText(length: Int) extends AvroField {

@@ -158,7 +158,7 @@ private[rejoin] object AvroEncoder {
       case (map: MapType, MAP) => entries(schema, map, name)
       case _ =>
         throw new IllegalArgumentException(
-          s"'$name': ${dataType.sql} cannot be written as Avro ${schema.getType.getName}")
+          s"'$name': ${SqlTypes.text(dataType)} cannot be written as Avro ${schema.getType.getName}")
     }
 
   private def decimal(d: DecimalType, schema: Schema): AvroValueWriter = {

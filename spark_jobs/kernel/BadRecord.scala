@@ -90,9 +90,12 @@ object DeadLetter {
         .filter(f => Set("topic", "key", "value", "timestamp", "headers")(f.name)))
   private val Fields = schema.size
 
+  /** Made once for a thread: Spark compiles code for each. */
+  private val packer = ThreadLocal.withInitial(() => new RowPacker(schema))
+
   /** Packs the record for the rows' way through the query. Called for rejects only. */
   def pack(topic: String, record: SourceRecord, table: String, problem: BadRecord): Array[Byte] =
-    new RowPacker(schema)(
+    packer.get()(
       new GenericInternalRow(
         Array[Any](
           UTF8String.fromString(topic),
@@ -103,7 +106,7 @@ object DeadLetter {
 
   /** Packs a record that the query itself has made. */
   def pack(topic: String, value: Array[Byte], timeMs: Option[Long], headers: Seq[(String, String)]): Array[Byte] =
-    new RowPacker(schema)(
+    packer.get()(
       new GenericInternalRow(
         Array[Any](
           UTF8String.fromString(topic),

@@ -37,7 +37,7 @@ private[rejoin] object ConnectConverters {
       case "boolean" => Option.when(wanted == BooleanType || wanted == StringType)(JsonConverter(wanted, false, plain))
       case _ => None
     }
-    found.getOrElse(new Mismatch(source, wanted))
+    found.getOrElse(new Mismatch(source, wanted, isTime))
   }
 
   private def struct(source: ConnectType, wanted: DataType, options: JsonOptions): Option[JsonConverter] =
@@ -110,11 +110,12 @@ private[rejoin] object ConnectConverters {
       case _ => None
     }
 
-  private final class Mismatch(source: ConnectType, wanted: DataType) extends JsonConverter(wanted) {
+  private final class Mismatch(source: ConnectType, wanted: DataType, isTime: Boolean) extends JsonConverter(wanted) {
     private val what = if (source.name.isEmpty) source.kind else s"${source.kind} (${source.name})"
+    private val column = if (isTime) "TIME" else SqlTypes.text(wanted)
 
     def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
-      throw new BadRecord(Reason.ConnectMismatch, s"the record's schema has $what, the table ${wanted.sql}")
+      throw new BadRecord(Reason.ConnectMismatch, s"the record's schema has $what, the table $column")
   }
 
   private final class NamedNumber(wanted: DataType, number: DebeziumTypes.OfNumber) extends JsonConverter(wanted) {
@@ -163,7 +164,7 @@ private[rejoin] final class DecimalOfBytes(wanted: DataType, scale: Int, refuseP
 private[rejoin] final class VariableScaleDecimal(wanted: DataType) extends JsonConverter(wanted) {
   private val fields = new JsonFields(
     JsonOptions.Strict,
-    Seq(FieldTarget("scale", IntegerType, 0, isTime = false), FieldTarget("value", BinaryType, 1, isTime = false)))
+    Seq(FieldTarget("scale", IntegerType, 0, None), FieldTarget("value", BinaryType, 1, None)))
 
   def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
     expect(START_OBJECT, parser, token)

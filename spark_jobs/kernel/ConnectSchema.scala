@@ -85,12 +85,12 @@ private[rejoin] final class ConnectJson[T <: AnyRef](compile: ConnectType => T) 
     head != null && bytes.length > head.length &&
       util.Arrays.equals(bytes, 0, head.length, head, 0, head.length)
 
-  /** False where something else than the payload follows the schema. */
+  /** False where something else than an object as payload follows the schema. */
   private def readKnown(bytes: Array[Byte], place: Int, read: (T, JsonParser) => Unit): Boolean = {
     val from = heads(place).length
     var end = bytes.length - 1
     while (end > from && bytes(end) <= ' ') end -= 1
-    bytes(end) == '}' && {
+    bytes(from) == '{' && bytes(end) == '}' && {
       var isAlone = false
       Json.readObject(bytes, from, end) { parser =>
         read(compiled(place).asInstanceOf[T], parser)

@@ -22,21 +22,31 @@ final class Counters extends AccumulatorV2[(String, Long), String] {
 
   def add(counter: (String, Long)): Unit = sums.merge(counter._1, counter._2, _ + _)
 
-  /** Records that a table gave `n` more rows. */
-  def rows(table: String, n: Long): Unit = add((s"rows/$table", n))
+  /** Records that a table gave a query `n` more rows. */
+  def rows(query: String, table: String, n: Long): Unit = add((Counters.name("rows", query, table), n))
 
-  /** Records that a record of a table could not become a row. */
-  def reject(table: String, reason: String): Unit = add((s"rejects/$table/$reason", 1))
+  /** Records that a record of a table could not become a row of a query. */
+  def reject(query: String, table: String, reason: String): Unit =
+    add((Counters.name("rejects", query, table, reason), 1))
+
+  /** Records that updates of a query found no row before them to take from what they leave out. */
+  def unhealed(query: String, updates: Iterable[Unhealed]): Unit =
+    updates.foreach(update => reject(query, update.table, Reason.Unavailable))
+
+  /** Records that `n` records were deleted before a scan of a query read them. */
+  def lost(query: String, scan: String, n: Long): Unit = add((Counters.name("lost", query, scan), n))
 
   /** Records the value of `name` in one group as of an epoch. */
   def level(name: String, group: Int, epoch: Long, value: Long): Unit =
     levels.merge((name, group), (epoch, value), (old, now) => if (now._1 >= old._1) now else old)
 
-  /** Of the levels named `prefix...source/<number>suffix`, the latest of each number. */
-  def speakers(prefix: String, suffix: String): Map[Int, Long] = {
+  /** Of the levels named `query/<operator>/source/<number>suffix`, the latest of each number. */
+  def speakers(query: String, suffix: String): Map[Int, Long] = {
+    val operator = query.length + 1
     val found = levels.asScala.toSeq.collect {
-      case ((name, _), told) if name.startsWith(prefix) && name.endsWith(suffix) && name.contains(Counters.Source) =>
-        val number = name.lastIndexOf(Counters.Source) + Counters.Source.length
+      case ((name, _), told) if name.startsWith(s"$query/") && name.endsWith(suffix) &&
+            name.startsWith(Counters.Source, name.indexOf('/', operator)) =>
+        val number = name.indexOf('/', operator) + Counters.Source.length
         name.substring(number, name.length - suffix.length).toInt -> told
     }
     found.groupMapReduce(_._1)(_._2)((a, b) => if (b._1 > a._1) b else a).map { case (n, (_, value)) => n -> value }
@@ -84,6 +94,9 @@ object Counters {
 
   /** In the names of levels that say something of one partition; its source id follows. */
   final val Source = "/source/"
+
+  /** Of parts that may hold any character: SQL quotes names. As `counter_name` of streaming/report.py. */
+  def name(parts: String*): String = parts.map(_.replace("%", "%25").replace("/", "%2F")).mkString("/")
 
   /** One set per Spark application. */
   def of(context: SparkContext): Counters = synchronized {

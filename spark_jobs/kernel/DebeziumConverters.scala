@@ -70,7 +70,7 @@ private[rejoin] final class DebeziumDecimal(decimal: DecimalType, isBase64: Bool
     }
 
   private def ofText(text: String): JavaDecimal =
-    try new JavaDecimal(text)
+    try Decimals.parse(text)
     catch {
       case _: NumberFormatException =>
         throw new BadRecord(

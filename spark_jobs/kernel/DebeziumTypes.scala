@@ -133,9 +133,13 @@ private[rejoin] object DebeziumTypes {
 
   private def parsed(value: String)(parse: String => Long): Long = {
     refuseInfinity(value == Infinity, value == MinusInfinity)
-    try parse(value)
-    catch { case e: DateTimeException => outOfRange(e.getMessage) }
+    within(parse(value))
   }
+
+  /** Refuses what is no time, and a time too far away for its column: PostgreSQL's reach to the year 294276. */
+  def within[T](time: => T): T =
+    try time
+    catch { case e @ (_: DateTimeException | _: ArithmeticException) => outOfRange(e.getMessage) }
 
   /** Refuses `infinity` and `-infinity` of a database, which no column of a time can hold. */
   def refuseInfinity(isInfinity: Boolean, isMinusInfinity: Boolean): Unit =
@@ -170,15 +174,14 @@ private[rejoin] object DebeziumTypes {
     ISO_LOCAL_DATE_TIME.format(LocalDateTime.ofEpochSecond(Math.floorDiv(value, perSecond), nanos, ZoneOffset.UTC))
   }
 
-  /** `24:00:00` included, with as many digits as the fraction needs. */
+  /** With as many digits as the fraction needs; PostgreSQL has `24:00:00`, MySQL all of `-838:59:59` to `838:59:59`. */
   private def timeText(value: Long, unit: Long): String = {
     val perSecond = 1000000000L / unit
-    val seconds = Math.floorDiv(value, perSecond)
-    val nanos = Math.floorMod(value, perSecond) * unit
+    val seconds = Math.abs(value / perSecond)
+    val nanos = Math.abs(value % perSecond) * unit
     val fraction = if (nanos == 0) "" else f".$nanos%09d".reverse.dropWhile(_ == '0').reverse
-    val hours = Math.floorDiv(seconds, 3600L)
-    val minutes = Math.floorMod(seconds / 60, 60L)
-    f"$hours%02d:$minutes%02d:${Math.floorMod(seconds, 60L)}%02d$fraction"
+    val sign = if (value < 0) "-" else ""
+    f"$sign${seconds / 3600}%02d:${seconds / 60 % 60}%02d:${seconds % 60}%02d$fraction"
   }
 
   /** ISO 8601, a day being 24 hours: `PT10303H5M6.78S`. */
@@ -210,7 +213,7 @@ private[rejoin] object DebeziumTypes {
   /** Rounded half up to the column's scale; more digits before the point than it has are refused. */
   def fitting(value: JavaDecimal, decimal: DecimalType): Decimal = {
     val fits = Decimals.fit(value, decimal)
-    if (fits == null) outOfRange(s"a value has too many digits for ${decimal.sql}")
+    if (fits == null) outOfRange(s"a value has too many digits for ${SqlTypes.text(decimal)}")
     fits
   }
 

@@ -30,10 +30,15 @@ object SourceRecord {
 
 /** Where a field of a format goes: a column of the decoded row.
   *
-  * @param isTime
-  *   the integer is a TIME
+  * @param sqlType
+  *   Flink's text of the type, where it is known
   */
-final case class FieldTarget(field: String, dataType: DataType, ordinal: Int, isTime: Boolean)
+final case class FieldTarget(field: String, dataType: DataType, ordinal: Int, sqlType: Option[String]) {
+  val isTime: Boolean = SqlTypes.isTime(sqlType)
+
+  /** The type for people. */
+  def typeText: String = SqlTypes.text(dataType, sqlType)
+}
 
 /** The row changes of one record: what leaves, then what arrives. Reused from record to record.
   *
@@ -182,7 +187,7 @@ final class RawDecoder(dataType: DataType, ordinal: Int, order: ByteOrder) exten
     else
       throw new BadRecord(
         Reason.RawLength,
-        s"${bytes.length} bytes where ${dataType.sql} takes ${dataType.defaultSize}")
+        s"${bytes.length} bytes where ${SqlTypes.text(dataType)} takes ${dataType.defaultSize}")
 
   private def number(bytes: ByteBuffer, row: InternalRow): Unit = dataType match {
     case BooleanType => row.setBoolean(ordinal, bytes.get() != 0)
@@ -192,7 +197,7 @@ final class RawDecoder(dataType: DataType, ordinal: Int, order: ByteOrder) exten
     case LongType => row.setLong(ordinal, bytes.getLong())
     case FloatType => row.setFloat(ordinal, bytes.getFloat())
     case DoubleType => row.setDouble(ordinal, bytes.getDouble())
-    case other => throw new IllegalArgumentException(s"format 'raw' cannot hold ${other.sql}")
+    case other => throw new IllegalArgumentException(s"format 'raw' cannot hold ${SqlTypes.text(other)}")
   }
 }
 

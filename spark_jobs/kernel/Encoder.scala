@@ -52,7 +52,7 @@ object RowEncoder {
       case LongType => bytes.putLong(row.getLong(i))
       case FloatType => bytes.putFloat(row.getFloat(i))
       case DoubleType => bytes.putDouble(row.getDouble(i))
-      case other => throw new IllegalArgumentException(s"format 'raw' cannot hold ${other.sql}")
+      case other => throw new IllegalArgumentException(s"format 'raw' cannot hold ${SqlTypes.text(other)}")
     }
     bytes.array
   }

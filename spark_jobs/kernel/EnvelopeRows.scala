@@ -15,10 +15,12 @@ import org.apache.spark.unsafe.types.UTF8String
 private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   private val spec = plan.spec
   private val facts = Expressions.compiledProjection(plan.facts, spec.timeZone)
+  private val hasFacts = spec.filter.isDefined || spec.rowtime.isDefined || spec.watermark.isDefined
   private val projectKey = Expressions.compiledProjection(plan.key, spec.timeZone)
   private val projectRow = Expressions.compiledProjection(plan.row, spec.timeZone)
   private val dropNullKeys = spec.dropNullKeys.toArray
   private val out = Array.fill(2)(new SpecificInternalRow(EnvelopeRows.Types))
+  private val isUpsert = spec.isUpsert
   private val carriesPosition = spec.debezium.positions
   private lazy val missingValues = new MissingValues(plan)
   private var used = 0
@@ -35,11 +37,16 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
 
   def size: Int = used
 
+  def first: InternalRow = out(0)
+
   def iterator(): Iterator[InternalRow] =
-    if (used == 1) Iterator.single(out(0)) else out.iterator.take(used)
+    if (used == 1) Iterator.single(first) else out.iterator.take(used)
 
   /** Adds the envelope of a row, or none where the filter or a NULL key says so. */
-  def add(kind: Byte, row: InternalRow, record: SourceRecord, progress: PartitionProgress): Unit = {
+  def add(kind: Byte, row: InternalRow, record: SourceRecord, progress: PartitionProgress): Unit =
+    if (hasFacts) addByFacts(kind, row, record, progress) else emit(kind, Envelope.NoTime, row, record, progress)
+
+  private def addByFacts(kind: Byte, row: InternalRow, record: SourceRecord, progress: PartitionProgress): Unit = {
     val fact = evaluate(facts, row)
     if (!fact.isNullAt(2)) {
       val watermark = Math.floorDiv(fact.getLong(2), 1000L)
@@ -47,7 +54,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
     }
     val time = if (fact.isNullAt(1)) noTime(kind) else Math.floorDiv(fact.getLong(1), 1000L)
     val accepted = !fact.isNullAt(0) && fact.getBoolean(0)
-    if (accepted || spec.isUpsert)
+    if (accepted || isUpsert)
       emit(if (accepted) kind else RowKind.Delete, time, row, record, progress)
   }
 

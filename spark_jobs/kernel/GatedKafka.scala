@@ -42,7 +42,8 @@ object Gate {
 
 /** Spark's Kafka source, which starts no batch once the [[Gate]] is closed and never reads past given ends.
   *
-  * Options beside Kafka's own: `rejoin.table` (the name in the query's progress), `rejoin.ends`
+  * Options beside Kafka's own: `rejoin.query` (for the counters), `rejoin.table` (the name in the
+  * query's progress), `rejoin.ends`
   * (`{topic: {partition: offset}}`; a bounded table, of which unlisted partitions are not read),
   * `rejoin.loaded` (of the same form; the batch that reaches such an offset has a record more, with
   * [[Ingest.LoadedMarker]] as its timestamp type, whatever lies before the offset),
@@ -93,10 +94,11 @@ object GatedKafka {
       def offsets(name: String): Option[Ends] = Option(options.get(name)).map(json => parse(json).extract[Ends])
       val loaded = offsets("rejoin.loaded").getOrElse(Map.empty)
       val alignment = Option(options.get("rejoin.alignment")).map(Alignment.read)
+      val query = options.get("rejoin.query")
       val table = options.get("rejoin.table")
       val goesOn = !options.getBoolean("failOnDataLoss", true)
       val guard = () => new SourceGuard(table, idsOf(options), goesOn, clientOf(options))
-      () => new GatedScan(scan, table, offsets("rejoin.ends"), loaded, alignment, guard)
+      () => new GatedScan(scan, query, table, offsets("rejoin.ends"), loaded, alignment, guard)
     }
   }
 
@@ -114,6 +116,7 @@ object GatedKafka {
 
   private final class GatedScan(
       kafka: Scan,
+      query: String,
       table: String,
       ends: Option[Ends],
       loaded: Ends,
@@ -126,6 +129,7 @@ object GatedKafka {
       new GatedStream(
         kafka.toMicroBatchStream(checkpointLocation).asInstanceOf[KafkaStream],
         kafka.readSchema(),
+        query,
         table,
         ends,
         loaded,
@@ -136,6 +140,7 @@ object GatedKafka {
   private final class GatedStream(
       kafka: KafkaStream,
       schema: StructType,
+      query: String,
       table: String,
       ends: Option[Ends],
       loaded: Ends,
@@ -145,6 +150,7 @@ object GatedKafka {
       with SupportsTriggerAvailableNow
       with SupportsRealTimeMode
       with ReportsSourceMetrics {
+    private val name = Counters.name(query, table)
 
     override def latestOffset(start: Offset, limit: ReadLimit): Offset =
       if (Gate.isClosed) start
@@ -155,7 +161,6 @@ object GatedKafka {
       }
 
     private def isAhead(alignment: Alignment, hasMore: Boolean): Boolean = {
-      val name = s"${alignment.query}/$table"
       Alignment.tell(name, alignment, hasMore)
       hasMore && Alignment.isAhead(name, Counters.of(SparkContext.getOrCreate()))
     }
@@ -173,7 +178,7 @@ object GatedKafka {
     override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
       guard.checkTopics()
       val lost = guard.checkRecords(parse(start.json()).extract[Ends])
-      if (lost > 0) Counters.of(SparkContext.getOrCreate()).add((s"lost/$table", lost))
+      if (lost > 0) Counters.of(SparkContext.getOrCreate()).lost(query, table, lost)
       kafka.planInputPartitions(start, end).sortBy(GatedKafka.place) ++ loadedBy(start, end)
     }
     override def planInputPartitions(start: Offset): Array[InputPartition] = kafka.planInputPartitions(start)
@@ -182,7 +187,7 @@ object GatedKafka {
     override def metrics(latestConsumed: Optional[Offset]): util.Map[String, String] = kafka.metrics(latestConsumed)
     override def commit(end: Offset): Unit = kafka.commit(end)
     override def stop(): Unit = {
-      alignment.foreach(a => Alignment.forget(s"${a.query}/$table"))
+      if (alignment.isDefined) Alignment.forget(name)
       guard.close()
       kafka.stop()
     }

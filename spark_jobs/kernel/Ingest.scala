@@ -6,9 +6,8 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Expression, Generator}
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, Generator, UnsafeProjection}
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
-import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.classic.{DataFrame, ExpressionUtils}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.types.UTF8String
@@ -22,12 +21,12 @@ object Ingest {
   final val LoadedMarker = -2
 
   /** `records` is what Spark's Kafka source gives, with headers where they are wanted. */
-  def apply(records: DataFrame, spec: IngestSpec, counters: Counters): DataFrame = {
+  def apply(records: DataFrame, spec: IngestSpec, counters: Counters, query: String): DataFrame = {
     val names = Columns ++ records.columns.find(_ == "headers")
     val found = records.queryExecution.analyzed.output
     val inputs = names.map(name => found.find(_.name == name).get)
     val run = java.util.UUID.randomUUID.toString
-    records.select(ExpressionUtils.column(IngestGenerator(inputs, IngestPlan(spec), counters, run)))
+    records.select(ExpressionUtils.column(IngestGenerator(inputs, IngestPlan(spec), counters, query, run)))
   }
 }
 
@@ -58,25 +57,36 @@ object IngestPlan {
   * @param run
   *   names one start of the query's scan: its tasks share what they know of bad records
   */
-final case class IngestGenerator(children: Seq[Expression], plan: IngestPlan, counters: Counters, run: String)
+final case class IngestGenerator(
+    children: Seq[Expression],
+    plan: IngestPlan,
+    counters: Counters,
+    query: String,
+    run: String)
     extends Generator
     with CodegenFallback {
-  @transient private lazy val runner = new IngestRunner(plan, counters, RejectWindow.of(run, plan.spec))
+  @transient private lazy val runner = new IngestRunner(plan, counters, query, RejectWindow.of(run, plan.spec))
   @transient private lazy val record = new SourceRecord
+  @transient private lazy val columns = children.collect { case BoundReference(ordinal, _, _) => ordinal }.toArray
+  @transient private lazy val isOfColumns = columns.length == children.size
+  @transient private lazy val inOrder = UnsafeProjection.create(children)
 
   override def elementSchema: StructType = IngestGenerator.Schema
 
   override def eval(input: InternalRow): IterableOnce[InternalRow] = {
-    record.topic = children(0).eval(input).asInstanceOf[UTF8String]
-    record.partition = children(1).eval(input).asInstanceOf[Int]
-    record.offset = children(2).eval(input).asInstanceOf[Long]
-    record.timestampMs = Math.floorDiv(children(3).eval(input).asInstanceOf[Long], 1000L)
-    record.timestampType = children(4).eval(input).asInstanceOf[Int]
-    record.key = children(5).eval(input).asInstanceOf[Array[Byte]]
-    record.value = children(6).eval(input).asInstanceOf[Array[Byte]]
-    if (children.size > 7)
-      record.headers = children(7).eval(input).asInstanceOf[ArrayData]
+    if (isOfColumns) read(input, columns) else read(inOrder(input), IngestGenerator.InOrder)
     runner.add(record)
+  }
+
+  private def read(row: InternalRow, at: Array[Int]): Unit = {
+    record.topic = row.getUTF8String(at(0))
+    record.partition = row.getInt(at(1))
+    record.offset = row.getLong(at(2))
+    record.timestampMs = Math.floorDiv(row.getLong(at(3)), 1000L)
+    record.timestampType = row.getInt(at(4))
+    record.key = row.getBinary(at(5))
+    record.value = row.getBinary(at(6))
+    if (children.size > 7) record.headers = row.getArray(at(7))
   }
 
   override def terminate(): IterableOnce[InternalRow] = runner.finish()
@@ -87,6 +97,7 @@ final case class IngestGenerator(children: Seq[Expression], plan: IngestPlan, co
 
 object IngestGenerator {
   private val Schema = Encoders.product[Envelope].schema
+  private val InOrder = Array.range(0, 8)
 }
 
 /** One source partition as a task sees it. */
@@ -99,14 +110,15 @@ private final class PartitionProgress(val source: Int, val endOffset: Long) {
   *
   * The rows it hands out are reused: take what they hold before the next call.
   */
-final class IngestRunner(plan: IngestPlan, counters: Counters, rejects: RejectWindow) {
-  def this(spec: IngestSpec, counters: Counters) = this(IngestPlan(spec), counters, RejectWindow(spec))
+final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, rejects: RejectWindow) {
+  def this(spec: IngestSpec, counters: Counters, query: String) =
+    this(IngestPlan(spec), counters, query, RejectWindow(spec))
 
   private val spec = plan.spec
   private val reader = new RecordReader(spec)
   private val rows = new EnvelopeRows(plan)
   private val followsKeys = spec.debezium.followsKeys
-  private val chunks = Option.when(spec.chunked)(new RowChunks(spec.groups, spec.side))
+  private val chunks = if (spec.chunked) new RowChunks(spec.groups, spec.side) else null
   private val partitions = mutable.LinkedHashMap.empty[(String, Int), PartitionProgress]
   private var current: PartitionProgress = _
   private var currentTopic: UTF8String = _
@@ -142,7 +154,9 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, rejects: RejectWi
           if (decoded.afterKind != Decoded.Absent) addAfter(decoded, record, progress)
           if (followsKeys && decoded.isOneChange) rows.follow(record.headers)
           rowCount += rows.size
-          chunks.fold(rows.iterator())(chunks => rows.iterator().flatMap(chunks.add))
+          if (chunks == null) rows.iterator()
+          else if (rows.size == 1) chunks.add(rows.first)
+          else rows.iterator().flatMap(chunks.add)
         }
       } catch {
         case bad: BadRecord => reject(record, progress, bad)
@@ -165,10 +179,10 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, rejects: RejectWi
 
   /** The last chunks, then per partition and key group the marks that are due. */
   def finish(): Iterator[InternalRow] = {
-    counters.rows(spec.table, rowCount)
+    counters.rows(query, spec.table, rowCount)
     rowCount = 0
     report()
-    chunks.fold(Iterator.empty[InternalRow])(_.drain()) ++ marks()
+    (if (chunks == null) Iterator.empty[InternalRow] else chunks.drain()) ++ marks()
   }
 
   private def marks(): Iterator[InternalRow] =
@@ -209,7 +223,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, rejects: RejectWi
     val policy = if (reader.skips(bad)) OnError.Skip else spec.onError
     if (policy == OnError.Fail)
       throw new RejectedRecordException(text(record, bad))
-    counters.reject(spec.table, bad.reason)
+    counters.reject(query, spec.table, bad.reason)
     rejects.rejected(unreported, bad.reason, s"${record.at}: ${ErrorText(bad.getMessage)}")
     unreported = 0
     if (policy == OnError.Skip) Iterator.empty

@@ -3,7 +3,7 @@ package org.apache.spark.sql.rejoin
 import org.json4s.{DefaultFormats, Formats, JNothing, JNull, JValue}
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 
-import org.apache.spark.sql.types.{DataType, StructField, StructType}
+import org.apache.spark.sql.types._
 
 /** A format and its options, defaults included, without the format's name as prefix. */
 final case class FormatSpec(name: String, options: Map[String, String]) {
@@ -130,7 +130,7 @@ final case class IngestSpec(
   def columnsFrom(origin: String): Seq[FieldTarget] =
     columns.zipWithIndex.collect {
       case (c, i) if c.from == origin =>
-        FieldTarget(c.field, c.dataType, i, SqlTypes.isTime(c.sqlType))
+        FieldTarget(c.field, c.dataType, i, c.sqlType)
     }
 }
 
@@ -210,4 +210,24 @@ object SqlTypes {
   /** TIME is carried as an integer, the millisecond of the day. */
   def isTime(sqlType: Option[String]): Boolean =
     sqlType.exists(t => t.startsWith("TIME") && !t.startsWith("TIMESTAMP"))
+
+  /** The type for people: as it was declared. */
+  def text(dataType: DataType, declared: Option[String]): String =
+    declared.fold(text(dataType))(_.stripSuffix(" NOT NULL"))
+
+  /** In Flink's words, without what Spark does not know of it. */
+  def text(dataType: DataType): String =
+    dataType match {
+      case TimestampNTZType => "TIMESTAMP"
+      case TimestampType => "TIMESTAMP_LTZ"
+      case BinaryType => "BYTES"
+      case decimal: DecimalType => s"DECIMAL(${decimal.precision}, ${decimal.scale})"
+      case row: StructType => row.map(f => s"${name(f.name)} ${text(f.dataType, of(f))}").mkString("ROW<", ", ", ">")
+      case array: ArrayType => s"ARRAY<${text(array.elementType)}>"
+      case map: MapType => s"MAP<${text(map.keyType)}, ${text(map.valueType)}>"
+      case other => other.sql
+    }
+
+  private def name(field: String): String =
+    if (field.matches("[A-Za-z_][A-Za-z0-9_]*")) field else s"`${field.replace("`", "``")}`"
 }

@@ -57,7 +57,7 @@ object JsonConverter {
       case struct: StructType => new JsonStruct(struct, new JsonFields(options, _))
       case array: ArrayType => new JsonArray(array, options, apply(array.elementType, isTime = false, options))
       case map: MapType => new JsonMap(map, options, apply(map.valueType, isTime = false, options))
-      case other => throw new IllegalArgumentException(s"JSON formats cannot read ${other.sql}")
+      case other => throw new IllegalArgumentException(s"JSON formats cannot read ${SqlTypes.text(other)}")
     }
 
   /** Leaves the parser at the value's end: the rest can be read where errors are ignored. */
@@ -118,7 +118,7 @@ object JsonConverter {
   private final class JsonDecimal(decimal: DecimalType) extends JsonConverter(decimal) {
     def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
       val value =
-        if (isNumber(token)) parser.getDecimalValue else new JavaDecimal(scalar(parser, token))
+        if (isNumber(token)) parser.getDecimalValue else Decimals.parse(scalar(parser, token))
       row.update(ordinal, Decimals.fit(value, decimal))
     }
   }
@@ -168,7 +168,7 @@ private[rejoin] final class JsonStruct(struct: StructType, fieldsOf: Seq[FieldTa
     extends JsonConverter(struct) {
   private val types = struct.map(_.dataType)
   private val fields = fieldsOf(struct.fields.toSeq.zipWithIndex.map { case (f, i) =>
-    FieldTarget(f.name, f.dataType, i, SqlTypes.isTime(SqlTypes.of(f)))
+    FieldTarget(f.name, f.dataType, i, SqlTypes.of(f))
   })
 
   def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
@@ -216,7 +216,7 @@ private[rejoin] final class JsonArray(array: ArrayType, options: JsonOptions, co
 
 private[rejoin] final class JsonMap(map: MapType, options: JsonOptions, converter: JsonConverter)
     extends JsonConverter(map) {
-  require(map.keyType == StringType, s"JSON formats read maps with STRING keys, not ${map.sql}")
+  require(map.keyType == StringType, s"JSON formats read maps with STRING keys, not ${SqlTypes.text(map)}")
   private val element = new JsonElement(converter, options)
 
   def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
@@ -234,6 +234,14 @@ private[rejoin] final class JsonMap(map: MapType, options: JsonOptions, converte
 
 /** Decimals as Flink makes them fit a column. */
 object Decimals {
+
+  /** As long as Jackson takes a bare number: the time to read one grows with the square of its digits. */
+  private final val MostCharacters = 1000
+
+  /** Throws NumberFormatException. */
+  def parse(text: String): JavaDecimal =
+    if (text.length <= MostCharacters) new JavaDecimal(text)
+    else throw new NumberFormatException(s"a number of ${text.length} characters")
 
   /** Rounded half up to the type's scale; null where it has more digits than the type.
     *

@@ -8,7 +8,6 @@ import com.fasterxml.jackson.core.JsonToken._
 import com.fasterxml.jackson.databind.ObjectMapper
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.types.DataType
 
 /** Options of Flink's JSON formats that matter when reading.
   *
@@ -84,6 +83,7 @@ final class JsonFields(
 
   private val ordinals = targets.map(_.ordinal).toArray
   private val names = targets.map(_.field).toArray
+  private val types = targets.map(_.typeText).toArray
   private val converters = targets.map(converterOf).toArray
   private val places = new util.HashMap[String, Integer]
   names.indices.foreach(i => places.put(names(i), i))
@@ -133,7 +133,7 @@ final class JsonFields(
       catch {
         case e: Exception if JsonFields.isFieldProblem(e) =>
           if (options.ignoreParseErrors) row.setNullAt(ordinals(place))
-          else throw JsonFields.fieldProblem(names(place), converters(place).dataType, e)
+          else throw JsonFields.fieldProblem(names(place), types(place), e)
         case bad: BadRecord if bad.reason == Reason.Unavailable && missing != null =>
           // it may stand deep inside the value: the whole column is missing
           while (parser.getParsingContext ne context) parser.nextToken()
@@ -183,14 +183,14 @@ object JsonFields {
 
   private val OfValue = Set(Reason.JsonField, Reason.OutOfRange, Reason.Infinity)
 
-  def fieldProblem(name: String, dataType: DataType, e: Exception): BadRecord = e match {
+  def fieldProblem(name: String, sqlType: String, e: Exception): BadRecord = e match {
     case bad: BadRecord if bad.reason != Reason.JsonField => named(name, bad)
-    case stream: InputCoercionException => noValue(name, dataType, stream.getOriginalMessage)
-    case other => noValue(name, dataType, other.getMessage)
+    case stream: InputCoercionException => noValue(name, sqlType, stream.getOriginalMessage)
+    case other => noValue(name, sqlType, other.getMessage)
   }
 
-  private def noValue(name: String, dataType: DataType, detail: String): BadRecord =
-    new BadRecord(Reason.JsonField, s"'$name' is no ${dataType.sql}: $detail")
+  private def noValue(name: String, sqlType: String, detail: String): BadRecord =
+    new BadRecord(Reason.JsonField, s"'$name' is no $sqlType: $detail")
 
   private def named(name: String, bad: BadRecord): BadRecord =
     new BadRecord(bad.reason, s"'$name': ${bad.getMessage}")

@@ -66,28 +66,30 @@ object JsonWriter {
   def quotedName(name: String): Array[Byte] =
     s"\"${new String(JsonStringEncoder.getInstance.quoteAsString(name))}\":".getBytes(UTF_8)
 
-  /** A JSON text. Only quotes, backslashes and control characters need an escape. */
+  /** A JSON text. Only quotes, backslashes and control characters need an escape; what is no UTF-8, as a
+    * column of raw or Avro bytes may hold, becomes U+FFFD.
+    */
   def text(value: UTF8String, out: ByteSink): Unit = {
     out.byte('"')
-    if (needsEscape(value))
-      out.write(JsonStringEncoder.getInstance.quoteAsUTF8(value.toString))
-    else out.write(value)
+    if (isPlain(value)) out.write(value)
+    else out.write(JsonStringEncoder.getInstance.quoteAsUTF8(value.toString))
     out.byte('"')
   }
 
-  private def needsEscape(value: UTF8String): Boolean = {
+  private def isPlain(value: UTF8String): Boolean = {
     val base = value.getBaseObject
     val from = value.getBaseOffset
     val end = from + value.numBytes
     var at = from
     var plain = true
+    var isAscii = true
     while (plain && at < end) {
       val b = Platform.getByte(base, at)
-      // bytes above 127 are negative: parts of characters that need no escape
-      plain = b < 0 || (b >= 0x20 && b != '"' && b != '\\')
+      if (b < 0) isAscii = false // part of a character that needs no escape
+      else plain = b >= 0x20 && b != '"' && b != '\\'
       at += 1
     }
-    !plain
+    plain && (isAscii || value.isValid)
   }
 }
 
@@ -118,7 +120,7 @@ object JsonValueWriter {
         (row, i, out) => nested.write(row.getStruct(i, struct.size), out)
       case array: ArrayType => arrayWriter(array, options)
       case map: MapType => mapWriter(map, options)
-      case other => throw new IllegalArgumentException(s"JSON formats cannot write ${other.sql}")
+      case other => throw new IllegalArgumentException(s"JSON formats cannot write ${SqlTypes.text(other)}")
     }
 
   private def quoted(out: ByteSink)(body: => Unit): Unit = {
@@ -158,7 +160,7 @@ object JsonValueWriter {
   }
 
   private def mapWriter(map: MapType, options: JsonWriterOptions): JsonValueWriter = {
-    require(map.keyType == StringType, s"JSON formats write maps with STRING keys, not ${map.sql}")
+    require(map.keyType == StringType, s"JSON formats write maps with STRING keys, not ${SqlTypes.text(map)}")
     val value = JsonValueWriter(map.valueType, isTime = false, options)
     (row, i, out) => {
       val keys = row.getMap(i).keyArray()

@@ -13,15 +13,17 @@ object Kernel {
   private implicit val formats: Formats = DefaultFormats
 
   /** Kafka records to envelopes: rows, rejects and marks of one table. */
-  def ingest(records: DataFrame, scan: String): DataFrame = Ingest(records, IngestSpec.read(scan), counters(records))
+  def ingest(records: DataFrame, scan: String, query: String): DataFrame =
+    Ingest(records, IngestSpec.read(scan), counters(records), query)
 
-  /** Envelopes through a stateful operator; the node has besides the planner's words its `name` for
-    * the counters, and `passesLoaded`.
+  /** Envelopes through a stateful operator; the node has besides the planner's words its `name` and
+    * its `query` for the counters, and `passesLoaded`.
     */
   def stateful(envelopes: DataFrame, node: String): DataFrame = {
     val name = (parse(node) \ "name").extract[String]
+    val query = (parse(node) \ "query").extract[String]
     val passesLoaded = (parse(node) \ "passesLoaded").extract[Boolean]
-    val adapter = new StatefulAdapter(Operator.read(node), name, passesLoaded, counters(envelopes))
+    val adapter = new StatefulAdapter(Operator.read(node), name, query, passesLoaded, counters(envelopes))
     envelopes
       .as[Envelope](Encoders.product[Envelope])
       .groupBy(col("group"))
@@ -86,7 +88,7 @@ object Kernel {
   def brokerClock(client: String): String = BrokerClock.json(parse(client).extract[Map[String, String]])
 
   /** A plan in memory, without Spark's engine: for tests. */
-  def local(plan: String): LocalRun = new LocalRun(plan)
+  def local(plan: String): LocalRun = new LocalRun(plan, new Counters)
 
   /** A state machine in memory: for tests. */
   def machine(node: String): MachineRun = new MachineRun(node)

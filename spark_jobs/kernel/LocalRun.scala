@@ -19,9 +19,10 @@ import org.apache.spark.unsafe.types.UTF8String
   * For tests that need exact rows in milliseconds; state is [[MemoryState]] per operator and key group.
   * What is fed before the first step is the initial content of the tables.
   */
-final class LocalRun(planJson: String) {
+final class LocalRun(planJson: String, counters: Counters) {
   private val root = parse(planJson)
-  private val plan = new LocalPlan
+  private val query = OperatorSpec.present(root \ "name").collect { case JString(name) => name }.getOrElse("query")
+  private val plan = new LocalPlan(query, counters)
   private val outputs = (root \ "inputs").children.map { project =>
     plan.rows(project \ "input") -> new Emitter(EmitSpec.read(root, project))
   }
@@ -112,7 +113,7 @@ final class LocalRun(planJson: String) {
 }
 
 /** The nodes of a plan, each with its own queue or state. */
-private final class LocalPlan {
+private final class LocalPlan(query: String, counters: Counters) {
   private implicit val formats: Formats = DefaultFormats
   val scans = new ArrayBuffer[LocalScan]
   val operators = new ArrayBuffer[LocalOperator]
@@ -123,7 +124,7 @@ private final class LocalPlan {
 
   private def operator(node: JValue, isGated: Boolean): LocalOperator = {
     val inputs = (node \ "inputs").children.map(input => envelopes(input, isGated || feedsGate(node, input)))
-    val found = new LocalOperator(compact(render(node)), inputs, isGated)
+    val found = new LocalOperator(compact(render(node)), inputs, isGated, counters.unhealed(query, _))
     operators += found
     found
   }
@@ -133,7 +134,8 @@ private final class LocalPlan {
     else new LocalRekey(RekeySpec.read(compact(render(node))), operator(node \ "input", isGated))
 
   private def scan(node: JValue, isGated: Boolean, isBare: Boolean): LocalScan = {
-    val found = new LocalScan(IngestSpec.read(node).copy(chunked = !isBare), isGated)
+    val spec = IngestSpec.read(node).copy(chunked = !isBare)
+    val found = new LocalScan(spec, isGated, new IngestRunner(spec, counters, query))
     scans += found
     found
   }
@@ -192,7 +194,11 @@ private object LocalRecord {
 }
 
 /** One operator's machine and its state, by key group. */
-private final class LocalOperator(nodeJson: String, inputs: Seq[LocalEnvelopes], passesLoaded: Boolean)
+private final class LocalOperator(
+    nodeJson: String,
+    inputs: Seq[LocalEnvelopes],
+    passesLoaded: Boolean,
+    tellUnhealed: Iterable[Unhealed] => Unit)
     extends LocalRows {
   private val operator = Operator.read(nodeJson)
   private val timing = operator.spec.timing
@@ -206,8 +212,9 @@ private final class LocalOperator(nodeJson: String, inputs: Seq[LocalEnvelopes],
     (inputs.flatMap(_.envelopes(clock)) ++ marks).groupBy(_.group).toSeq.sortBy(_._1).foreach { case (group, rows) =>
       val batch = new GroupBatch
       rows.foreach(batch.add)
-      Machine.run(machine, timing, group, batch, states.getOrElseUpdate(group, new MemoryState), out)
+      val after = Machine.run(machine, timing, group, batch, states.getOrElseUpdate(group, new MemoryState), out)
       if (passesLoaded && group == 0) Rekeyer.passLoaded(batch, out)
+      tellUnhealed(after.unhealed)
     }
     results.toSeq
   }
@@ -248,11 +255,12 @@ private final class LocalRekey(spec: RekeySpec, input: LocalOperator) extends Lo
 }
 
 /** One table's queue of records and its ingest; `loading` are the partitions that it will call loaded. */
-private final class LocalScan(val spec: IngestSpec, val isGated: Boolean) extends LocalRows with LocalEnvelopes {
+private final class LocalScan(val spec: IngestSpec, val isGated: Boolean, runner: IngestRunner)
+    extends LocalRows
+    with LocalEnvelopes {
   val queue = new ArrayBuffer[LocalRecord]
   var loading: Seq[Int] = Nil
   var isLoaded = false
-  private val runner = new IngestRunner(spec, new Counters)
 
   /** What the queued records become, marks included: the work of one task. */
   def envelopes(clock: Seq[Envelope]): Seq[Envelope] = {

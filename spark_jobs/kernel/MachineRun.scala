@@ -184,6 +184,6 @@ private final class MachineInput(val schema: StructType, key: Seq[Int], time: Op
       schema(ordinal).dataType match {
         case LongType => view.getLong(ordinal)
         case TimestampNTZType => Math.floorDiv(view.getLong(ordinal), 1000L)
-        case other => throw new IllegalArgumentException(s"${other.sql} is no time")
+        case other => throw new IllegalArgumentException(s"${SqlTypes.text(other)} is no time")
       }
 }

@@ -11,7 +11,7 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
 object KeyGroup {
   private val Seed = 42
 
-  /** Hash of a packed key; also spreads records without a key over sink partitions. */
+  /** Hash of a packed key. */
   def hash(key: Array[Byte]): Int =
     Murmur3_x86_32.hashUnsafeBytes(key, Platform.BYTE_ARRAY_OFFSET.toLong, key.length, Seed)
 

@@ -12,8 +12,9 @@ private[rejoin] final class RecordReader(spec: IngestSpec) {
   private val decoded = new Decoded(spec.decodedTypes)
   private val values = Decoder.ofValue(spec)
   private val keyTargets = spec.columnsFrom("key")
-  private val keys: Option[RowDecoder] =
-    spec.keyFormat.filter(_ => keyTargets.nonEmpty).map(Decoder.ofKey(spec, _, keyTargets))
+  private val keys: RowDecoder =
+    spec.keyFormat.filter(_ => keyTargets.nonEmpty).map(Decoder.ofKey(spec, _, keyTargets)).orNull
+  private val isUpsert = spec.isUpsert
   private val metadata =
     spec.columnsFrom("metadata").flatMap(RecordMetadata(_, spec.timeZone)).toArray
   private val primaryKey = spec.primaryKey.map(spec.ordinal).filter(_ >= 0).toArray
@@ -35,21 +36,21 @@ private[rejoin] final class RecordReader(spec: IngestSpec) {
     else Decoder.skipsErrors(spec.valueFormat) && RecordReader.OfFormats(problem.reason)
 
   private def complete(record: SourceRecord, row: InternalRow, kind: Byte): Unit = {
-    keys.foreach(readKey(_, record, row))
+    if (keys != null) readKey(record, row)
     var i = 0
     while (i < metadata.length) {
       metadata(i).read(record, row)
       i += 1
     }
-    if (spec.isUpsert) requirePrimaryKey(row)
-    if (!spec.isUpsert || RowKind.isAdd(kind)) requireNotNull(row)
+    if (isUpsert) requirePrimaryKey(row)
+    if (!isUpsert || RowKind.isAdd(kind)) requireNotNull(row)
   }
 
-  private def readKey(keys: RowDecoder, record: SourceRecord, row: InternalRow): Unit =
+  private def readKey(record: SourceRecord, row: InternalRow): Unit =
     if (record.key != null)
       try keys.decode(record.key, record, row)
       catch { case bad: BadRecord => throw bad.ofKey }
-    else if (spec.isUpsert)
+    else if (isUpsert)
       throw new BadRecord(Reason.NullKey, "the record has no key", inKey = true)
     else keyTargets.foreach(target => row.setNullAt(target.ordinal))
 
@@ -67,7 +68,7 @@ private[rejoin] final class RecordReader(spec: IngestSpec) {
       if (row.isNullAt(notNull(i)) && !decoded.missing.get(notNull(i))) throw isNull(Reason.NotNull, notNull(i))
       i += 1
     }
-    if (!spec.isUpsert) requirePrimaryKey(row)
+    if (!isUpsert) requirePrimaryKey(row)
   }
 
   private def isNull(reason: String, ordinal: Int): BadRecord =
@@ -102,10 +103,12 @@ private[rejoin] final class MetadataTime(target: FieldTarget, timeZone: String) 
   def write(millis: Long, row: InternalRow): Unit = row.setLong(
     target.ordinal,
     target.dataType match {
-      case TimestampType => millis * 1000
-      case TimestampNTZType => DateTimeUtils.convertTz(millis * 1000, ZoneOffset.UTC, zone)
+      case TimestampType => micros(millis)
+      case TimestampNTZType => DebeziumTypes.within(DateTimeUtils.convertTz(micros(millis), ZoneOffset.UTC, zone))
       case _ => millis
     })
+
+  private def micros(millis: Long): Long = DebeziumTypes.within(Math.multiplyExact(millis, 1000L))
 }
 
 /** A METADATA column that every record has, whatever its format. */

@@ -8,8 +8,9 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
 
+import com.fasterxml.jackson.core.JsonProcessingException
 import org.apache.avro.{AvroRuntimeException, Schema}
-import org.json4s.{DefaultFormats, Formats, JInt, JNothing, JValue}
+import org.json4s.{DefaultFormats, Formats, JInt, JNothing, JValue, MappingException}
 import org.json4s.jackson.JsonMethods.parse
 
 /** Schemas by id from a registry, by Confluent's interface or Apicurio's own.
@@ -58,6 +59,8 @@ final class Registry private (
           if (unknown.size >= Registry.MostUnknown) unknown.clear() // random bytes name any number of ids
           unknown.put(path, (System.nanoTime() + Registry.UnknownNanos, bad))
           throw bad
+        case e @ (_: JsonProcessingException | _: MappingException) =>
+          throw new RegistryException("REGISTRY_FAILED", s"$path: the registry's answer is no schema: ${e.getMessage}")
       }
   }
 

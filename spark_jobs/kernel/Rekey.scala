@@ -62,7 +62,11 @@ object RekeySpec {
   }
 }
 
-/** Turns one task's changes into envelopes; their order within the task becomes `seq`. */
+/** Turns one task's changes into envelopes.
+  *
+  * Their `seq` is by the hash of the operator's own key, then by their order within it. Their place in
+  * the task alone would differ from one run of a batch to the next, as the rows that it fetches do.
+  */
 final class Rekeyer(spec: RekeySpec) {
   private val joined = new JoinedBytes(spec.left, spec.right)
   private var seq = 0L
@@ -89,7 +93,8 @@ final class Rekeyer(spec: RekeySpec) {
         if (times.isNullAt(0)) Envelope.NoTime else Math.floorDiv(times.getLong(0), 1000L)
       }
       val group = KeyGroup.of(packed, spec.groups)
-      val order = if (spec.isOrdered || !RowKind.isAdd(change.kind)) seq else seq | Rekeyer.AfterRetractions
+      val place = (change.hash & 0xffffffffL) << Rekeyer.PlaceBits | math.min(seq, Rekeyer.LastPlace)
+      val order = if (spec.isOrdered || !RowKind.isAdd(change.kind)) place else place | Rekeyer.AfterRetractions
       Iterator.single(Envelope(group, spec.side, change.kind, time, 0, order, packed, Packed(spec.projectRow(row))))
     }
   }
@@ -104,7 +109,9 @@ final class Rekeyer(spec: RekeySpec) {
 }
 
 object Rekeyer {
-  private val AfterRetractions = 1L << 48
+  private final val PlaceBits = 30
+  private final val LastPlace = (1L << PlaceBits) - 1
+  private final val AfterRetractions = 1L << 62
   private val Nothing = new Array[Byte](0)
 
   /** A watermark as an operator passes it on: its source id stands in place of the hash. */

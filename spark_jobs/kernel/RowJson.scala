@@ -54,7 +54,7 @@ object RowJson {
       ArrayBasedMapData(
         fields.map(f => UTF8String.fromString(f._1)).toArray[Any],
         fields.map(f => value(f._2, element)).toArray[Any])
-    case _ => throw new IllegalArgumentException(s"$json is no value of ${dataType.sql}")
+    case _ => throw new IllegalArgumentException(s"$json is no value of ${SqlTypes.text(dataType)}")
   }
 
   /** The values of a row. */

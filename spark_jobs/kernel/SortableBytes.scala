@@ -75,6 +75,6 @@ object SortableBytes {
     def encode(value: Any): Array[Byte] = Packed(project(new GenericInternalRow(Array(value))))
 
     def decode(bytes: Array[Byte]): Any =
-      throw new UnsupportedOperationException(s"${dataType.sql} values have no order")
+      throw new UnsupportedOperationException(s"${SqlTypes.text(dataType)} values have no order")
   }
 }

@@ -12,7 +12,12 @@ import org.apache.spark.sql.streaming.{MapState, OutputMode, StatefulProcessor, 
   * @param passesLoaded
   *   whether an operator further on has to hear which partitions are loaded
   */
-final class StatefulAdapter(operator: Operator, name: String, passesLoaded: Boolean, counters: Counters)
+final class StatefulAdapter(
+    operator: Operator,
+    name: String,
+    query: String,
+    passesLoaded: Boolean,
+    counters: Counters)
     extends StatefulProcessor[Int, Envelope, Changelog] {
   private val streams = (operator.spec.timing.inputs.flatten ++ (operator.spec match {
     case join: TemporalJoinSpec => join.gate.build
@@ -31,7 +36,7 @@ final class StatefulAdapter(operator: Operator, name: String, passesLoaded: Bool
     val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right)
     val after = Machine.run(machine, operator.spec.timing, group, batch, new MapKeyedState(cells), out)
     if (passesLoaded && group == 0) Rekeyer.passLoaded(batch, out)
-    after.unhealed.foreach(row => counters.reject(row.table, Reason.Unavailable))
+    counters.unhealed(query, after.unhealed)
     report(group, after)
     results.iterator
   }

@@ -100,7 +100,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
         try {
           if (waiting != null) waiting.foreach(send)
           producer.commit(epoch)
-          counters.add((s"written/${spec.name}", records))
+          counters.add((Counters.name("written", spec.name), records))
           if (spec.exactlyOnce) JvmCounts.add(JvmCounts.commits(spec.name))
           release()
         } catch {

@@ -177,6 +177,6 @@ private[rejoin] object UnwrappedMarks {
   def targets(spec: IngestSpec): Seq[FieldTarget] =
     All.zipWithIndex.collect {
       case ((field, dataType), i) if !spec.columns.exists(c => c.from == "value" && c.field == field) =>
-        FieldTarget(field, dataType, spec.columns.size + i, isTime = false)
+        FieldTarget(field, dataType, spec.columns.size + i, sqlType = None)
     }
 }

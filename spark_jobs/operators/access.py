@@ -8,17 +8,26 @@ from spark_jobs.errors import AccessError, RejoinError
 from spark_jobs.operators.running import scans
 from spark_jobs.plan.fingerprint import stateful_nodes
 from spark_jobs.plan.physical import KafkaScan, KafkaSink, TemporalJoin
-from spark_jobs.streaming.access import Need, check_topics, check_writer
+from spark_jobs.streaming.access import Need, check_topics, check_writer, topic_missing
+from spark_jobs.streaming.kafka import resolved
 
 
 def check_access(sinks: Mapping[str, KafkaSink]) -> None:
-    """Raise AccessError for rights on topics that the job lacks; fast, and before Spark starts."""
-    needs = sorted(
-        ((json.dumps(dict(p), sort_keys=True), need) for p, need in _all_topics(sinks)),
-        key=lambda told: told[0],
-    )
-    for properties, told in groupby(needs, key=lambda told: told[0]):
-        check_topics(json.loads(properties), list(dict.fromkeys(need for _, need in told)))
+    """Ask for every topic of the job; fast, and before Spark starts.
+
+    Raises:
+        AccessError: the job lacks rights on topics.
+        KafkaError: topics are not there, all of them named.
+    """
+    missing: dict[str, dict[str, str]] = {}
+    for servers, need in _missing_topics(sinks):
+        missing.setdefault(servers, {}).setdefault(need.name, need.why)
+    if missing:
+        told = (
+            ", ".join(f"{name} ({why})" for name, why in topics.items()) + f" at {servers}"
+            for servers, topics in missing.items()
+        )
+        raise topic_missing("no topic " + ", nor ".join(told))
 
 
 def missing_acl(error: RejoinError, sinks: Mapping[str, KafkaSink], job: str) -> AccessError | None:
@@ -26,7 +35,7 @@ def missing_acl(error: RejoinError, sinks: Mapping[str, KafkaSink], job: str) ->
     if error.code != "KAFKA_ACL_MISSING":
         return None
     try:
-        check_access(sinks)
+        _missing_topics(sinks)
         for sink in sinks.values():
             if sink.guarantee == "exactly-once":
                 check_writer(sink.properties, *writer_needs(sink, job))
@@ -51,9 +60,9 @@ def topic_needs(sink: KafkaSink) -> Iterator[tuple[Mapping[str, str], Need]]:
         for topic in scan.node.topics:
             table = scan.node.table
             yield scan.node.properties, Need("Read", "topic", topic.name, f"source {table}")
-        if scan.node.on_error == "dead-letter" and scan.node.dead_letter_topic:
-            yield sink.properties, _letters(scan.node, scan.node.dead_letter_topic)
+        yield from _letters(sink, scan.node)
     yield sink.properties, Need("Write", "topic", sink.topic, f"sink {sink.table}")
+    yield from _letters(sink, sink)
     if sink.guarantee == "exactly-once":
         yield sink.properties, writer_needs(sink, "")[2]
     for node in stateful_nodes(sink):
@@ -62,8 +71,28 @@ def topic_needs(sink: KafkaSink) -> Iterator[tuple[Mapping[str, str], Need]]:
             yield sink.properties, Need("Write", "topic", late, "'rejoin.late.topic'")
 
 
-def _letters(scan: KafkaScan, topic: str) -> Need:
-    return Need("Write", "topic", topic, f"dead letters of {scan.table}")
+def _letters(
+    sink: KafkaSink, of: KafkaScan | KafkaSink
+) -> Iterator[tuple[Mapping[str, str], Need]]:
+    """The sink's connection writes the letters of its sources too."""
+    if of.on_error == "dead-letter" and of.dead_letter_topic is not None:
+        why = f"dead letters of {of.table}"
+        yield sink.properties, Need("Write", "topic", of.dead_letter_topic, why)
+
+
+def _missing_topics(sinks: Mapping[str, KafkaSink]) -> list[tuple[str, Need]]:
+    """With the brokers that do not have them; raises AccessError for rights on the others."""
+    needs = sorted(
+        ((json.dumps(dict(p), sort_keys=True), need) for p, need in _all_topics(sinks)),
+        key=lambda told: told[0],
+    )
+    found: list[tuple[str, Need]] = []
+    for text, told in groupby(needs, key=lambda told: told[0]):
+        properties = json.loads(text)
+        missing = check_topics(properties, list(dict.fromkeys(need for _, need in told)))
+        servers = resolved(properties["bootstrap.servers"])
+        found += [(servers, need) for need in missing]
+    return found
 
 
 def _all_topics(sinks: Mapping[str, KafkaSink]) -> Iterator[tuple[Mapping[str, str], Need]]:

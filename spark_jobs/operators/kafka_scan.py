@@ -18,6 +18,7 @@ def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:
     """
     start = running.manifest.scans[scan.id]
     subscription = Subscription(
+        query=running.query,
         table=scan.id,
         topics=tuple(topic.name for topic in scan.node.topics),
         starts=start.starts,
@@ -37,7 +38,8 @@ def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:
 def envelopes(scan: Scan, records: DataFrame, running: Running, *, chunked: bool) -> DataFrame:
     """What becomes of Kafka's records."""
     described = {**spec(scan.node), "chunked": chunked}
-    return running.frame(running.kernel.ingest(records._jdf, json.dumps(described)))
+    kernel = running.kernel
+    return running.frame(kernel.ingest(records._jdf, json.dumps(described), running.query))
 
 
 def _alignment(scan: KafkaScan, running: Running) -> str | None:

@@ -16,7 +16,8 @@ def build_stateful(
     `passes_loaded`: an operator further on has to hear which partitions are loaded.
     """
     name = operator_id(running.query, node)
-    described = {**spec(node), "name": name, "passesLoaded": passes_loaded}
+    told = {"name": name, "query": running.query, "passesLoaded": passes_loaded}
+    described = spec(node) | told
     return running.frame(running.kernel.stateful(rows._jdf, json.dumps(described)))
 
 

@@ -59,8 +59,8 @@ def _idle_partitions(root: Physical, scans: list[KafkaScan]) -> Iterator[Advice]
     )
     if waiting:
         yield Advice(
-            f"a partition of {_and(waiting)} without records holds the watermark back, and every "
-            "result that waits for it; say after how long it no longer counts",
+            f"a partition of {and_words(waiting)} without records holds the watermark back, and "
+            "every result that waits for it; say after how long it no longer counts",
             (
                 "'scan.watermark.idle-timeout' = '1 min'  -- in WITH, or for all tables:",
                 "SET 'table.exec.source.idle-timeout' = '1 min';",
@@ -74,8 +74,8 @@ def _late_rows(root: Physical) -> Iterator[Advice]:
             continue
         if node.late_probe == "drop" and node.output.late_topic is None:
             yield Advice(
-                f"rows of {_and(_tables(node, 0))} that come behind the watermark are dropped and "
-                "only counted; they can go to a topic",
+                f"rows of {and_words(_tables(node, 0))} that come behind the watermark are dropped "
+                "and only counted; they can go to a topic",
                 ("SET 'rejoin.late.topic' = 'late-rows';",),
             )
             return
@@ -115,8 +115,8 @@ def _bad_records(scans: list[KafkaScan]) -> Iterator[Advice]:
     stopping = dict.fromkeys(scan.table for scan in scans if scan.on_error == "fail")
     if stopping:
         yield Advice(
-            f"one record of {_and(stopping)} that cannot be read stops the job; it can go to a "
-            "topic instead, from where 'rejoin dlq' repairs it",
+            f"one record of {and_words(stopping)} that cannot be read stops the job; it can go to "
+            "a topic instead, from where 'rejoin dlq' repairs it",
             (f"'rejoin.dead-letter.topic' = '{next(iter(stopping))}.dead'  -- in WITH",),
         )
 
@@ -126,6 +126,6 @@ def _tables(node: Stateful, side: int) -> list[str]:
     return [scan.table for i in fed for scan in _below(i) if isinstance(scan, KafkaScan)]
 
 
-def _and(names: "dict[str, None] | list[str]") -> str:
+def and_words(names: "dict[str, None] | list[str]") -> str:
     listed = list(names)
     return " and ".join(part for part in (", ".join(listed[:-1]), listed[-1]) if part)

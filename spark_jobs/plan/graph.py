@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from spark_jobs.job_record import GraphEdge, GraphNode, JobRecord, QueryRecord
+from spark_jobs.job_record import AdviceRecord, GraphEdge, GraphNode, JobRecord, QueryRecord
 from spark_jobs.plan.explain import explain_query, masked
 from spark_jobs.plan.node_text import node_tree
 from spark_jobs.plan.physical import (
@@ -64,6 +64,9 @@ def query_record(plan: QueryPlan, text: str) -> QueryRecord:
         nodes=tuple(drawing.nodes),
         edges=tuple(drawing.edges),
         warnings=plan.warnings,
+        advice=tuple(
+            AdviceRecord(text=a.text, add=a.add, is_warning=a.is_warning) for a in plan.advice
+        ),
         text=text,
         plan=shown if isinstance(shown, dict) else {},
     )

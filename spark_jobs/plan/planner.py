@@ -6,11 +6,13 @@ stateful nodes again; what cannot run is refused before.
 """
 
 from collections.abc import Mapping
+from itertools import chain, count
 
 from spark_jobs.errors import PositionedError, SqlErrors
 from spark_jobs.plan.advice import advise
 from spark_jobs.plan.building import Building
 from spark_jobs.plan.logical import Logical, Sink
+from spark_jobs.plan.missing_rows import null_columns
 from spark_jobs.plan.physical import Physical, QueryPlan, TemporalJoin, inputs_of
 from spark_jobs.plan.refusals import refusals
 from spark_jobs.plan.rules import optimize
@@ -49,12 +51,14 @@ def plan_query(query: Logical, settings: Mapping[str, str] | None = None) -> Que
 
 
 def query_names(job: Job) -> tuple[str, ...]:
-    """A query is called after its sink; the second one into it gets a number."""
-    seen: dict[str, int] = {}
+    """A query is called after its sink, with a number where one before it has the name.
+
+    Another INSERT behind the others leaves their names, and so their checkpoints, as they are.
+    """
     names: list[str] = []
-    for insert in job.inserts:
-        count = seen[insert.table.name] = seen.get(insert.table.name, 0) + 1
-        names.append(insert.table.name if count == 1 else f"{insert.table.name}_{count}")
+    for sink in (insert.table.name for insert in job.inserts):
+        wanted = chain([sink], (f"{sink}_{n}" for n in count(2)))
+        names.append(next(name for name in wanted if name not in names))
     return tuple(names)
 
 
@@ -66,7 +70,8 @@ def _plan(optimized: Logical, name: str, settings: Mapping[str, str]) -> QueryPl
             "no late rows go to 'rejoin.late.topic': only an event-time temporal join that drops"
             " late probe rows sends them"
         )
-    return QueryPlan(name, planned, (*building.warnings, *advise(planned)))
+    warned = (*building.warnings, *null_columns(optimized))
+    return QueryPlan(name, planned, (*warned, *advise(planned)))
 
 
 def _sends_late_rows(node: Physical) -> bool:

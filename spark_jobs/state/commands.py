@@ -1,6 +1,5 @@
 """The verbs of `rejoin state`: options in, tables or objects out."""
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from spark_jobs.sql.binder import bind
 from spark_jobs.state import views
 from spark_jobs.state.operators import Wanted
 from spark_jobs.state.values import Told
+from spark_jobs.terminal import AsJsonLines, write_json
 
 SHOWN = "Shows the last committed epoch; writes nothing, and the job, running or not, runs on."
 
@@ -34,7 +34,6 @@ Side = Annotated[str | None, typer.Option(help="left, right, input, or 'side 2' 
 Epoch = Annotated[
     int | None, typer.Option(help="An older committed epoch, while the checkpoint has it.", min=0)
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="An object in each line.")]
 
 
 @contextmanager
@@ -56,7 +55,7 @@ def _opened(job: Path, checkpoint: str | None, wanted: Wanted) -> Iterator[list[
 
 def _print(told: Iterable[Told]) -> None:
     for line in told:
-        typer.echo(json.dumps(line, ensure_ascii=False))
+        write_json(line)
 
 
 @app.command(epilog="Example: rejoin state ls orders.sql --checkpoint /var/lib/rejoin/orders")
@@ -66,7 +65,7 @@ def ls(
     query: Query = None,
     operator: Operator = None,
     epoch: Epoch = None,
-    as_json: AsJson = False,
+    as_json: AsJsonLines = False,
 ) -> None:
     """List operators: rows by side, keys, bytes of what is stored.
 
@@ -93,7 +92,7 @@ def top(
     side: Side = None,
     epoch: Epoch = None,
     limit: Annotated[int, typer.Option(help="Keys per operator and side.", min=1)] = 10,
-    as_json: AsJson = False,
+    as_json: AsJsonLines = False,
 ) -> None:
     """Show the keys with the most rows, per operator and side.
 
@@ -128,7 +127,7 @@ def get(
     side: Side = None,
     epoch: Epoch = None,
     limit: Annotated[int, typer.Option(help="Rows shown per side.", min=1)] = 50,
-    as_json: AsJson = False,
+    as_json: AsJsonLines = False,
 ) -> None:
     """Show the rows that are kept under a join key, on every side.
 

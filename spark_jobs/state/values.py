@@ -75,20 +75,3 @@ def cell_text(value: Json, shown: int = _SHOWN) -> str:
     plain = isinstance(value, str) and value.isprintable() and value.strip() == value
     text = str(value) if plain and value not in ("", "NULL") else json.dumps(value)
     return text if len(text) <= shown else text[:shown] + "…"
-
-
-def aligned(rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Columns under each other; those of `numbers` to the right.
-
-    >>> print(aligned([["id", "rows"], ["a", "10"]], numbers=[1]))
-    id  rows
-    a     10
-    """
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if number in numbers else cell.ljust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )

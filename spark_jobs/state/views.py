@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from spark_jobs.plan.plan_json import Json
-from spark_jobs.state.values import Told, aligned, cell_text
+from spark_jobs.state.values import Told, cell_text
+from spark_jobs.terminal import aligned
 
 _KIND_SHOWN = 40
 
@@ -18,7 +19,7 @@ def sizes_table(told: Sequence[Told]) -> str:
         for side, count in of["rows"].items():
             rows.append([*names, side, f"{count:,}", *totals])
             names, totals = [""] * len(names), [""] * len(totals)
-    return aligned(rows, numbers=(4, 5, 6, 7, 8, 9))
+    return "\n".join(aligned(rows, frozenset({4, 5, 6, 7, 8, 9})))
 
 
 def largest_table(told: Sequence[Told]) -> str:
@@ -27,7 +28,7 @@ def largest_table(told: Sequence[Told]) -> str:
         times = [of.get("oldest", "-"), of.get("newest", "-")]
         names = [of["query"], of["operator"], of["side"], _key_text(of["key"])]
         rows.append([*names, f"{of['rows']:,}", *times, str(of["epoch"])])
-    return aligned(rows, numbers=(4, 7))
+    return "\n".join(aligned(rows, frozenset({4, 7})))
 
 
 def rows_text(told: Sequence[Told]) -> str:
@@ -50,13 +51,13 @@ def _operator_text(told: Told) -> str:
         count = of["rows"]
         lines.append(f"  {of['side']}: {count:,} row{'' if count == 1 else 's'}")
         if of["kept"]:
-            lines += ["    " + line for line in _rows_table(of["kept"]).split("\n")]
+            lines += ["    " + line for line in _rows_table(of["kept"])]
         if left := count - sum(row.get("copies", 1) for row in of["kept"]):
             lines += [f"    ... and {left:,} more: --limit"] if left > 0 else []
     return "\n".join(lines)
 
 
-def _rows_table(kept: Sequence[Told]) -> str:
+def _rows_table(kept: Sequence[Told]) -> list[str]:
     columns = list(dict.fromkeys(name for row in kept for name in row["row"] or ()))
     facts = list(dict.fromkeys(name for row in kept for name in row if name != "row"))
     rows = [[*columns, *(f"({name})" for name in facts)]]

@@ -23,7 +23,7 @@ from confluent_kafka import KafkaError as Refusal
 from confluent_kafka.admin import AdminClient
 
 from spark_jobs.access.librdkafka import admin_config
-from spark_jobs.errors import AccessError
+from spark_jobs.errors import AccessError, KafkaError
 
 Operation: TypeAlias = Literal["Read", "Write", "Describe"]
 Resource: TypeAlias = Literal["topic", "group", "transactional-id"]
@@ -79,10 +79,22 @@ def login_failed(reason: str) -> AccessError:
     )
 
 
-def check_topics(properties: Mapping[str, str], needs: Sequence[Need]) -> None:
-    """Raise AccessError for a login that fails, and for rights on topics that are missing.
+def topic_missing(told: str) -> KafkaError:
+    """The error that says so, of words in which somebody found it out."""
+    return KafkaError(
+        "TOPIC_MISSING",
+        told,
+        hint="create the topic, or correct 'topic' in the table's WITH clause",
+    )
 
-    A broker that does not answer, and a topic that is not there, is for others to report.
+
+def check_topics(properties: Mapping[str, str], needs: Sequence[Need]) -> list[Need]:
+    """Those of topics that are not there.
+
+    A broker that does not answer is for others to report.
+
+    Raises:
+        AccessError: a login fails, or rights on topics are missing.
     """
     heard: list[Refusal] = []
     config = admin_config(properties)
@@ -97,9 +109,10 @@ def check_topics(properties: Mapping[str, str], needs: Sequence[Need]) -> None:
     while not all(future.done() for future in asked.values()):
         admin.poll(_POLL_S)
         raise_failed_login(heard)
-    missing = [need for need in needs if not _allows(asked[need.name], need)]
-    if missing:
-        raise acl_missing(missing, properties)
+    forbidden = [need for need in needs if not _allows(asked[need.name], need)]
+    if forbidden:
+        raise acl_missing(forbidden, properties)
+    return [need for need in needs if _is_missing(asked[need.name])]
 
 
 def raise_failed_login(heard: Sequence[Refusal]) -> None:
@@ -119,6 +132,13 @@ def _allows(future: Future[Any], need: Need) -> bool:
     except KafkaException as refused:
         return bool(refused.args[0].code() != Refusal.TOPIC_AUTHORIZATION_FAILED)
     return allowed is None or need.operation.upper() in {a.name for a in allowed}
+
+
+def _is_missing(future: Future[Any]) -> bool:
+    refused = future.exception()
+    if not isinstance(refused, KafkaException):
+        return False
+    return bool(refused.args[0].code() == Refusal.UNKNOWN_TOPIC_OR_PART)
 
 
 def check_writer(

@@ -20,7 +20,7 @@ from confluent_kafka.admin._resource import ResourceType
 from spark_jobs.access.librdkafka import admin_config as admin_config
 from spark_jobs.errors import ConfigError, KafkaError
 from spark_jobs.settings import resolve_all, resolve_references
-from spark_jobs.streaming.access import Need, acl_missing, raise_failed_login
+from spark_jobs.streaming.access import Need, acl_missing, raise_failed_login, topic_missing
 
 Offsets: TypeAlias = dict[str, dict[int, int]]
 OffsetMode: TypeAlias = Literal[
@@ -81,11 +81,8 @@ class KafkaEdge:
         """Of each topic; raises KafkaError for a topic that is not there."""
         counts = self._counts()
         if missing := [topic for topic, count in counts.items() if not count]:
-            raise KafkaError(
-                "TOPIC_MISSING",
-                f"table {self._table}: no topic {', '.join(missing)} at {self._servers}",
-                hint="create the topic, or correct 'topic' in the table's WITH clause",
-            )
+            names = ", ".join(missing)
+            raise topic_missing(f"table {self._table}: no topic {names} at {self._servers}")
         return counts
 
     def missing_topics(self) -> list[str]:
@@ -311,6 +308,7 @@ class Subscription:
     the kernel's Alignment, where the table waits for others.
     """
 
+    query: str
     table: str
     topics: tuple[str, ...]
     starts: Offsets
@@ -338,6 +336,7 @@ class Subscription:
             "kafka.isolation.level": "read_committed",
             **{f"kafka.{k}": v for k, v in properties.items() if k not in _NOT_FOR_SPARK},
             "failOnDataLoss": str(self.fails_on_data_loss).lower(),
+            "rejoin.query": self.query,
             "rejoin.table": self.table,
             "rejoin.topic-ids": json.dumps(dict(self.topic_ids)),
         }

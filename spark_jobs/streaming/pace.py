@@ -48,6 +48,8 @@ class Pace:
     def follow(self, query: QueryStatus, at: datetime) -> Progress:
         """What the newest status adds; one that was told already adds nothing."""
         point = _point(query, at)
+        if self._points and at < self._points[-1].at:  # the clock was set back
+            self._points.clear()
         if not self._points or at > self._points[-1].at:
             self._points.append(point)
         while len(self._points) > 2 and at - self._points[1].at >= _WINDOW:

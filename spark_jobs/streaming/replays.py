@@ -8,7 +8,7 @@ committed by then is aborted, and its letters are still open. Asked again, it fi
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -107,16 +107,17 @@ def _read(log: Path) -> tuple[list[tuple[int, int, int]], str]:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         return [], str(error)
-    outcomes = list(_outcomes(text))
-    words = [line for line in text.splitlines() if line and not line.startswith("{")]
+    outcomes: list[tuple[int, int, int]] = []
+    words: list[str] = []
+    for line in filter(None, text.splitlines()):
+        if not line.startswith("{"):
+            words.append(line)
+            continue
+        try:
+            told = json.loads(line)
+        except ValueError:
+            continue  # it was killed in the middle of the line
+        words += [f"{error['code']} {error['message']}" for error in told.get("errors", ())]
+        if "errors" not in told:
+            outcomes.append((told["replayed"], len(told["left"]), told.get("more", 0)))
     return outcomes, " ".join(words)[:_MOST_TOLD]
-
-
-def _outcomes(text: str) -> Iterator[tuple[int, int, int]]:
-    for line in text.splitlines():
-        if line.startswith("{"):
-            try:
-                told = json.loads(line)
-            except ValueError:
-                continue  # it was killed in the middle of the line
-            yield told.get("replayed", 0), len(told.get("left", ())), told.get("more", 0)

@@ -54,7 +54,10 @@ class OperatorShape:
 
 @dataclass(frozen=True, slots=True)
 class QueryShape:
-    """What of a query's plan its status shows; `tables` by scan id, `topics` to their index."""
+    """What of a query's plan its status shows; `tables` by scan id, `topics` to their index.
+
+    `epochs`: those that are committed when the driver starts.
+    """
 
     name: str
     sink: str
@@ -62,6 +65,16 @@ class QueryShape:
     topics: Mapping[str, int]
     operators: Sequence[OperatorShape]
     loads: Loads = field(default_factory=dict)
+    epochs: int = 0
+
+
+def counter_name(*parts: str) -> str:
+    """What the kernel calls a sum; tables and queries may hold any character.
+
+    >>> counter_name("rows", "paid", "a/b")
+    'rows/paid/a%2Fb'
+    """
+    return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
 
 
 class Counters:
@@ -76,11 +89,12 @@ class Counters:
     def outside(self, name: str) -> int:
         return self._jvm.get(name, 0)
 
-    def sum(self, name: str) -> int:
-        return self._sums.get(name, 0)
+    def sum(self, *name: str) -> int:
+        return self._sums.get(counter_name(*name), 0)
 
-    def below(self, prefix: str) -> dict[str, int]:
-        """Sums whose name starts so, by the rest of the name."""
+    def below(self, *name: str) -> dict[str, int]:
+        """Sums whose name starts with these parts, by the rest of it."""
+        prefix = f"{counter_name(*name)}/"
         return {k[len(prefix) :]: n for k, n in self._sums.items() if k.startswith(prefix)}
 
     def total(self, level: str) -> int:
@@ -114,9 +128,12 @@ class JobReport:
     replay: ReplayStatus | None = None
     _registry: tuple[int, int] = (0, 0)  # calls, and those that failed
 
-    def loads(self, by_query: Mapping[str, Loads]) -> None:
-        """From now on, tell how far these tables' initial content is read."""
-        self.shapes = [replace(shape, loads=by_query[shape.name]) for shape in self.shapes]
+    def opened(self, query: str, loads: Loads, epochs: int) -> None:
+        """Tell from now on how far the tables' initial content is read, and count on from there."""
+        self.shapes = [
+            replace(shape, loads=loads, epochs=epochs) if shape.name == query else shape
+            for shape in self.shapes
+        ]
 
     def write(
         self,
@@ -181,7 +198,7 @@ def query_status(
     tables = sorted(set(shape.tables.values()))
     rejects: dict[str, int] = {}
     for table in tables:
-        for reason, n in counters.below(f"rejects/{table}/").items():
+        for reason, n in counters.below("rejects", shape.name, table).items():
             rejects[reason] = rejects.get(reason, 0) + n
     state_bytes = [_state_bytes(o) for o in report.get("stateOperators", [])]
     operators = tuple(
@@ -195,22 +212,23 @@ def query_status(
         name=shape.name,
         sink=shape.sink,
         epoch=report.get("batchId"),
-        epochs_total=report.get("batchId", -1) + 1,
+        epochs_total=report["batchId"] + 1 if "batchId" in report else shape.epochs,
         trigger_ms=durations.get("triggerExecution", 0),
-        input_rows_total=sum(counters.sum(f"rows/{t}") for t in tables) + sum(rejects.values()),
+        input_rows_total=sum(counters.sum("rows", shape.name, t) for t in tables)
+        + sum(rejects.values()),
         input_rows_per_second=_rate(report.get("inputRowsPerSecond")),
         processed_rows_per_second=_rate(report.get("processedRowsPerSecond")),
-        output_rows_total=counters.sum(f"written/{shape.name}"),
-        changes=counters.below(f"changes/{shape.name}/"),
+        output_rows_total=counters.sum("written", shape.name),
+        changes=counters.below("changes", shape.name),
         transactions_committed_total=counters.outside(f"commits/{shape.name}"),
         transactions_aborted_total=counters.outside(f"aborts/{shape.name}"),
-        rejects=rejects | counters.below(f"unwritten/{shape.name}/"),
+        rejects=rejects | counters.below("unwritten", shape.name),
         late_rows_total=sum(operator.late_rows for operator in operators),
         sources=tuple(_sources(shape, report, counters)),
         operators=operators,
         durations_ms=dict(durations),
         watermark_ms=min(known, default=None),
-        lost_records_total=sum(counters.sum(f"lost/{scan}") for scan in shape.tables),
+        lost_records_total=sum(counters.sum("lost", shape.name, scan) for scan in shape.tables),
     )
 
 

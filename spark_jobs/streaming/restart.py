@@ -1,6 +1,7 @@
 """How often a failed query has been started again, and when the next attempt is due."""
 
 import random
+import sys
 import time
 from collections.abc import Callable
 
@@ -27,11 +28,17 @@ class Restarts:
         self._failed_at = now
         if self.attempts >= strategy.attempts:
             return None
-        delay_s = min(strategy.delay_s * strategy.multiplier**self.attempts, strategy.longest_s)
+        delay_s = min(strategy.delay_s * self._growth(), strategy.longest_s)
         self.attempts += 1
         self.total += 1
         spread = strategy.jitter * delay_s
         return delay_s + random.SystemRandom().uniform(-spread, spread)
+
+    def _growth(self) -> float:
+        try:
+            return self._strategy.multiplier**self.attempts
+        except OverflowError:  # after a day of them, where as many are allowed
+            return sys.float_info.max
 
     def __str__(self) -> str:
         return f"restart {self.attempts} of {self._strategy.attempts}"

@@ -57,6 +57,15 @@ def test_a_null_payload_says_nothing(jvm: Any) -> None:
         assert (got.rows, got.rejects) == ([], [])
 
 
+def test_payloads_behind_a_known_schema(jvm: Any) -> None:
+    """What a payload is counts, whether or not the schema before it has been seen."""
+    whole = recorded_in("json_schema", "orders")[0].value or b""
+    events = [json.loads(whole) | {"payload": p} for p in (json.loads(whole)["payload"], None, 5)]
+    scan = TableScan(ORDER, "debezium-json", SCHEMA, "upsert", primary_key=["order_id"])
+    got = scan.read(jvm, *[Record(json.dumps(e).encode()) for e in events])
+    assert (len(got.rows), got.rejects) == (1, ["debezium-no-envelope"])
+
+
 def test_before_is_not_trusted(jvm: Any) -> None:
     """Under DEFAULT a deletion's other columns are empty or zero: only its key is read."""
     columns = {"id": "long", "nn_int": "integer", "nn_uuid": "string", "c_default": "integer"}

@@ -139,6 +139,17 @@ def test_exponents_without_end(jvm: Any, format_: str, text: str) -> None:
         assert got.rejects == ["value-out-of-range"]
 
 
+@pytest.mark.parametrize("format_", ["json", "debezium-json"])
+def test_digits_without_end(jvm: Any, format_: str) -> None:
+    """The time to read a text of digits grows with their square."""
+    text = "9" * 1_000_000
+    record = Record(json.dumps({"op": "c", "after": {"c": text}, "c": text}).encode())
+    scan = TableScan(
+        {"c": "decimal(38,2)"}, format_, {}, "append" if format_ == "json" else "retract"
+    )
+    assert scan.read(jvm, record).rejects == ["json-field-malformed"]
+
+
 def test_bits_and_bytes(jvm: Any) -> None:
     """Bits come least significant byte first; their text has them as PostgreSQL prints them."""
     columns = {"c_bit1": "boolean", "c_bit12": "binary", "c_bytea": "binary"}
@@ -176,6 +187,13 @@ def test_arrays(jvm: Any) -> None:
 def test_types_that_do_not_fit(jvm: Any, column: str, type_: str) -> None:
     """What the schema says and the table does not is refused and not guessed."""
     assert of_schema(jvm, "wide", 0, {column: type_}).rejects == ["connect-schema-mismatch"]
+
+
+@pytest.mark.parametrize(("type_", "told"), [("TIME", "TIME"), ("binary", "BYTES")])
+def test_types_that_do_not_fit_are_called_as_in_sql(jvm: Any, type_: str, told: str) -> None:
+    (headers,) = of_schema(jvm, "wide", 0, {"c_bool": type_}).dead_letter_headers
+    message = dict(headers)["__connect.errors.exception.message"].decode()
+    assert message == f"'c_bool': the record's schema has boolean, the table {told}"
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ class Job:
         status = self.status()
         if status is None or not status.queries:
             return False
-        return all(query.epochs_total for query in status.queries)
+        return all(query.epoch is not None for query in status.queries)
 
     def has_read(self, ends: dict[tuple[str, int], int]) -> bool:
         """Whether every query has committed the records of its topics up to these offsets."""

@@ -92,7 +92,8 @@ class Authority:
 
 def _keytool(*arguments: str) -> None:
     word = "-deststorepass" if "-importkeystore" in arguments else "-storepass"
-    command = ["keytool", *arguments, word, STORE_PASSWORD]
+    jvm = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"]  # it lives for a moment
+    command = ["keytool", *jvm, *arguments, word, STORE_PASSWORD]
     subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
 
 

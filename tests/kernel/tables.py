@@ -120,9 +120,9 @@ def run(jvm: Any, plan: Mapping[str, Any], records: Sequence[Record]) -> Outcome
     return feed(jvm.local(json.dumps(plan)), records)
 
 
-def feed(local: Any, records: Sequence[Record], first: int = 0) -> Outcome:
+def feed(local: Any, records: Sequence[Record], first: int = 0, table: str = "t") -> Outcome:
     """One micro-batch of a plan that runs, of records at offsets from `first`."""
-    local.feed("t", json.dumps([_record(first + i, r) for i, r in enumerate(records)]))
+    local.feed(table, json.dumps([_record(first + i, r) for i, r in enumerate(records)]))
     told = json.loads(local.step())
     return Outcome(
         told["rows"],
@@ -137,9 +137,14 @@ def write(
     jvm: Any, sink: Mapping[str, Any], columns: Mapping[str, Any], *rows: tuple[str, Any]
 ) -> Outcome:
     """The records of rows that come as changelog-json: `["+I", {column: value}]`."""
+    changes = [json.dumps({"op": op, "data": data}).encode() for op, data in rows]
     scan = TableScan(columns, "changelog-json", changelog="retract")
-    not_null = sink.get("keyFields", ())
-    schema = struct(columns, not_null)
+    return through(jvm, sink, scan, *[Record(change) for change in changes])
+
+
+def through(jvm: Any, sink: Mapping[str, Any], scan: TableScan, *records: Record) -> Outcome:
+    """The records that a sink makes of a table's."""
+    schema = struct(scan.columns, sink.get("keyFields", ()))
     plan = {
         "kind": "kafka-sink", "name": "q", "table": "s", "topic": "out", "mode": "append",
         "keyFormat": None, "keyFields": [], "keyPrefix": "", "valueIncludesKey": True,
@@ -148,14 +153,13 @@ def write(
         **sink,
         "inputs": [{
             "kind": "project",
-            "select": [{"name": n, "expr": f"`{n}`"} for n in columns],
+            "select": [{"name": n, "expr": f"`{n}`"} for n in scan.columns],
             "schema": schema,
             "timeZone": "UTC",
             "input": scan.node(),
         }],
     }  # fmt: skip
-    changes = [json.dumps({"op": op, "data": data}).encode() for op, data in rows]
-    return run(jvm, plan, [Record(change) for change in changes])
+    return run(jvm, plan, records)
 
 
 def recorded(path: str) -> list[Record]:

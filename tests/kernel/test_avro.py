@@ -119,6 +119,16 @@ def test_fields_that_are_not_read(jvm: Any, schema_ids: SchemaIds) -> None:
     assert avro(schema_ids, {"wanted": "integer"}).read(jvm, *records).rows == [["+I", 42]]
 
 
+def test_records_within_records(jvm: Any, schema_ids: SchemaIds) -> None:
+    """A schema that contains itself has data of any depth: no record may overflow the stack."""
+    node = record_schema(("next", ["null", "node"]), name="node")
+    schema_id = schema_ids.add(record_schema(("list", ["null", node]), ("c", "int")))
+    prefix = b"\x00" + binary.pack(">I", schema_id)
+    short, deep = (Record(prefix + b"\x02" * depth + b"\x00\x0e") for depth in (500, 200_000))
+    got = avro(schema_ids, {"c": "integer"}).read(jvm, short, deep)
+    assert (got.rows, got.rejects) == ([["+I", 7]], ["avro-malformed"])
+
+
 def test_blocks_with_sizes(jvm: Any, schema_ids: SchemaIds) -> None:
     """An array may be written in blocks whose count is negative and followed by a byte size."""
     schema_id = schema_ids.add(record_schema(("c", {"type": "array", "items": "int"})))

@@ -64,6 +64,8 @@ def test_a_column_that_must_not_be_null(fit: Fit) -> None:
 def test_a_type_that_does_not_fit(fit: Fit) -> None:
     problem = fit(record(ID, {"name": "name", "type": "double"}, AT))["problem"]
     assert "'name': the writer has double, the table STRING" in problem
+    flag = record(ID, NAME, {"name": "at", "type": "boolean"}, name="flagged")
+    assert "'at': the writer has boolean, the table TIMESTAMP" in fit(flag)["problem"]
 
 
 def test_the_row_in_an_envelope(fit: Fit) -> None:

@@ -112,6 +112,14 @@ def test_wrong_address_is_no_unknown_id(jvm: Any, schema_ids: SchemaIds, body: s
         avro(schema_ids, COLUMNS, options={"url": url}).read(jvm, *records)
 
 
+@pytest.mark.parametrize("body", ["<html>log in</html>", "{}"])
+def test_answer_that_is_no_schema(jvm: Any, schema_ids: SchemaIds, body: str) -> None:
+    """As a proxy in between may give: not the record's fault, and said by name."""
+    records = framed(schema_ids, SCHEMA, {"c": 1})
+    with answering(200, body) as url, pytest.raises(Py4JJavaError, match="REGISTRY_FAILED"):
+        avro(schema_ids, COLUMNS, options={"url": url}).read(jvm, *records)
+
+
 def test_references(jvm: Any, schema_ids: SchemaIds) -> None:
     """Named types of other subjects, which may have references themselves."""
     leaf = record_schema(("c", "int"), name="Leaf")

@@ -6,10 +6,20 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from spark_jobs.plan import planner
+from spark_jobs.plan.plan_json import to_json
+from spark_jobs.sql.binder import bind
 from tests.kernel.tables import Record, TableScan, run, struct
 
 GOOD = Record(b'{"id": 1}')
 BAD = Record(b"{broken")
+TABLES = """\
+CREATE TABLE t (c {type}) WITH ('connector' = 'kafka', 'topic' = 'topic', 'format' = 'json',
+  'properties.bootstrap.servers' = 'b:1', 'rejoin.dead-letter.topic' = 'dead');
+CREATE TABLE s (c {type}) WITH ('connector' = 'kafka', 'topic' = 's', 'format' = 'json',
+  'properties.bootstrap.servers' = 'b:1');
+INSERT INTO s SELECT c FROM t;
+"""
 TRACE = (("trace", b"\x01"),)
 
 
@@ -57,6 +67,37 @@ def test_the_message_is_one_line_of_bounded_size(jvm: Any, character: str) -> No
         assert text.endswith("...")
 
 
+@pytest.mark.parametrize(
+    ("type_", "value", "told"),
+    [
+        ("TIMESTAMP(3)", '"x"', "'c' is no TIMESTAMP(3): "),
+        ("TIMESTAMP_LTZ(3)", '"x"', "'c' is no TIMESTAMP_LTZ(3): "),
+        ("TIMESTAMP(3) NOT NULL", '"x"', "'c' is no TIMESTAMP(3): "),
+        ("TIME(3)", '"x"', "'c' is no TIME(3): "),
+        ("DECIMAL(10, 4)", '"x"', "'c' is no DECIMAL(10, 4): "),
+        ("BYTES", '"?"', "'c' is no BYTES: "),
+        (
+            "ROW<`a b` TIMESTAMP(3)>",
+            '{"a b": "x"}',
+            "'c' is no ROW<`a b` TIMESTAMP(3)>: 'a b' is no TIMESTAMP: ",
+        ),
+        ("ROW<c ROW<t TIME, d DECIMAL(3, 1), b BYTES>>", '{"c": 1}',
+         "'c' is no ROW<c ROW<t TIME(0), d DECIMAL(3, 1), b BYTES>>: "
+         "'c' is no ROW<t TIME(0), d DECIMAL(3, 1), b BYTES>: "),
+        ("ROW<c MAP<STRING, ARRAY<TIMESTAMP_LTZ(3)>>>", '{"c": 1}',
+         "'c' is no ROW<c MAP<STRING, ARRAY<TIMESTAMP_LTZ(3)>>>: "
+         "'c' is no MAP<STRING, ARRAY<TIMESTAMP_LTZ>>: "),
+    ],
+)  # fmt: skip
+def test_types_are_called_as_the_table_declares_them(
+    jvm: Any, type_: str, value: str, told: str
+) -> None:
+    [query] = planner.plan(bind(TABLES.format(type=type_)))
+    got = run(jvm, to_json(query.root), [Record(f'{{"c": {value}}}'.encode())])
+    (headers,) = got.dead_letter_headers
+    assert dict(headers)["__connect.errors.exception.message"].decode().startswith(told)
+
+
 def test_a_share_above_the_limit_stops_the_job(jvm: Any) -> None:
     with pytest.raises(Py4JJavaError) as failure:
         run(jvm, plan(), [GOOD] * 400 + [BAD] * 2000)
@@ -75,18 +116,21 @@ def test_skipped_records_count_as_well(jvm: Any) -> None:
 @pytest.mark.parametrize(
     ("share", "records"),
     [
-        (0.5, [BAD] * 999),  # too few to tell
-        (0.5, ([GOOD] * 11 + [BAD] * 9) * 110),
-        (1.0, [BAD] * 1100),  # no limit
-        (0.5, [GOOD] * 1500 + [BAD] * 900 + [GOOD] * 1100 + [BAD] * 900),  # bursts
+        (0.5, ([GOOD] * 11 + [BAD] * 9) * 22),
+        (1.0, [BAD] * 500),  # no limit
+        (0.5, [GOOD] * 300 + [BAD] * 180 + [GOOD] * 220 + [BAD] * 180),  # bursts
     ],
 )
 def test_a_share_below_the_limit_does_not(jvm: Any, share: float, records: list[Record]) -> None:
-    got = run(jvm, plan(share), records)
+    got = run(jvm, plan(share, window=400), records)
     assert len(got.rejects) == records.count(BAD)
+
+
+def test_fewer_than_a_thousand_do_not_tell(jvm: Any) -> None:
+    assert len(run(jvm, plan(), [GOOD] * 499 + [BAD] * 500).rejects) == 500
 
 
 def test_only_the_last_records_count(jvm: Any) -> None:
     with pytest.raises(Py4JJavaError) as failure:
-        run(jvm, plan(), [GOOD] * 5000 + [BAD] * 1500)
-    assert "of the last 2" in str(failure.value.java_exception)
+        run(jvm, plan(window=400), [GOOD] * 1000 + [BAD] * 300)
+    assert "of the last 4" in str(failure.value.java_exception)

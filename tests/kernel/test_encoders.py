@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 
 from spark_jobs.formats.avro import avro_schema
 from spark_jobs.sql.types import DataType, RowField
-from tests.kernel.tables import struct, write
+from tests.kernel.tables import Record, TableScan, struct, through, write
 
 JSON = {"name": "json", "options": {}}
 COLUMNS = {"id": "long", "name": "string"}
@@ -93,6 +93,16 @@ BY_NAME = {"type": "map", "keyType": "string", "valueType": "integer", "valueCon
 def test_json_value(jvm: Any, type_: Any, value: Any, text: str) -> None:
     got = write(jvm, {"valueFormat": JSON}, {"c": type_}, ("+I", {"c": value}))
     assert got.records[0][1] == f'{{"c":{text}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [(b"a\xffb", "a\ufffdb"), (b"a\xc3", "a\ufffd"), ("ä☃".encode(), "ä☃")],
+)
+def test_json_of_bytes_that_are_no_text(jvm: Any, raw: bytes, text: str) -> None:
+    scan = TableScan({"c": "string"}, "raw")
+    got = through(jvm, {"valueFormat": JSON}, scan, Record(raw))
+    assert got.records[0][1] == f'{{"c":"{text}"}}'.encode()
 
 
 def test_json_options(jvm: Any) -> None:

@@ -179,6 +179,18 @@ def test_debezium_metadata(jvm: Any) -> None:
     assert row[-1]["xmin"] is None
 
 
+@pytest.mark.parametrize("ms", [2**63 - 1, 9_223_372_036_854_775, -9_223_372_036_854_776])
+def test_debezium_metadata_beyond_a_timestamp(jvm: Any, ms: int) -> None:
+    scan = TableScan(
+        {"id": "integer", "at": "TIMESTAMP(3)"},
+        "debezium-json",
+        metadata={"at": "value.source.timestamp"},
+        time_zone="Asia/Tokyo",
+    )
+    event = {"op": "c", "after": {"id": 1}, "source": {"ts_ms": ms}}
+    assert scan.read(jvm, as_json(event)).rejects == ["value-out-of-range"]
+
+
 def test_debezium_with_schema_gives_the_same_rows(jvm: Any) -> None:
     scan = TableScan(ORDER, "debezium-json", ISO, "upsert", primary_key=["order_id"])
     wrapped = recorded("json_schema/shopschema.public.orders.jsonl")

@@ -158,5 +158,5 @@ def test_no_extreme_of_what_has_no_order() -> None:
     node = aggregation(COUNT).node()
     node["inputSchema"]["fields"][TEXT]["type"] = "binary"
     node["calls"][0] |= {"function": "MAX", "argument": TEXT, "type": "binary"}
-    with pytest.raises(Py4JJavaError, match="MAX of BINARY is not defined"):
+    with pytest.raises(Py4JJavaError, match="MAX of BYTES is not defined"):
         kernel().machine(json.dumps(node))

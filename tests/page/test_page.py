@@ -20,6 +20,7 @@ from spark_jobs.status import (
     BuildStatus,
     ErrorStatus,
     JobStatus,
+    LoadStatus,
     OperatorStatus,
     PartitionStatus,
     QueryStatus,
@@ -44,6 +45,7 @@ class Driver:
         self.folder = folder
         self.error: ErrorStatus | None = None
         self.third_speaks = False
+        self.products_read = 423
         self._started = now()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._play)
@@ -75,6 +77,7 @@ class Driver:
             for p, ms in marks
         )
         products = (PartitionStatus(partition=0, offset=9, latest_offset=9, watermark_ms=at_ms),)
+        load = LoadStatus(read=self.products_read, total=1000)
         join = OperatorStatus(
             id=f"{NAME}/temporal-join",
             kind="temporal-join",
@@ -92,7 +95,9 @@ class Driver:
             last_failure=ErrorStatus(code="X", message="gone"),
             sources=(
                 SourceStatus(table="orders", topic="orders", partitions=orders),
-                SourceStatus(table="product_changelog", topic="products", partitions=products),
+                SourceStatus(
+                    table="product_changelog", topic="products", partitions=products, load=load
+                ),
             ),
             operators=(join,),
             watermark_ms=at_ms,
@@ -148,7 +153,7 @@ def page(chromium: str, driver: Driver, tmp_path: Path) -> Iterator[Page]:
         sidecar.stop(5.0)
 
 
-def test_figures_move(page: Page) -> None:
+def test_figures_move(page: Page, driver: Driver) -> None:
     expect(page.locator("#badge")).to_have_text("ready")
     written = page.locator("[data-node=sink] dd").nth(1)
     expect(written).to_contain_text("/s")
@@ -157,6 +162,11 @@ def test_figures_move(page: Page) -> None:
     # arrows: orders and products into the join, the join into the sink
     assert page.locator(".edges path:not(.head)").count() == 3
     assert page.locator(".edges path.flows").count() >= 2
+    expect(page.locator("[data-node=source-2]")).to_contain_text("42 %, rows wait for it")
+    loading = page.get_by_role("progressbar", name="initial content of product_changelog")
+    expect(loading).to_have_attribute("value", "423")
+    driver.products_read = 1000
+    expect(loading).to_have_count(0)
 
 
 def test_the_partition_that_holds_back_is_named(page: Page, driver: Driver) -> None:
@@ -185,6 +195,13 @@ def test_keyboard_and_screen_reader(page: Page) -> None:
     summary.focus()
     page.keyboard.press("Enter")
     expect(page.locator("[data-node=source-1] details")).to_have_attribute("open", "")
+    page.locator(".advice summary").focus()
+    page.keyboard.press("Enter")
+    opened = page.locator(".advice .line").first
+    expect(opened).to_contain_text("-- in WITH")
+    figures = page.locator("[data-node=sink] dd").nth(1)
+    expect(figures).not_to_have_text(figures.inner_text())
+    assert opened.is_visible()  # the next figures have not closed it
     assert page.get_by_role("status").inner_text() == "ready"
     assert page.get_by_role("region", name=f"Query {NAME}").count() == 1
 

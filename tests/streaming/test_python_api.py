@@ -90,13 +90,18 @@ def test_a_missing_topic_is_said_at_once(
         "properties.bootstrap.servers": broker.bootstrap_servers,
         "format": "json",
     }
-    source = job.create_table("source", "id INT", options | {"scan.startup.mode": "latest-offset"})
-    job.create_table("sink", "id INT", options)
+    letters = {"rejoin.dead-letter.topic": "nor-these-letters"}
+    source = job.create_table("source", "id INT", options | letters)
+    job.create_table("sink", "id INT", options | {"topic": "nor-this-sink"})
     source.insert_into("sink")
     for _ in range(2):  # nothing is left behind that would keep the next one from starting
-        with pytest.raises(rejoin.RejoinError, match="nobody-created-this") as failed:
+        with pytest.raises(rejoin.RejoinError) as failed:
             job.start(spark, checkpoint=str(tmp_path / "c"), status_dir=tmp_path / "s")
         assert failed.value.code == "TOPIC_MISSING"
+        assert failed.value.message == (
+            "no topic nobody-created-this (source source), nor-these-letters (dead letters of "
+            f"source), nor-this-sink (sink sink) at {broker.bootstrap_servers}"
+        )
         assert failed.value.hint is not None
 
 

@@ -140,7 +140,7 @@ class Copies:
         jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
 
     def lost(self) -> int:
-        return sum(Counters(counters(self._spark)).below("lost/").values())
+        return sum(Counters(counters(self._spark)).below("lost", "sink").values())
 
 
 @pytest.fixture

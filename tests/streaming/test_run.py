@@ -366,6 +366,10 @@ def test_two_queries_of_one_job_end_with_the_last_due_row(shop: Shop) -> None:
     )
     queries = {q.name: q for q in shop.status().queries}
     assert set(queries) == {"priced_sink", "large_sink"}
+    rejects = {name: query.rejects for name, query in queries.items()}
+    assert all(told == {"json-malformed": 1} for told in rejects.values())  # each has read it
+    totals = {name: query.input_rows_total for name, query in queries.items()}
+    assert totals == {"priced_sink": 8, "large_sink": 3}  # the filter stands before what counts
     [source] = [s for s in queries["priced_sink"].sources if s.table == "orders"]
     known = [p.watermark_ms for p in source.partitions if p.watermark_ms is not None]
     assert max(known) == NOON_MS

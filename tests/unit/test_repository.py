@@ -1,6 +1,8 @@
 """What a fresh clone relies on: lock files, jar checksums, the make targets, the one clear line."""
 
+import doctest
 import hashlib
+import importlib
 import re
 import shutil
 import subprocess
@@ -19,7 +21,8 @@ LOCKS = ["requirements.txt", "requirements-dev.txt", "requirements-build.txt"]
 def test_lock_files_have_hashes_and_no_addresses(name: str) -> None:
     text = (ROOT / name).read_text()
     assert not re.search(r"://|--find-links|--index-url|--extra-index|--trusted-host", text)
-    pinned = re.findall(r"^[a-z0-9._-]+==\S+ \\\n    --hash=sha256:", text, re.MULTILINE)
+    requirement = r"^[a-z0-9._-]+==\S+(?: ; [^\n]+)? \\\n    --hash=sha256:"
+    pinned = re.findall(requirement, text, re.MULTILINE)
     assert pinned
     assert len(pinned) == len(re.findall(r"^[a-z0-9]", text, re.MULTILINE))
 
@@ -99,3 +102,19 @@ def test_scala_text_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "spark_jobs/kernel/A.scala:2: tab",
         "spark_jobs/kernel/A.scala:3: 121 columns, at most 120",
     ]
+
+
+def with_examples() -> list[str]:
+    """Modules whose docstrings show what comes out."""
+    found = [
+        p for folder in ("spark_jobs", "service", "bench") for p in (ROOT / folder).rglob("*.py")
+    ]
+    told = [p.relative_to(ROOT) for p in found if "\n    >>> " in p.read_text(encoding="utf-8")]
+    return sorted(".".join(p.with_suffix("").parts) for p in told)
+
+
+@pytest.mark.parametrize("name", with_examples())
+def test_examples_in_docstrings_are_true(name: str) -> None:
+    ran = doctest.testmod(importlib.import_module(name))
+    assert ran.attempted > 0
+    assert ran.failed == 0

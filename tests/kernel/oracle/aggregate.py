@@ -181,6 +181,7 @@ class AggregateModel:
     def __init__(self, spec: Aggregation) -> None:
         self._spec = spec
         self._groups: dict[Key, Counter[Row]] = {}
+        self._results: dict[Key, Row | None] = {}  # of the last step that touched the group
         self._time = Time()
         self._lives = Lives(spec.ttl_ms)
 
@@ -189,13 +190,15 @@ class AggregateModel:
         self._time.hear(batch)
         for key in self._lives.expired(self._time.now):
             del self._groups[key]
+            self._results.pop(key, None)
         touched = {tuple(row[i] for i in spec.key) for _, row in rows_of(batch)}
-        before = {key: self._result(key) for key in touched}
+        before = {key: self._results.get(key) for key in touched}
         changed = {self._apply(kind, row) for kind, row in rows_of(batch)}
         expected = {}
         for key in touched & changed:
             repeats = spec.ttl_ms > 0
-            expected[key] = spec.sink().step(before[key], self._result(key), repeats)
+            self._results[key] = spec.result(key, self._groups.get(key, Counter()))
+            expected[key] = spec.sink().step(before[key], self._results[key], repeats)
             if key in self._groups:
                 self._lives.written[key] = self._time.now
             else:
@@ -205,15 +208,14 @@ class AggregateModel:
     def state_rows(self) -> list[int]:
         return [len(self._groups), 0]
 
-    def _result(self, key: Key) -> Row | None:
-        return self._spec.result(key, self._groups.get(key, Counter()))
-
     def _apply(self, kind: str, row: Row) -> Key | None:
         key = tuple(row[i] for i in self._spec.key)
         if kind not in ADDS and key not in self._groups:
             return None
         group = self._groups.setdefault(key, Counter())
         group[row] += 1 if kind in ADDS else -1
+        if group[row] == 0:
+            del group[row]
         if sum(group.values()) == 0:
             del self._groups[key]
         return key

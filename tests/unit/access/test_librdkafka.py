@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from spark_jobs.access.librdkafka import admin_config
 from spark_jobs.errors import ConfigError
@@ -158,3 +159,21 @@ def test_no_connection_property_is_dropped(authority: Authority) -> None:
 def test_missing_servers() -> None:
     with pytest.raises(ConfigError, match="BOOTSTRAP_MISSING"):
         admin_config({})
+
+
+@pytest.mark.parametrize(
+    ("name", "java", "ours", "value"),
+    [
+        ("request.timeout.ms", "600000", "socket.timeout.ms", "300000"),
+        ("connections.max.idle.ms", "-1", "connections.max.idle.ms", "0"),
+        ("receive.buffer.bytes", "-1", "socket.receive.buffer.bytes", "0"),
+        ("retry.backoff.ms", "0", "retry.backoff.ms", "1"),
+        ("metadata.max.age.ms", "300000", "metadata.max.age.ms", "300000"),
+    ],
+)
+def test_numbers_that_only_java_takes_become_the_nearest(
+    name: str, java: str, ours: str, value: str
+) -> None:
+    config = admin_config({"bootstrap.servers": "b:1", name: java})
+    assert config[ours] == value
+    AdminClient({**config, "log_level": 0})  # refuses what is outside of its range

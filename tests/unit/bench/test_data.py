@@ -2,6 +2,8 @@
 
 import io
 import json
+from collections import defaultdict
+from functools import cache
 from typing import Any
 
 import fastavro
@@ -36,13 +38,17 @@ def test_instant(ms: int) -> None:
     assert encode_instant(ms) == written('"long"', ms)
 
 
+@cache
+def parsed(schema: str) -> Any:
+    return fastavro.parse_schema(json.loads(schema.replace('"logicalType"', '"ignored"')))
+
+
 def decode(schema: str, data: bytes | None, schema_id: int) -> dict[str, Any] | None:
     if data is None:
         return None
     assert data.startswith(frame(schema_id))
     rest = io.BytesIO(data[5:])
-    plain = json.loads(schema.replace('"logicalType"', '"ignored"'))
-    record = fastavro.schemaless_reader(rest, fastavro.parse_schema(plain), None)
+    record = fastavro.schemaless_reader(rest, parsed(schema), None)
     assert not rest.read()
     assert isinstance(record, dict)
     return record
@@ -92,15 +98,15 @@ def test_temporal() -> None:
     versions = [value for _, value in changes(data, data.topics[1])]
     assert len(orders) == 6_000
     assert len(versions) == 2_000
+    of_product: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for version in versions:
+        assert version is not None
+        of_product[version["product_id"]].append(version)
     joined: Expected = {}
     for order in orders:
         assert order is not None
         known = [
-            v
-            for v in versions
-            if v is not None
-            and v["product_id"] == order["product_id"]
-            and v["changed_at"] <= order["order_time"]
+            v for v in of_product[order["product_id"]] if v["changed_at"] <= order["order_time"]
         ]
         current = max(known, key=lambda v: v["changed_at"], default=None)
         price = current["price"] if current is not None else None

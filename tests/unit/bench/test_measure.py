@@ -63,3 +63,9 @@ def test_the_tree_of_a_dead_process_is_itself(tmp_path: Path) -> None:
     child = Child([sys.executable, "-c", ""], tmp_path / "log")
     assert child.wait(10)
     assert process_tree(child.pid) == [child.pid]
+
+
+def test_a_command_that_cannot_be_started_is_no_endless_wait(tmp_path: Path) -> None:
+    for command, error in ((["/no/such/program"], OSError), (["a\0b"], ValueError)):
+        with pytest.raises(error):
+            Child(command, tmp_path / "log")

@@ -1,14 +1,17 @@
 """Which letters are selected, and how a letter, a mark and a value are read and shown."""
 
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Message
 
+from spark_jobs.dlq.handling import as_replay
 from spark_jobs.dlq.letter import Contents, Letter, Mark, Place, Source, mark_of, read_message
-from spark_jobs.dlq.places import topics_of_job
+from spark_jobs.dlq.places import topic_by_name, topics_of_job
 from spark_jobs.dlq.render import bytes_text, groups, letter_text
 from spark_jobs.dlq.replaying import fixed_value
 from spark_jobs.dlq.selection import Selection, parse_places, parse_since
@@ -180,3 +183,70 @@ def test_a_job_without_such_a_topic_is_refused(tmp_path: Any) -> None:
 def test_marks_have_keys_of_their_own() -> None:
     mark = Mark("dropped", (), ())
     assert mark.key() != mark.key()
+
+
+OURS: list[tuple[str, str | bytes | None]] = [
+    ("__connect.errors.topic", b"s"),
+    ("__connect.errors.partition", b"0"),
+    ("__connect.errors.offset", b"9"),
+    ("rejoin.reason", b"json-malformed"),
+    ("rejoin.timestamp", b"77"),
+]
+
+
+def test_a_record_with_a_mark_s_header_is_still_a_letter() -> None:
+    """It may have been a mark, of the dead-letter topic that the table reads."""
+    found = read_message(message(b"{", [("rejoin.handled", b"replayed"), *OURS]))
+    assert isinstance(found, Letter)
+    assert found.headers == (("rejoin.handled", b"replayed"),)
+
+
+@pytest.mark.parametrize(
+    ("value", "headers"),
+    [
+        (b"{", [("rejoin.handled", b"dropped")]),
+        (b'{"letters": [1], "records": 7}', [("rejoin.handled", None)]),
+        (b"v", [("rejoin.timestamp", b"noon")]),
+        (b"v", [*OURS[:2], ("__connect.errors.offset", "\u0669".encode())]),
+        (b"v", [*OURS[:4], ("rejoin.timestamp", b"9223372036854775807")]),
+    ],
+)
+def test_what_others_wrote_there_is_shown_and_stops_nothing(
+    value: bytes, headers: list[tuple[str, str | bytes | None]]
+) -> None:
+    found = read_message(message(value, headers))
+    assert isinstance(found, Letter)
+    assert letter_text(found, None)
+    assert groups(Contents([found]), Selection())[0].json()["open"] == 1
+
+
+@pytest.mark.parametrize(("before", "after"), [(b"2", b"3"), (b"many", b"1"), (None, b"1")])
+def test_replays_are_counted_whatever_the_record_says(before: bytes | None, after: bytes) -> None:
+    replayed = replace(letter(), headers=(("rejoin.replays", before),))
+    assert dict(as_replay(replayed, b"v", [replayed]).headers)["rejoin.replays"] == after
+
+
+def test_since_before_all_calendars_is_since_ever() -> None:
+    assert parse_since("9999999 d", NOW) < 0
+
+
+def test_a_password_with_quotes_reaches_the_broker_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text('a"b\\c', encoding="utf-8")
+    jaas = f'x.ScramLoginModule required username="u" password="${{file:{tmp_path}/password}}";'
+    security = (
+        "'properties.security.protocol' = 'SASL_PLAINTEXT', 'properties.sasl.mechanism' ="
+        f" 'SCRAM-SHA-512', 'properties.sasl.jaas.config' = '{jaas}',"
+    )
+    job = tmp_path / "job.sql"
+    common = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:1', 'format' = 'json'"
+    source = f"'topic' = 'o', 'rejoin.dead-letter.topic' = 'd', {common}"
+    sink = f"{security} 'topic' = 's', {common}"
+    tables = f"CREATE TABLE o (v INT) WITH ({source}); CREATE TABLE s (v INT) WITH ({sink});"
+    job.write_text(f"{tables} INSERT INTO s SELECT v FROM o;", encoding="utf-8")  # noqa: S608
+    [of_job] = topics_of_job(job)
+    properties = tmp_path / "client.properties"
+    properties.write_text(
+        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\nsasl.jaas.config={jaas}\n"
+    )
+    for config in (of_job.config, topic_by_name("d", "b:1", properties).config):
+        assert config["sasl.password"] == 'a"b\\c'

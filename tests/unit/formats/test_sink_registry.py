@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 
 from spark_jobs.embedded.registry import RegistryServer
-from spark_jobs.errors import FormatError, KafkaError
+from spark_jobs.errors import ConfigError, FormatError, KafkaError
 from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import encodable
 from spark_jobs.sql.format_options import Format
@@ -107,3 +107,44 @@ def test_refused_access_is_not_retried(moody: str) -> None:
     with pytest.raises(KafkaError, match="REGISTRY_REFUSED"):
         RegistryClient({"url": moody}).register("s", '"long"')
     assert len(Moody.asked) == 2
+
+
+class Page(BaseHTTPRequestHandler):
+    """What stands at a registry's address when it is that of its user interface."""
+
+    def do_GET(self) -> None:
+        body = b"<html>" if self.path.endswith("latest") else b'{"id": "x"}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+def test_what_is_no_registry_is_named() -> None:
+    server = HTTPServer(("127.0.0.1", 0), Page)
+    Thread(target=server.serve_forever, daemon=True).start()
+    client = RegistryClient({"url": f"http://127.0.0.1:{server.server_port}"})
+    try:
+        for ask in (
+            lambda: client.latest("s"),
+            client.subjects,
+            lambda: client.register("s", '"long"'),
+        ):
+            with pytest.raises(FormatError, match="REGISTRY_FAILED"):
+                ask()
+    finally:
+        client.close()
+        server.shutdown()
+        server.server_close()
+
+
+def test_an_address_that_is_none() -> None:
+    with pytest.raises(ConfigError, match="REGISTRY_URL"):
+        RegistryClient({"url": "http://host:port"}).latest("s")

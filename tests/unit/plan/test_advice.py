@@ -2,6 +2,9 @@
 
 import re
 
+import pytest
+
+from spark_jobs.plan.node_parts import Advice
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.binder import bind
 
@@ -71,3 +74,72 @@ def test_the_key_that_needs_no_materialiser_is_named() -> None:
     a = table("a", columns="id INT, n STRING", key=KEY, format="debezium-json")
     told = advice("".join((a, sink, "INSERT INTO s SELECT n, id FROM a;")))
     assert told["the primary key"][0].startswith("PRIMARY KEY (id) NOT ENFORCED")
+
+
+OUTER = """CREATE TABLE r (id INT, city STRING, age INT, PRIMARY KEY (id) NOT ENFORCED) WITH (
+  'connector' = 'upsert-kafka', 'topic' = 'r', 'properties.bootstrap.servers' = 'x:1',
+  'key.format' = 'json', 'value.format' = 'json');
+"""
+INTO_S = "INSERT INTO s SELECT {} FROM l {};\n"
+
+
+def nulls(select: str, rest: str = "LEFT JOIN r ON l.id = r.id", key: str = "id") -> list[Advice]:
+    """Warnings of NULL in a sink whose first three columns take none."""
+    left = table("l", columns="id INT, n STRING")
+    sink = f"""CREATE TABLE s (id INT, city STRING NOT NULL, twice BIGINT NOT NULL, n STRING,
+      PRIMARY KEY ({key}) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', 'topic' = 's',
+      'properties.bootstrap.servers' = 'x:1', 'key.format' = 'json', 'value.format' = 'json');
+    """
+    [query] = plan(bind(left + OUTER + sink + INTO_S.format(select, rest)))
+    return [a for a in query.advice if "NULL_IN_NOT_NULL_COLUMN" in a.text]
+
+
+def test_what_an_outer_join_makes_null_is_told_where_the_sink_takes_none() -> None:
+    [told] = nulls("l.id, city, CAST(age AS BIGINT), n")
+    assert told.is_warning
+    assert told.text.startswith("city and twice of s are NOT NULL, but the LEFT JOIN makes them")
+    assert "finds no row of r:" in told.text
+    city, _, twice, _ = lines = [line.partition("  --")[0] for line in told.add]
+    assert lines == [
+        "COALESCE(city, 'none')", "WHERE city IS NOT NULL",
+        "COALESCE(age, 0) AS twice", "WHERE age IS NOT NULL",
+    ]  # fmt: skip
+    assert nulls(f"l.id, {city}, {twice}, n") == []
+    # one column that is there says that the whole row is
+    assert nulls("l.id, city, age, n", "LEFT JOIN r ON l.id = r.id WHERE age > 3") == []
+
+
+def test_a_made_up_key_is_not_advised() -> None:
+    [told] = nulls("r.id, 'x', 1, n", "LEFT JOIN r ON l.id = r.id")
+    assert told.text.startswith("id of s is NOT NULL")
+    assert [line.partition("  --")[0] for line in told.add] == ["WHERE r.id IS NOT NULL"]
+
+
+@pytest.mark.parametrize(
+    ("select", "rest"),
+    [
+        ("id, n, 1, n", ""),  # declared nullable, which is most columns: no word of it
+        ("l.id, city, age, n", "JOIN r ON l.id = r.id"),
+        ("l.id, COALESCE(city, n), 1, n", "LEFT JOIN r ON l.id = r.id"),
+        ("l.id, CASE WHEN city = 'x' THEN 'x' ELSE n END, 1, n", "LEFT JOIN r ON l.id = r.id"),
+        ("l.id, city, age, n", "LEFT JOIN r ON l.id = r.id WHERE city = 'x' OR r.id > 1"),
+        ("l.id, 'x', COUNT(age), 'n'", "LEFT JOIN r ON l.id = r.id GROUP BY l.id"),
+    ],
+)
+def test_columns_that_no_outer_join_makes_null(select: str, rest: str) -> None:
+    assert nulls(select, rest) == []
+
+
+@pytest.mark.parametrize(
+    ("select", "rest", "kind"),
+    [
+        ("r.id, n, 1, n", "RIGHT JOIN r ON l.id = r.id", "RIGHT JOIN makes it NULL"),
+        ("r.id, city, 1, n", "FULL JOIN r ON l.id = r.id", "id and city of s"),
+        ("l.id, 'x', MAX(age), 'n'", "LEFT JOIN r ON l.id = r.id GROUP BY l.id", "twice of s"),
+        ("l.id, UPPER(city), 1, n", "LEFT JOIN r ON l.id = r.id WHERE city = 'x' OR n = 'y'", "c"),
+        ("l.id, q.city, 1, n", "LEFT JOIN r ON l.id = r.id JOIN r AS q ON q.id = l.id", ""),
+    ],
+)
+def test_other_joins_and_expressions(select: str, rest: str, kind: str) -> None:
+    found = nulls(select, rest)
+    assert [kind in a.text for a in found] == ([True] if kind else [])

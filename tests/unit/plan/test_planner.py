@@ -266,6 +266,24 @@ def test_second_query_into_a_sink_has_its_own_name(job: Jobs) -> None:
     assert [p.name for p in found] == ["append_sink", "append_sink_2"]
 
 
+def test_no_two_queries_have_one_name(job: Jobs) -> None:
+    """They would share a checkpoint, and be counted as one."""
+    table = (
+        "CREATE TABLE append_sink_2 (x INT) WITH ('connector' = 'kafka', 'topic' = 's2',"
+        " 'properties.bootstrap.servers' = 'b:1', 'format' = 'json');"
+    )
+    into = "INSERT INTO append_sink (x) SELECT a1 FROM a;"
+    into_2 = into.replace("sink", "sink_2")
+    inserts = into + into + into_2 + into + into_2
+    assert [p.name for p in plan(job(table + inserts))] == [
+        "append_sink",
+        "append_sink_2",
+        "append_sink_2_2",
+        "append_sink_3",
+        "append_sink_2_3",
+    ]
+
+
 SHOWN = {"changelogMode", "uniqueKeys"}
 SCAN_KEYS = SHOWN | {
     *("kind", "table", "side", "topics", "groups", "changelog", "keyFormat", "valueFormat"),

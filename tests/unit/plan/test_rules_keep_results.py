@@ -1,6 +1,7 @@
 """Whatever the rules do to a query, its rows stay the same: an interpreter decides, not a plan."""
 
 from collections import Counter
+from functools import cache
 from random import Random
 
 from hypothesis import HealthCheck, given, settings
@@ -57,6 +58,7 @@ def some_rows(rng: Random) -> list[Row]:
     return [(*rng.choices(values, k=3), time) for time in range(rng.randint(0, 7))]
 
 
+@cache
 def terms(width: int) -> st.SearchStrategy[Expr]:
     column = st.integers(0, width - 1).map(ref)
     number = st.integers(0, 2).map(lambda n: Literal(n, BIGINT))
@@ -64,6 +66,7 @@ def terms(width: int) -> st.SearchStrategy[Expr]:
     return column | column | number | total
 
 
+@cache
 def predicates(width: int) -> st.SearchStrategy[Expr]:
     pair = st.tuples(terms(width), terms(width))
     compared = st.tuples(st.sampled_from(sorted(COMPARISONS)), pair).map(

@@ -1,6 +1,7 @@
 """Verbs that change something: refused without the token, limited, audited, and answered."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,16 @@ def test_guessing_is_limited(admin: TestClient) -> None:
     assert 0 < int(limited.headers["Retry-After"]) <= 61
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_whoever_floods_fills_no_audit(admin: TestClient, folder: Path, method: str) -> None:
+    address = f"/admin/commands/{'0' * 16}" if method == "GET" else "/admin/stop"
+    for _ in range(10 * PER_MINUTE):
+        admin.request(method, address)
+    lines = (folder / AUDIT_FILE).read_text().splitlines()
+    outcomes = [json.loads(line)["outcome"] for line in lines]
+    assert outcomes == ["refused"] * PER_MINUTE + ["limited"]
+
+
 @pytest.mark.parametrize("text", [b"", b"{", b"[1]", b'{"verb":"stop"}', b"\xff" * 100_000])
 def test_a_file_that_is_no_command_is_removed(folder: Path, text: bytes) -> None:
     (folder / FOLDER).mkdir(parents=True)
@@ -131,3 +142,14 @@ def test_what_an_earlier_driver_was_asked_is_forgotten(folder: Path) -> None:
     discard(folder)
     assert list(take(folder)) == []
     assert read_answer(folder, command.id) is None
+
+
+def test_a_pipe_or_a_folder_is_no_command(folder: Path) -> None:
+    """A driver that opened the pipe would wait for ever."""
+    commands = folder / FOLDER
+    commands.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(commands / "1.ask")
+    (commands / "2.ask").mkdir()
+    os.mkfifo(commands / f"{'0' * 16}.answer")
+    assert list(take(folder)) == []
+    assert read_answer(folder, "0" * 16) is None

@@ -73,6 +73,15 @@ def test_every_metric_has_a_value(client: TestClient, write: Write, job: Job) ->
     assert list(found["rejoin_epoch_duration_seconds"].values()) == [0.25]
 
 
+@pytest.mark.parametrize(("state", "known"), [("starting", False), ("running", True)])
+def test_totals_are_told_once_they_are_known(
+    client: TestClient, write: Write, job: Job, state: str, known: bool
+) -> None:
+    """Zero and then the checkpoint's totals would be a leap to Prometheus."""
+    write(job(state=state))
+    assert ("rejoin_epochs_total" in exposed(client)) == known
+
+
 def test_what_is_counted_apart(client: TestClient, write: Write, job: Job) -> None:
     write(job(registry_calls_total=9, registry_failures_total=2))
     found = exposed(client)

@@ -70,11 +70,15 @@ def test_not_ready_while_probe_rows_wait_for_their_build_side(
         partitions_loaded=1, partitions_total=4, waiting_rows=12, complete=False
     )
     join = OperatorStatus(id="q/1", kind="temporal-join", bootstrap=waiting)
-    write(job(queries=(QueryStatus(name="q", sink="s", epochs_total=2, operators=(join,)),)))
+    write(
+        job(queries=(QueryStatus(name="q", sink="s", epoch=1, epochs_total=2, operators=(join,)),))
+    )
     message = "q: 1 of 4 partitions loaded, 12 rows wait for the build side"
     assert unready(client) == {"bootstrap_pending": message}
     done = join.model_copy(update={"bootstrap": waiting.model_copy(update={"complete": True})})
-    write(job(queries=(QueryStatus(name="q", sink="s", epochs_total=2, operators=(done,)),)))
+    write(
+        job(queries=(QueryStatus(name="q", sink="s", epoch=1, epochs_total=2, operators=(done,)),))
+    )
     assert unready(client) == {}
 
 

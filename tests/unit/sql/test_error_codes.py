@@ -26,7 +26,8 @@ def _called_name(call: ast.Call) -> str:
 def _python_codes() -> Iterator[str]:
     for package in ("spark_jobs", "service", "bench"):
         for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = path.read_text(encoding="utf-8")
+            for node in ast.walk(ast.parse(text)) if re.search(CODE, text) else ():
                 match node:
                     case ast.Call(args=[ast.Constant(value=str() as code), *_]) if (
                         RAISERS.fullmatch(_called_name(node)) and re.fullmatch(CODE, code)

@@ -342,7 +342,7 @@ TEXT = """
 WORDS = st.sampled_from([*TEXT.split(), "\n"])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(WORDS, max_size=25))
 def test_nonsense_is_a_clean_error(words: list[str]) -> None:
     assert is_clean(TABLES + " ".join(words))

@@ -91,7 +91,7 @@ def test_source_options() -> None:
         "isolation.level": "read_uncommitted",
     }
     starts, ends = {"orders": {0: EARLIEST}}, {"orders": {0: 5}}
-    options = Subscription("0-o", ("orders",), starts, ends, properties, 10, False).options()
+    options = Subscription("q", "0-o", ("orders",), starts, ends, properties, 10, False).options()
     assert options["subscribe"] == "orders"
     assert options["startingOffsets"] == '{"orders": {"0": -2}}'
     assert options["rejoin.ends"] == '{"orders": {"0": 5}}'
@@ -110,5 +110,5 @@ def test_source_options_hold_the_reference_and_not_the_secret() -> None:
     entry = 'x.ScramLoginModule required username="u" password="${env:REJOIN_NOT_THERE}";'
     properties = {"bootstrap.servers": "b:1", "sasl.jaas.config": entry}
     starts = {"orders": {0: EARLIEST}}
-    options = Subscription("0-o", ("orders",), starts, None, properties, 10, False).options()
+    options = Subscription("q", "0-o", ("orders",), starts, None, properties, 10, False).options()
     assert options["kafka.sasl.jaas.config"] == entry

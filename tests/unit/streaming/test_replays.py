@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from spark_jobs.commands import Answer, ReplayOrder, ask, read_answer, take
+from spark_jobs.errors import KafkaError
 from spark_jobs.status import ReplayStatus
 from spark_jobs.streaming import replays
 from spark_jobs.streaming.replays import Replays
+from spark_jobs.terminal import show_error_json
 
 
 class Stage:
@@ -101,6 +104,23 @@ def test_a_failure_says_why(stage: Stage) -> None:
         == "replayed 2, left 0, 0 more beyond the limit: DLQ_BUSY a transaction"
     )
     assert not stage.answer(asked).done
+
+
+def test_an_error_of_the_command_is_told_in_its_words(stage: Stage) -> None:
+    told = StringIO()
+    show_error_json(KafkaError("DLQ_BUSY", "a transaction is open", "try again"), told)
+    asked = stage.ask()
+    stage.end(f'{{"topic": "a", "replayed": 2, "left": []}}\n{told.getvalue()}', 3)
+    assert stage.answer(asked).message == (
+        "replayed 2, left 0, 0 more beyond the limit: DLQ_BUSY a transaction is open"
+    )
+
+
+def test_a_status_folder_that_takes_no_answer_ends_no_job(stage: Stage) -> None:
+    asked = stage.ask()
+    (stage.folder / "commands" / f"{asked}.answer").mkdir()
+    stage.end('{"topic": "a", "replayed": 1, "left": []}', 0)
+    assert stage.status.state == "done"
 
 
 def test_it_ends_in_time_and_with_the_job(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,11 +40,15 @@ COUNTERS = Counters(
     json.dumps(
         {
             "sums": {
-                "rows/orders": 10,
-                "rows/prices": 5,
-                "rows/elsewhere": 99,
-                "rejects/orders/malformed": 2,
-                "rejects/prices/malformed": 1,
+                "rows/joined/orders": 10,
+                "rows/joined/prices": 5,
+                "rows/elsewhere/orders": 99,
+                "rows/orders": 99,  # of a release that counted by table
+                "lost/joined/1-prices": 3,
+                "lost/elsewhere/1-prices": 99,
+                "rejects/joined/orders/malformed": 2,
+                "rejects/joined/prices/malformed": 1,
+                "rejects/elsewhere/orders/malformed": 99,
                 "written/joined": 7,
                 "changes/joined/+I": 5,
                 "changes/joined/-U": 2,
@@ -92,6 +96,7 @@ def test_query_status_adds_up() -> None:
     assert found.changes == {"+I": 5, "-U": 2}
     assert (found.transactions_committed_total, found.transactions_aborted_total) == (4, 1)
     assert found.rejects == {"malformed": 3}
+    assert found.lost_records_total == 3
     assert (found.input_rows_per_second, found.processed_rows_per_second) == (12.5, 0.0)
     assert found.late_rows_total == 1
     assert found.watermark_ms == 1000
@@ -132,6 +137,7 @@ def test_query_status_before_the_first_epoch() -> None:
     found = query_status(SHAPE, None, Counters(""))
     assert (found.epoch, found.epochs_total, found.watermark_ms) == (None, 0, None)
     assert "epoch -" in progress_line(found, Progress())
+    assert query_status(replace(SHAPE, epochs=9), None, Counters("")).epochs_total == 9
 
 
 def test_progress_line() -> None:
@@ -238,3 +244,10 @@ def test_console_renews_its_line_only_on_a_terminal(out: io.StringIO, tmp_path: 
     assert text.endswith("done\n")
     assert ("\x1b" in text) == out.isatty()
     assert text.count("joined") == (2 if out.isatty() else 1)
+
+
+def test_a_clock_that_is_set_back_begins_a_new_pace() -> None:
+    pace = Pace()
+    pace.follow(*reading(5000, (10, 60), 1000))
+    pace.follow(*reading(0, (20, 60), 1000))
+    assert pace.follow(*reading(10, (120, 60), 1000)).rate == 10.0

@@ -28,6 +28,12 @@ def test_backoff_grows_to_its_longest_and_ends_with_the_attempts() -> None:
     assert [restarts.after_failure() for _ in range(6)] == [1, 2, 4, 5, 5, None]
 
 
+def test_an_outage_of_days_is_waited_for_as_long() -> None:
+    strategy = RestartStrategy(attempts=5000, delay_s=1, longest_s=60, multiplier=1.5)
+    restarts = Restarts(strategy, Hands())
+    assert [restarts.after_failure() for _ in range(5001)][-2:] == [60, None]
+
+
 def test_attempts_count_anew_after_a_while_without_failure() -> None:
     clock = Hands()
     restarts = Restarts(RestartStrategy(attempts=1, delay_s=1, longest_s=9, reset_s=600), clock)
