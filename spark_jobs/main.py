@@ -55,6 +55,7 @@ SAVE_EVERY_S = 10.0
 PARTITIONS_EVERY_S = 60.0
 STOP_WITHIN_S = 10
 DEFAULT_SIDECAR_PORT = 9640
+PORT_WAIT_S = 5.0
 
 
 def run_job(sql_file: Path, overrides: Overrides, console: Console) -> None:
@@ -290,14 +291,22 @@ class Watch:
 
 
 def check_port(settings: JobSettings) -> None:
-    """Raise ConfigError where the sidecar could not serve at the port that was asked for."""
+    """Raise ConfigError where the sidecar could not serve at the port that was asked for.
+
+    That of a driver which was killed ends a moment after it.
+    """
     port = settings.sidecar_port
-    if settings.sidecar and port is not None and not port_is_free(port):
-        raise ConfigError(
-            "SIDECAR_PORT_IN_USE",
-            f"the sidecar cannot listen on 127.0.0.1:{port}",
-            hint="--no-sidecar, another --sidecar-port, or none for a free one",
-        )
+    if not settings.sidecar or port is None:
+        return
+    deadline = time.monotonic() + PORT_WAIT_S
+    while not port_is_free(port):
+        if time.monotonic() > deadline:
+            raise ConfigError(
+                "SIDECAR_PORT_IN_USE",
+                f"the sidecar cannot listen on 127.0.0.1:{port}",
+                hint="--no-sidecar, another --sidecar-port, or none for a free one",
+            )
+        time.sleep(POLL_S)
 
 
 @contextmanager

@@ -13,6 +13,8 @@ pytestmark = pytest.mark.service  # 18 queries in memory are too many for `make 
 VERSIONS = sorted(path.name for path in ROOT.glob("v*"))
 NEWEST = f"v{STATE_FORMAT}"
 TAGS = set("ABCDEGIKLMNTU")
+# fed by another operator: up to 0.1.0 it was left to chance in which order rows of its keys come
+REKEYED = {("named", 1), ("residual_ttl", 1), ("by_customer", 1), ("by_customer", 2)}
 
 
 @pytest.fixture
@@ -32,12 +34,23 @@ def test_cells_are_laid_out_as_their_version_says(run: tuple[OldJob, InMemory]) 
     assert written.keys() == recorded.keys()
     for query, operators in recorded.items():
         for number, groups in enumerate(operators):
-            assert written[query][number] == groups, f"{query}, operator {number}"
+            shown = in_order if (query, number) in REKEYED else dict
+            assert shown(written[query][number]) == shown(groups), f"{query}, operator {number}"
+
+
+def in_order(groups: dict[str, dict[str, str]]) -> dict[str, dict[str, list[int]]]:
+    """The cells with their bytes sorted: the same rows, in whichever order."""
+    return {
+        group: {cell: sorted(bytes.fromhex(value)) for cell, value in cells.items()}
+        for group, cells in groups.items()
+    }
 
 
 @pytest.mark.parametrize("run", VERSIONS, indirect=True)
 def test_every_cell_can_be_read_and_goes_on(run: tuple[OldJob, InMemory]) -> None:
-    """The expected rows are of a Spark run of the release that wrote this format."""
+    """The expected rows are of a Spark run of the release that wrote this format, but for the rows
+    of `by_customer` that several orders compete for: which one wins was left to chance there.
+    """
     job, now = run
     now.restore(read_cells(job.folder))
     written = [record for step in job.steps[1:] for record in now.step(step)]
