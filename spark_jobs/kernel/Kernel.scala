@@ -8,6 +8,14 @@ import org.apache.spark.sql.classic.{DataFrame, Dataset, ExpressionUtils, SparkS
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode, TimeMode}
 
+import org.apache.spark.sql.rejoin.format.avro.{AvroFit, RegistryWaits}
+import org.apache.spark.sql.rejoin.ingest.{Gate, Ingest, IngestSpec, SourceGuard}
+import org.apache.spark.sql.rejoin.run.{BrokerClock, CheckpointFiles, Clock, Counters, JvmCounts, Lifeline,
+  LocalRun, MachineRun, Operator, RekeyRows, RekeySpec, StateReader, StatefulAdapter, StoredOperator}
+import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducer, SinkRecord, SinkSpec, Takeover,
+  TransactionalWriter}
+import rejoin.core.row.{Changelog, Envelope}
+
 /** The one object that Python calls. Nodes are the planner's JSON (spark_jobs/plan/physical.py). */
 object Kernel {
   private implicit val formats: Formats = DefaultFormats
@@ -70,6 +78,30 @@ object Kernel {
 
   /** What tasks have counted so far, as JSON. */
   def counters(spark: SparkSession): String = Counters.of(spark.sparkContext).value
+
+  /** Forgets what an earlier job of the same application has counted. */
+  def resetCounters(spark: SparkSession): Unit = Counters.of(spark.sparkContext).reset()
+
+  /** Counts on from where an earlier driver left off. */
+  def restoreCounters(spark: SparkSession, saved: String): Unit = Counters.of(spark.sparkContext).restore(saved)
+
+  /** Lets the sources read; see [[Gate]]. */
+  def openGate(): Unit = Gate.open()
+
+  /** Lets the sources plan no further epoch. */
+  def closeGate(): Unit = Gate.close()
+
+  /** Ends this JVM soon after the process that started it. */
+  def followProcess(pid: Long): Unit = Lifeline.follow(pid)
+
+  /** Ends this JVM after some seconds, whatever it is doing. */
+  def haltAfter(seconds: Int): Unit = Lifeline.haltAfter(seconds)
+
+  /** The driver's own files in a checkpoint. */
+  def checkpointFiles(spark: SparkSession, folder: String): CheckpointFiles = new CheckpointFiles(spark, folder)
+
+  /** How many partitions each topic of a query has, as the clock tells its operators. */
+  def setPartitions(query: String, topics: String): Unit = Clock.setPartitions(query, topics)
 
   /** Registries that tasks wait for: `{url: since, in epoch milliseconds}`. */
   def registryWaits(): String = RegistryWaits.json

@@ -81,12 +81,15 @@ def _jars(folder: Path) -> list[Path]:
 
 
 def _sources() -> list[Path]:
-    return sorted(SOURCES.glob("*.scala"))
+    return sorted(SOURCES.rglob("*.scala"))
 
 
 def _manifest() -> dict[str, str]:
     """What decides the jar's content: the sources, the jars they are compiled against, flags."""
-    content = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in _sources()}
+    content = {
+        p.relative_to(SOURCES).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in _sources()
+    }
     jars = " ".join(p.name for p in [*spark_jars(), *connector_jars()])
     return content | {"jars": jars, "flags": " ".join(FLAGS)}
 

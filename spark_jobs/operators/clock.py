@@ -46,4 +46,4 @@ def tell_partitions(
 ) -> None:
     """Tell the query's clocks the partition counts by topic name."""
     topics = {t.index: counts[t.name] for scan in scans(root) for t in scan.node.topics}
-    kernel(spark).Clock.setPartitions(query, json.dumps(sorted(topics.items())))
+    kernel(spark).Kernel.setPartitions(query, json.dumps(sorted(topics.items())))

@@ -8,7 +8,7 @@ from spark_jobs.operators.running import Running, Scan, spec
 from spark_jobs.plan.physical import KafkaScan
 from spark_jobs.streaming.kafka import Subscription
 
-SOURCE = "org.apache.spark.sql.rejoin.GatedKafka"
+SOURCE = "org.apache.spark.sql.rejoin.ingest.GatedKafka"
 
 
 def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:

@@ -110,7 +110,7 @@ class CheckpointFolder:
     def __init__(self, spark: SparkSession, root: str, query: str) -> None:
         session: Any = spark._jsparkSession
         self.path = f"{root.rstrip('/')}/{query}"
-        self._files = kernel(spark).CheckpointFiles(session, self.path)
+        self._files = kernel(spark).Kernel.checkpointFiles(session, self.path)
         self._query = query
 
     def lock(self, wait_s: float = LOCK_WAIT_S) -> None:

@@ -92,7 +92,7 @@ class QueryLife:
 
 def open_gate(spark: SparkSession) -> None:
     """Let sources start epochs."""
-    kernel(spark).Gate.open()
+    kernel(spark).Kernel.openGate()
 
 
 def stop_queries(spark: SparkSession, lives: list[QueryLife], wait_s: float = EPOCH_WAIT_S) -> None:
@@ -100,7 +100,7 @@ def stop_queries(spark: SparkSession, lives: list[QueryLife], wait_s: float = EP
 
     An epoch that takes longer is cut off: its transaction is aborted, a restart repeats it.
     """
-    kernel(spark).Gate.close()
+    kernel(spark).Kernel.closeGate()
     deadline = time.monotonic() + wait_s
     for life in lives:
         while life.is_active and not life.is_between_epochs and time.monotonic() < deadline:

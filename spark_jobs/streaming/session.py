@@ -51,7 +51,7 @@ def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
             f"Spark did not start: {cause}; see {log}",
             hint="Java 17 or newer has to be on the PATH or in JAVA_HOME",
         ) from cause
-    kernel(spark).Lifeline.follow(os.getpid())
+    kernel(spark).Kernel.followProcess(os.getpid())
     return spark
 
 
@@ -129,12 +129,12 @@ def jvm_counts(spark: SparkSession) -> dict[str, int]:
 
 def reset_counters(spark: SparkSession) -> None:
     """Forget what an earlier job of the same application has counted."""
-    kernel(spark).Counters.of(_session(spark).sparkContext()).reset()
+    kernel(spark).Kernel.resetCounters(_session(spark))
 
 
 def restore_counters(spark: SparkSession, text: str) -> None:
     """Count on from where an earlier driver left off."""
-    kernel(spark).Counters.of(_session(spark).sparkContext()).restore(text)
+    kernel(spark).Kernel.restoreCounters(_session(spark), text)
 
 
 def _session(spark: SparkSession) -> Any:
@@ -145,7 +145,7 @@ def stop_session(spark: SparkSession, within_s: int) -> None:
     """Stop Spark and its JVM; after `within_s` the JVM ends itself, whatever it is doing."""
     gateway: Any = spark.sparkContext._gateway
     process = gateway.proc
-    kernel(spark).Lifeline.haltAfter(within_s)
+    kernel(spark).Kernel.haltAfter(within_s)
     with contextlib.suppress(Exception):
         spark.stop()
     with contextlib.suppress(Exception):

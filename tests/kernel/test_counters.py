@@ -32,9 +32,9 @@ class Job:
 
     def __init__(self, tables: str, inserts: str) -> None:
         self._kernel: Any = jvm().org.apache.spark.sql.rejoin
-        self.counters = self._kernel.Counters()
+        self.counters = self._kernel.run.Counters()
         self.queries = {
-            q.name: self._kernel.LocalRun(json.dumps(to_json(q.root)), self.counters)
+            q.name: self._kernel.run.LocalRun(json.dumps(to_json(q.root)), self.counters)
             for q in plan(bind(tables + inserts))
         }
 

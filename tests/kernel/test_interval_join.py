@@ -62,7 +62,7 @@ def clock(text: str) -> int:
 def test_bounds_of_seed_000() -> None:
     """Qualified bounds, expiration and cleanup times of the four rows, as the seed has them."""
     tens = 10 * MINUTE
-    bounds = jvm().org.apache.spark.sql.rejoin.IntervalBounds(-tens, tens, (tens + tens) // 2)
+    bounds = jvm().rejoin.core.time.IntervalBounds(-tens, tens, (tens + tens) // 2)
     figures = [
         (LEFT, "10:00:00", "09:50:00", "10:10:00", "10:20:00.001"),
         (RIGHT, "10:01:02", "09:51:02", "10:11:02", "10:21:02.001"),
