@@ -2,9 +2,6 @@ package rejoin.core.machine
 
 import java.math.{BigDecimal => JavaDecimal, BigInteger, RoundingMode}
 
-import org.apache.spark.sql.types._
-
-import org.apache.spark.sql.rejoin.format.SqlTypes
 import rejoin.core.row.{CellReader, CellWriter}
 
 /** COUNT, SUM or AVG of one group: what is kept of the values that were added and taken away.
@@ -14,65 +11,57 @@ import rejoin.core.row.{CellReader, CellWriter}
   */
 sealed trait Accumulator {
 
-  /** Takes in a value, or takes it back where `sign` is -1. */
-  def change(value: Any, sign: Int): Unit
-  def result: Any
+  /** Takes in a value, or takes it back where `sign` is -1; COUNT looks at none. */
+  def change(value: Number, sign: Int): Unit
+
+  /** As exact as it is kept: its type's range is for the caller to apply. */
+  def result: Number
   def reset(): Unit
   def read(in: CellReader): Unit
   def write(out: CellWriter): Unit
 }
 
 object Accumulator {
+  def counting: Accumulator = new Counting
 
-  /** @param argument
-    *   the type of the values; null for COUNT
+  def ofIntegers(isAverage: Boolean): Accumulator = new IntegralSum(isAverage)
+
+  /** @param isFloat
+    *   whether the values are FLOATs rather than DOUBLEs
     */
-  def of(call: AggregateCallSpec, argument: DataType): Accumulator = {
-    val isAverage = call.function == "AVG"
-    (call.function, argument) match {
-      case ("COUNT", _) => new Counting
-      case ("SUM" | "AVG", ByteType | ShortType | IntegerType | LongType) => new IntegralSum(isAverage, call.dataType)
-      case ("SUM" | "AVG", FloatType | DoubleType) =>
-        new FloatingSum(isAverage, isFloat = argument == FloatType, call.dataType)
-      case ("SUM" | "AVG", d: DecimalType) => new DecimalSum(isAverage, d.scale, call.dataType)
-      case (function, other) =>
-        throw new IllegalArgumentException(s"$function of ${SqlTypes.text(other)} is not defined")
-    }
-  }
+  def ofFloats(isAverage: Boolean, isFloat: Boolean): Accumulator = new FloatingSum(isAverage, isFloat)
+
+  /** @param scale
+    *   of the values; `precision` and `resultScale` are those of the result
+    */
+  def ofDecimals(isAverage: Boolean, scale: Int, precision: Int, resultScale: Int): Accumulator =
+    new DecimalSum(isAverage, scale, precision, resultScale)
 }
 
 private final class Counting extends Accumulator {
   private var count = 0L
 
-  def change(value: Any, sign: Int): Unit = count += sign
-  def result: Any = count
+  def change(value: Number, sign: Int): Unit = count += sign
+  def result: Number = count
   def reset(): Unit = count = 0L
   def read(in: CellReader): Unit = count = in.signed()
   def write(out: CellWriter): Unit = out.signed(count)
 }
 
 /** The sum wraps as a BIGINT, and with it in every narrower type. */
-private final class IntegralSum(isAverage: Boolean, dataType: DataType) extends Accumulator {
+private final class IntegralSum(isAverage: Boolean) extends Accumulator {
   private var count = 0L
   private var sum = 0L
 
-  def change(value: Any, sign: Int): Unit = {
+  def change(value: Number, sign: Int): Unit = {
     count += sign
-    sum += sign * value.asInstanceOf[Number].longValue
+    sum += sign * value.longValue
   }
 
-  def result: Any =
+  def result: Number =
     if (count == 0) null
-    else {
-      val exact = if (isAverage) sum / count else sum
-      dataType match {
-        case ByteType => exact.toByte
-        case ShortType => exact.toShort
-        case IntegerType => exact.toInt
-        case LongType => exact
-        case other => throw new IllegalArgumentException(s"no sum of integers is of type ${SqlTypes.text(other)}")
-      }
-    }
+    else if (isAverage) sum / count
+    else sum
 
   def reset(): Unit = {
     count = 0L
@@ -90,23 +79,21 @@ private final class IntegralSum(isAverage: Boolean, dataType: DataType) extends 
 /** A sum of FLOATs is rounded to FLOAT after every step, an average of them is kept in DOUBLE. What rounding
   * leaves behind goes with the last value.
   */
-private final class FloatingSum(isAverage: Boolean, isFloat: Boolean, dataType: DataType) extends Accumulator {
+private final class FloatingSum(isAverage: Boolean, isFloat: Boolean) extends Accumulator {
   private val rounds = isFloat && !isAverage
   private var count = 0L
   private var sum = 0.0
 
-  def change(value: Any, sign: Int): Unit = {
+  def change(value: Number, sign: Int): Unit = {
     count += sign
-    val exact = sum + sign * value.asInstanceOf[Number].doubleValue
+    val exact = sum + sign * value.doubleValue
     sum = if (count == 0) 0.0 else if (rounds) exact.toFloat.toDouble else exact
   }
 
-  def result: Any =
+  def result: Number =
     if (count == 0) null
-    else {
-      val exact = if (isAverage) sum / count else sum
-      if (dataType == FloatType) exact.toFloat else exact
-    }
+    else if (isAverage) sum / count
+    else sum
 
   def reset(): Unit = {
     count = 0L
@@ -122,24 +109,23 @@ private final class FloatingSum(isAverage: Boolean, isFloat: Boolean, dataType: 
 }
 
 /** Exact, without bound; a result that its type cannot hold is NULL. */
-private final class DecimalSum(isAverage: Boolean, scale: Int, dataType: DataType) extends Accumulator {
-  private val wanted = dataType.asInstanceOf[DecimalType]
+private final class DecimalSum(isAverage: Boolean, scale: Int, precision: Int, resultScale: Int) extends Accumulator {
   private var count = 0L
   private var sum = JavaDecimal.ZERO
 
-  def change(value: Any, sign: Int): Unit = {
+  def change(value: Number, sign: Int): Unit = {
     count += sign
-    val number = value.asInstanceOf[Decimal].toJavaBigDecimal
+    val number = value.asInstanceOf[JavaDecimal]
     sum = if (sign > 0) sum.add(number) else sum.subtract(number)
   }
 
-  def result: Any =
+  def result: Number =
     if (count == 0) null
     else {
       val exact =
-        if (isAverage) sum.divide(JavaDecimal.valueOf(count), wanted.scale, RoundingMode.HALF_UP)
-        else sum.setScale(wanted.scale, RoundingMode.HALF_UP)
-      if (exact.precision > wanted.precision) null else Decimal(BigDecimal(exact), wanted.precision, wanted.scale)
+        if (isAverage) sum.divide(JavaDecimal.valueOf(count), resultScale, RoundingMode.HALF_UP)
+        else sum.setScale(resultScale, RoundingMode.HALF_UP)
+      if (exact.precision > precision) null else exact
     }
 
   def reset(): Unit = {

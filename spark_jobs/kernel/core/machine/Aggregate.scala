@@ -1,12 +1,6 @@
 package rejoin.core.machine
 
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, GenericInternalRow, JoinedRow}
-import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
-
-import org.apache.spark.sql.rejoin.format.SqlTypes
-import org.apache.spark.sql.rejoin.run.Packed
-import rejoin.core.row.{CellReader, CellWriter, Codec, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind,
-  SortableBytes}
+import rejoin.core.row.{CellReader, CellWriter, Codec, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind}
 import rejoin.core.state.{Cell, KeyedState, ValueCounts}
 import rejoin.core.time.{GroupState, KeyTtl}
 
@@ -19,20 +13,17 @@ import rejoin.core.time.{GroupState, KeyTtl}
   * MIN, MAX and DISTINCT count the values of their column; calls over the same column and FILTER share
   * them. Per group and batch only the net change leaves. docs/semantics.md, "Aggregation".
   */
-final class Aggregate(spec: AggregateSpec, outputs: OutputFunctions) extends Machine {
+final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: OutputFunctions) extends Machine {
   private val ttl = new KeyTtl(spec.timing.ttlMs.head)
   private val result = new KeyedResult(outputs)
   private val header = new CellWriter
   private val pages = new CellWriter
-  private val input = new UnsafeRow(spec.inputSchema.size)
-  private val groupKey = new UnsafeRow(spec.keySchema.size)
-  private val results = new GenericInternalRow(spec.calls.size)
-  private val joined = new JoinedRow
-  private val pack =
-    UnsafeProjection.create(spec.schema.zipWithIndex.map { case (f, i) => BoundReference(i, f.dataType, true) })
-  private val columns = spec.calls.filter(CountedColumn.isNeeded).map(CountedColumn(_)).distinct
-    .zipWithIndex.map { case (column, i) => new ColumnCounts(column, (128 + i).toChar, spec) }.toArray
-  private val calls = spec.calls.map(call => new AggregateFunction(call, spec, columns)).toArray
+  private val results = new Array[Any](spec.calls.size)
+  private val columns = spec.calls.filter(_.countsValues).map(CountedColumn(_)).distinct
+    .zipWithIndex.map { case (column, i) => new ColumnCounts(column, (128 + i).toChar, values) }.toArray
+  private val calls = spec.calls.zipWithIndex.map { case (call, i) =>
+    new AggregateFunction(call, values.accumulator(i), values, columns)
+  }.toArray
   private var rows = 0L
 
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
@@ -70,9 +61,9 @@ final class Aggregate(spec: AggregateSpec, outputs: OutputFunctions) extends Mac
     rows += sign
     if (rows == 0) forget()
     else {
-      input.pointTo(row, row.length)
-      columns.foreach(_.change(input, sign))
-      calls.foreach(_.change(input, sign))
+      values.point(row)
+      columns.foreach(_.change(sign))
+      calls.foreach(_.change(sign))
     }
   }
 
@@ -86,13 +77,12 @@ final class Aggregate(spec: AggregateSpec, outputs: OutputFunctions) extends Mac
   private def row(key: Array[Byte]): Array[Byte] =
     if (rows == 0) null
     else {
-      groupKey.pointTo(key, key.length)
       var i = 0
       while (i < calls.length) {
-        results.update(i, calls(i).result)
+        results(i) = calls(i).result
         i += 1
       }
-      Packed(pack(joined(groupKey, results)))
+      values.pack(key, results)
     }
 
   private def expire(key: Array[Byte], group: GroupState, state: KeyedState): Unit = {
@@ -148,59 +138,79 @@ final class Aggregate(spec: AggregateSpec, outputs: OutputFunctions) extends Mac
 private final case class CountedColumn(argument: Int, filter: Option[Int])
 
 private object CountedColumn {
-  def isNeeded(call: AggregateCallSpec): Boolean =
-    call.argument.isDefined && (call.distinct || call.function == "MIN" || call.function == "MAX")
-
   def apply(call: AggregateCallSpec): CountedColumn = CountedColumn(call.argument.get, call.filter)
-
-  def passes(filter: Option[Int], row: UnsafeRow): Boolean = filter.forall(i => !row.isNullAt(i) && row.getBoolean(i))
 }
 
 /** A counted column and what the last row did to it. */
-private final class ColumnCounts(val column: CountedColumn, tag: Char, spec: AggregateSpec) {
-  private val dataType = spec.inputSchema(column.argument).dataType
-  val counts = new ValueCounts(tag, dataType)
+private final class ColumnCounts(val column: CountedColumn, tag: Char, values: AggregateColumns) {
+  val counts = new ValueCounts(tag)
 
   /** +1 where the last row's value is there for the first time, -1 where it is gone, else 0. */
   var appeared = 0
 
-  def change(row: UnsafeRow, sign: Int): Unit = {
+  def change(sign: Int): Unit = {
     appeared = 0
-    if (!row.isNullAt(column.argument) && CountedColumn.passes(column.filter, row)) {
-      val count = counts.change(row.get(column.argument, dataType), sign)
+    if (!values.isNull(column.argument) && column.filter.forall(values.isTrue)) {
+      val count = counts.change(values.sortable(column.argument), sign)
       if (sign > 0 && count == 1) appeared = 1 else if (sign < 0 && count == 0) appeared = -1
     }
   }
 }
 
-/** One call of the SELECT list. */
-private final class AggregateFunction(call: AggregateCallSpec, spec: AggregateSpec, columns: Array[ColumnCounts]) {
+/** One call of the SELECT list.
+  *
+  * @param accumulator
+  *   that of MIN and MAX stays empty
+  */
+private final class AggregateFunction(
+    call: AggregateCallSpec,
+    val accumulator: Accumulator,
+    values: AggregateColumns,
+    columns: Array[ColumnCounts]) {
   private val argument = call.argument.getOrElse(-1)
-  private val dataType = call.argument.map(spec.inputSchema(_).dataType).orNull
-  private val isExtremum = call.function == "MIN" || call.function == "MAX"
   private val counted: ColumnCounts =
-    if (CountedColumn.isNeeded(call)) columns.find(_.column == CountedColumn(call)).get else null
-  require(
-    !isExtremum || SortableBytes.isOrdered(dataType),
-    s"${call.function} of ${SqlTypes.text(dataType)} is not defined")
+    if (call.countsValues) columns.find(_.column == CountedColumn(call)).get else null
 
-  /** Of MIN and MAX it stays empty. */
-  val accumulator: Accumulator =
-    if (isExtremum) Accumulator.of(call.copy(function = "COUNT"), dataType) else Accumulator.of(call, dataType)
-
-  def change(row: UnsafeRow, sign: Int): Unit =
-    if (!isExtremum) {
+  def change(sign: Int): Unit =
+    if (!call.isExtremum) {
       if (counted == null) {
-        if (CountedColumn.passes(call.filter, row)) {
+        if (call.filter.forall(values.isTrue)) {
           if (argument < 0) accumulator.change(null, sign)
-          else if (!row.isNullAt(argument)) accumulator.change(row.get(argument, dataType), sign)
+          else if (!values.isNull(argument)) accumulator.change(values.number(argument), sign)
         }
-      } else if (counted.appeared != 0) accumulator.change(row.get(argument, dataType), counted.appeared)
+      } else if (counted.appeared != 0) accumulator.change(values.number(argument), counted.appeared)
     }
 
   def result: Any = call.function match {
-    case "MIN" => counted.counts.min
-    case "MAX" => counted.counts.max
+    case "MIN" => values.value(argument, counted.counts.min)
+    case "MAX" => values.value(argument, counted.counts.max)
     case _ => accumulator.result
   }
+}
+
+/** The columns of an aggregate's input and result, whose types it does not know. One instance serves one task. */
+trait AggregateColumns {
+
+  /** The accumulator of a call, by the type of its argument; of MIN and MAX one that is never used. */
+  def accumulator(call: Int): Accumulator
+
+  /** Chooses the packed input row that the following four read. */
+  def point(row: Array[Byte]): Unit
+
+  def isNull(column: Int): Boolean
+
+  /** Whether a BOOLEAN column is TRUE. */
+  def isTrue(column: Int): Boolean
+
+  /** A value as accumulators take it; null for a type that only COUNT takes. */
+  def number(column: Int): Number
+
+  /** A value as [[ValueCounts]] takes it. */
+  def sortable(column: Int): Array[Byte]
+
+  /** The value whose [[sortable]] bytes these are; null for null. */
+  def value(column: Int, sortable: Array[Byte]): Any
+
+  /** The packed result row: the group's key, then what each call has for a result. */
+  def pack(key: Array[Byte], results: Array[Any]): Array[Byte]
 }

@@ -5,11 +5,8 @@ import java.util
 import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
-import org.json4s.jackson.JsonMethods.{compact, render}
-
-import org.apache.spark.sql.rejoin.run.{JoinedBytes, RowJson}
 import rejoin.core.row.{Bytes, CellReader, CellWriter, Codec, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows,
-  Output, RowKind}
+  Output, RowFunctions, RowKind}
 import rejoin.core.state.{Cell, KeyedState, TimePages, TimedRow}
 import rejoin.core.time.{DueIndex, GroupState}
 
@@ -23,11 +20,16 @@ import rejoin.core.time.{DueIndex, GroupState}
   * watermark is beyond, all that waited so long is netted in arrival order. An input without watermarks
   * is netted batch by batch. docs/semantics.md, "Sink materialisation".
   */
-final class CompactingMaterializer(spec: SinkMaterializerSpec, outputs: OutputFunctions) extends Machine {
+final class CompactingMaterializer(
+    spec: SinkMaterializerSpec,
+    functions: RowFunctions,
+    violation: Iterable[Array[Byte]] => String,
+    outputs: OutputFunctions)
+    extends Machine {
   import CompactingMaterializer._
 
   private val hasWatermarks = spec.timing.inputs.exists(_.nonEmpty)
-  private val conflicts = new SinkConflicts(spec, SinkMaterializer.identity(spec))
+  private val conflicts = new SinkConflicts(spec, functions.uniqueKey(_), violation)
   private val waiting = new TimePages('B')
   private val due = new ArrayBuffer[TimedRow]
   private val header = new CellWriter
@@ -145,8 +147,10 @@ object CompactingMaterializer {
 }
 
 /** What remains of a sink key's changes, and what happens if that is more than one row. */
-private final class SinkConflicts(spec: SinkMaterializerSpec, identity: Array[Byte] => Array[Byte]) {
-  private val isUnique = spec.upsertKey.nonEmpty
+private final class SinkConflicts(
+    spec: SinkMaterializerSpec,
+    identity: Array[Byte] => Array[Byte],
+    violation: Iterable[Array[Byte]] => String) {
 
   /** The row that shows after some changes, or null. */
   def net(before: Array[Byte], changes: ArrayBuffer[TimedRow], group: GroupState): Array[Byte] = {
@@ -154,7 +158,7 @@ private final class SinkConflicts(spec: SinkMaterializerSpec, identity: Array[By
     val places = new util.HashMap[Bytes, util.ArrayDeque[Integer]]
     def add(row: Array[Byte]): Unit = {
       val known = places.computeIfAbsent(Bytes(identity(row)), _ => new util.ArrayDeque[Integer])
-      if (isUnique && !known.isEmpty) rows(known.peekFirst) = row
+      if (spec.isUnique && !known.isEmpty) rows(known.peekFirst) = row
       else {
         known.addLast(rows.size)
         rows += row
@@ -183,19 +187,5 @@ private final class SinkConflicts(spec: SinkMaterializerSpec, identity: Array[By
       } else same.addLast(i)
     }
     changes.indices.collect { case i if !paired(i) => changes(i) }.to(ArrayBuffer)
-  }
-
-  private def violation(rows: ArrayBuffer[Array[Byte]]): String = {
-    val keys = spec.output.pairBy.getOrElse(Nil).map(_.stripPrefix("`").stripSuffix("`"))
-    val found = rows.take(5).map(text(_, spec.schema.fieldNames.toSeq)).mkString(", ")
-    s"Primary key constraint violation: ${rows.size} rows for the sink's key ${text(rows(0), keys)}: $found. " +
-      "ON CONFLICT DO NOTHING keeps the first, ON CONFLICT DO DEDUPLICATE shows the last."
-  }
-
-  /** Some columns of a row as [name=value, ...]. */
-  private def text(row: Array[Byte], names: Seq[String]): String = {
-    val values = RowJson.write(new JoinedBytes(spec.schema.size, 0)(row, null), spec.schema).arr
-    val columns = spec.schema.fieldNames.toSeq.zip(values).filter { case (name, _) => names.contains(name) }
-    columns.map { case (name, value) => s"$name=${compact(render(value))}" }.mkString("[", ", ", "]")
   }
 }

@@ -1,8 +1,7 @@
 package rejoin.core.machine
 
-import org.apache.spark.sql.rejoin.run.Healer
 import rejoin.core.row.{CellReader, CellWriter, Changes, Codec, Envelope, GroupBatch, KeptRow, KeyContents, Output,
-  PartialRow, RowKind}
+  PartialRow, RowFunctions, RowKind}
 import rejoin.core.state.{Cell, KeyedState, SideRows, StoredRow}
 import rejoin.core.time.{DueIndex, GroupState}
 
@@ -25,14 +24,13 @@ final class JoinSide(
     hasResidual: Boolean,
     countsDiffer: Boolean,
     val ttlMs: Long,
-    uniqueKey: Array[Byte] => Array[Byte],
+    val functions: RowFunctions,
     pageTag: Char) {
 
   /** The number stands in every row. */
   val countsMatches: Boolean = needsMatches && (hasResidual || countsDiffer)
   val hasUniqueKey: Boolean = spec.layout != SideSpec.NoUniqueKey
   val isUpsert: Boolean = spec.upsert
-  lazy val healer = new Healer(spec.schema)
   val isTrusted: Boolean = spec.trusted && !spec.upsert
   private val format = (if (ttlMs > 0) 1 else 0) | (if (needsMatches && countsDiffer) 2 else 0)
   val stored = new SideRows(pageTag, number, countsMatches, idIsRow = !hasUniqueKey, ttlMs, format)
@@ -40,7 +38,7 @@ final class JoinSide(
   /** What tells the row apart from others under the same join key. */
   val idOf: Array[Byte] => Array[Byte] = spec.layout match {
     case SideSpec.JoinKeyContainsUniqueKey => _ => JoinSide.OnlyRow
-    case SideSpec.HasUniqueKey => uniqueKey
+    case SideSpec.HasUniqueKey => functions.uniqueKey(_)
     case SideSpec.NoUniqueKey => identity
     case other => throw new IllegalArgumentException(s"unknown state layout '$other'")
   }
@@ -206,7 +204,7 @@ final class JoinState(sides: Array[JoinSide], changes: Changes, canMatch: Array[
     val partial = PartialRow.unpack(change.row)
     val stored = input.stored.find(input.idOf(partial.row))
     if (stored == null) group.unhealed += partial.unhealed
-    else apply(input, RowKind.UpdateAfter, input.healer.heal(partial, stored.row), matchable, rules, group)
+    else apply(input, RowKind.UpdateAfter, input.functions.heal(partial, stored.row), matchable, rules, group)
   }
 
   private def apply(

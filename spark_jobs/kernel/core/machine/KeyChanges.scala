@@ -2,9 +2,8 @@ package rejoin.core.machine
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.rejoin.run.Healer
 import rejoin.core.row.{Bytes, Forgotten, GroupBatch, KeptRow, KeyChange, KeyChangeNews, KeyContents, Lack, Mark,
-  Needless, OldRow, Output, RowKind, RowNews, Unhealed}
+  Needless, OldRow, Output, RowFunctions, RowKind, RowNews, Unhealed}
 import rejoin.core.state.KeyedState
 import rejoin.core.time.{DueIndex, GroupState}
 
@@ -19,10 +18,9 @@ import rejoin.core.time.{DueIndex, GroupState}
   * What waits for its other half waits `waitMs` of the clock's time, or until every input has ended;
   * then the events of a row that is still lacking are dead letters.
   */
-final class KeyChanges(spec: KeyChangesSpec, outputs: OutputFunctions) extends Machine {
+final class KeyChanges(spec: KeyChangesSpec, functions: RowFunctions, outputs: OutputFunctions) extends Machine {
   private val result = new KeyedResult(outputs)
   private val repeats = spec.timing.ttlMs.head > 0
-  private val healer = new Healer(spec.schema)
 
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
     batch.foreachKey { rows =>
@@ -32,7 +30,7 @@ final class KeyChanges(spec: KeyChangesSpec, outputs: OutputFunctions) extends M
     val overdue = group.expiries.take(DueIndex.slotOf(math.max(group.now, 0L)), state).map(Bytes(_)).toSet
     val hasEnded = batch.marks.exists(_.kind == RowKind.End)
     if (batch.news.nonEmpty || overdue.nonEmpty || hasEnded) {
-      val moves = new MoveBatch(spec.waitMs, healer, group, state)
+      val moves = new MoveBatch(spec.waitMs, functions, group, state)
       batch.news.foreach(news => moves.take(KeyChangeNews.unpack(news.row)))
       moves.settle()
       if (hasEnded) moves.giveUpAll() else moves.giveUp(overdue.toSeq.map(found => KeyChange.of(found.bytes)))
@@ -71,7 +69,7 @@ private object KeyChanges {
 }
 
 /** The key changes and moved rows that one batch touches, by what is known of them in the end. */
-private final class MoveBatch(waitMs: Long, healer: Healer, group: GroupState, state: KeyedState) {
+private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: GroupState, state: KeyedState) {
   private val changes = mutable.LinkedHashMap.empty[KeyChange, ChangeCell]
   private val moved = mutable.LinkedHashMap.empty[Bytes, MovedRow]
   private val unsettled = mutable.ArrayDeque.empty[ChangeCell]
@@ -127,7 +125,7 @@ private final class MoveBatch(waitMs: Long, healer: Healer, group: GroupState, s
     case Claim.ByChange(id) if change.awaited == null =>
       val next = this.change(id)
       change.isGone = true
-      next.fill(change, healer)
+      next.fill(change, functions)
       touch(next)
     case _ => ()
   }
@@ -206,7 +204,7 @@ private final class MoveBatch(waitMs: Long, healer: Healer, group: GroupState, s
     if (row.lack == null) row.judge(row.row, isHopeless = false)
     else {
       val change = this.change(row.lack.change)
-      if (change.knows(row.lack)) row.judge(healer.heal(row.row, row.lack.missing, change.oldRow), isHopeless = false)
+      if (change.knows(row.lack)) row.judge(functions.heal(row.row, row.lack.missing, change.oldRow), isHopeless = false)
       else row.judge(null, isHopeless = change.hasOld && change.awaited == null)
     }
 }

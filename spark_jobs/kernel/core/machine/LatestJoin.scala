@@ -5,9 +5,8 @@ import java.util.Arrays
 import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
-import org.apache.spark.sql.rejoin.run.Healer
 import rejoin.core.row.{Bytes, CellReader, CellWriter, Codec, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows,
-  Output, PartialRow, RowKind}
+  Output, PartialRow, RowFunctions, RowKind}
 import rejoin.core.state.{Cell, KeyedState, RowQueue, SideRows, StoredRow}
 import rejoin.core.time.{BootstrapGate, DueIndex, GroupState, IdleRetention}
 
@@ -24,7 +23,7 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
     extends Machine {
   private val gate = new BootstrapGate(temporal.gate)
   private val retention = new IdleRetention(temporal.timing)
-  private val build = new BuildRows(temporal.join.right, functions.rightUniqueKey)
+  private val build = new BuildRows(temporal.join.right, functions.right)
   private val waiting = new RowQueue('W')
   private val results = outputs.arrivalOrder()
   private val header = new CellWriter
@@ -164,16 +163,15 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
 }
 
 /** The build rows of one key: the newest one, the newest by unique key, or all with their counts. */
-private final class BuildRows(spec: SideSpec, uniqueKey: Array[Byte] => Array[Byte]) {
+private final class BuildRows(spec: SideSpec, functions: RowFunctions) {
   private val hasUniqueKey = spec.layout != SideSpec.NoUniqueKey
   private val pages = new CellWriter
   private val neverExpires = new DueIndex('E')
-  private lazy val healer = new Healer(spec.schema)
   val stored = new SideRows('V', 1, keepsMatches = false, idIsRow = !hasUniqueKey, ttlMs = 0L)
 
   private val idOf: Array[Byte] => Array[Byte] = spec.layout match {
     case SideSpec.JoinKeyContainsUniqueKey => _ => BuildRows.OnlyRow
-    case SideSpec.HasUniqueKey => uniqueKey
+    case SideSpec.HasUniqueKey => functions.uniqueKey(_)
     case SideSpec.NoUniqueKey => identity
     case other => throw new IllegalArgumentException(s"unknown state layout '$other'")
   }
@@ -194,7 +192,7 @@ private final class BuildRows(spec: SideSpec, uniqueKey: Array[Byte] => Array[By
   def heal(partial: PartialRow, group: GroupState): Boolean = {
     val found = stored.find(idOf(partial.row))
     if (found == null) group.unhealed += partial.unhealed
-    else add(healer.heal(partial, found.row))
+    else add(functions.heal(partial, found.row))
     found != null
   }
 

@@ -2,7 +2,7 @@ package rejoin.core.machine
 
 import rejoin.core.row.{Envelope, GroupBatch, KeyContents, KeyGroup, Mark, Output, RowKind}
 import rejoin.core.state.KeyedState
-import rejoin.core.time.GroupState
+import rejoin.core.time.{GroupState, Timing}
 
 /** A stateful operator as a pure function (state, rows) -> (state, rows) of one key group and batch.
   *

@@ -1,7 +1,6 @@
 package rejoin.core.machine
 
-import org.apache.spark.sql.rejoin.run.Healer
-import rejoin.core.row.{CellReader, CellWriter, Codec, KeyChange, Lack, Unhealed}
+import rejoin.core.row.{CellReader, CellWriter, Codec, KeyChange, Lack, RowFunctions, Unhealed}
 import rejoin.core.state.{Cell, KeyedState}
 
 /** Who has a claim on what the old row of a key change had. */
@@ -73,14 +72,14 @@ private final class ChangeCell(val id: KeyChange, val isStored: Boolean, now: Lo
   def knows(other: Lack): Boolean = oldRow != null && (lack == null || !lack.missing.intersects(other.missing))
 
   /** Takes what the old row lacks from the row before it; what that lacks too nobody can tell any more. */
-  def fill(before: ChangeCell, healer: Healer): Unit =
+  def fill(before: ChangeCell, functions: RowFunctions): Unit =
     if (awaited == before.id) {
       val missing = lack.missing
       val unknown =
         if (before.oldRow == null) new Lack(missing, null)
         else if (before.lack == null) null
         else before.lack.within(missing)
-      if (before.oldRow != null) oldRow = healer.heal(oldRow, missing, before.oldRow)
+      if (before.oldRow != null) oldRow = functions.heal(oldRow, missing, before.oldRow)
       lack = unknown
     }
 

@@ -1,11 +1,6 @@
 package rejoin.core.machine
 
-import org.apache.spark.sql.catalyst.expressions.{BasePredicate, BoundReference, Expression, GenericInternalRow}
-import org.apache.spark.sql.catalyst.expressions.{GetStructField, UnsafeProjection, UnsafeRow}
-import org.apache.spark.sql.types.StructType
-
-import org.apache.spark.sql.rejoin.run.{Expressions, Packed}
-import rejoin.core.row.{Changes, GroupBatch, KeyContents, Output, RowKind}
+import rejoin.core.row.{Changes, GroupBatch, KeyContents, Output, RowFunctions, RowKind}
 import rejoin.core.state.{KeyedState, StoredRow}
 import rejoin.core.time.GroupState
 
@@ -21,13 +16,11 @@ import rejoin.core.time.GroupState
   * cells 'a', 'b', ... : further pages of a side
   * }}}
   */
-final class MultiJoin(spec: MultiJoinSpec, residuals: Seq[Option[Expression]], outputs: OutputFunctions)
-    extends Machine {
+final class MultiJoin(spec: MultiJoinSpec, functions: MultiJoinFunctions, outputs: OutputFunctions) extends Machine {
   private val changes = outputs.changes()
   private val sides = spec.sides.indices.map { i =>
     val facts = spec.sides(i)
     val ttlMs = spec.timing.ttlMs.lift(i).getOrElse(0L)
-    val uniqueKey = JoinFunctions.columns(facts.schema, facts.uniqueKey)
     new JoinSide(
       facts,
       number = i,
@@ -36,11 +29,11 @@ final class MultiJoin(spec: MultiJoinSpec, residuals: Seq[Option[Expression]], o
       hasResidual = false,
       countsDiffer = false,
       ttlMs,
-      uniqueKey,
+      functions.sides(i),
       pageTag(i))
   }.toArray
-  private val state = new JoinState(sides, changes, JoinFunctions.canMatch(spec.filterNulls))
-  private val rules = new MultiRules(spec, sides, residuals, changes)
+  private val state = new JoinState(sides, changes, functions.canMatch)
+  private val rules = new MultiRules(spec, sides, functions.combination, changes)
 
   private def pageTag(side: Int): Char = ('a' + side).toChar
 
@@ -52,45 +45,33 @@ final class MultiJoin(spec: MultiJoinSpec, residuals: Seq[Option[Expression]], o
   def look(key: Array[Byte], keyed: KeyedState): KeyContents = state.look(key, keyed)
 }
 
-object MultiJoin {
+/** What a multi-way join asks about packed rows. One instance serves one task. */
+final class MultiJoinFunctions(
+    val sides: Seq[RowFunctions],
+    val canMatch: Array[Byte] => Boolean,
+    val combination: Combination)
 
-  /** The residual of each side from the second on, over one struct per side. */
-  def bind(spec: MultiJoinSpec): Seq[Option[Expression]] =
-    spec.residuals.zipWithIndex.map { case (residual, step) =>
-      val width = spec.sides.take(step + 2).map(_.schema.size).sum
-      val columns = StructType(spec.schema.take(width).map(_.copy(nullable = true)))
-      residual.map { text =>
-        Expressions.bind(Seq(text), columns, spec.output.timeZone).head.transformUp { case column: BoundReference =>
-          places(spec)(column.ordinal)
-        }
-      }
-    }
+/** The row of each side that a multi-way join has in hand. */
+trait Combination {
 
-  /** Each column of all sides as a field of its side's struct. */
-  def places(spec: MultiJoinSpec): Seq[Expression] =
-    spec.sides.zipWithIndex.flatMap { case (side, i) =>
-      val struct = BoundReference(i, StructType(side.schema.map(_.copy(nullable = true))), nullable = true)
-      side.schema.indices.map(GetStructField(struct, _))
-    }
+  /** Takes the packed row of a side; null where the side is padded. */
+  def put(side: Int, row: Array[Byte]): Unit
+
+  /** Whether the rows up to this side pass its residual predicate; true where there is none. */
+  def passes(side: Int): Boolean
+
+  /** All sides as one packed row. */
+  def packed(): Array[Byte]
 }
 
-/** Enumerates the combinations of a changed row.
-  *
-  * `combination` holds the row of each side that is in hand; NULL where a side is padded.
-  */
+/** Enumerates the combinations of a changed row. */
 final class MultiRules(
     spec: MultiJoinSpec,
     sides: Array[JoinSide],
-    residualExpressions: Seq[Option[Expression]],
+    combination: Combination,
     changes: Changes)
     extends JoinRules {
   private val isLeft = Array(false) ++ spec.joinTypes.map(_ == "left")
-  private val combination = new GenericInternalRow(sides.length)
-  private val views = spec.sides.map(side => new UnsafeRow(side.schema.size)).toArray
-  private val residuals: Array[BasePredicate] =
-    (None +: residualExpressions).map(_.map(Expressions.compiledPredicate(_, spec.output.timeZone)).orNull).toArray
-  private val pack: UnsafeProjection =
-    Expressions.compiledProjection(MultiJoin.places(spec), spec.output.timeZone)
 
   private var changed = 0
   private var row: Array[Byte] = _
@@ -140,13 +121,13 @@ final class MultiRules(
   private def before(step: Int, times: Long): Unit =
     if (step < changed) extend(step, times)(n => before(step + 1, n))
     else {
-      point(step, row)
-      if (passes(step)) {
+      combination.put(step, row)
+      if (combination.passes(step)) {
         if (isLeft(step) && !hasMatch(step)) {
-          combination.update(step, null)
+          combination.put(step, null)
           after(step + 1, times, paddingKind)
         }
-        point(step, row)
+        combination.put(step, row)
         after(step + 1, times, kind)
       }
     }
@@ -160,14 +141,14 @@ final class MultiRules(
     var isMatched = false
     if ((matchable || step == 0) && sides(step).stored.rows > 0)
       sides(step).stored.foreach { candidate =>
-        point(step, candidate.row)
-        if (passes(step)) {
+        combination.put(step, candidate.row)
+        if (combination.passes(step)) {
           isMatched = true
           next(times * candidate.copies)
         }
       }
     if (!isMatched && isLeft(step)) {
-      combination.update(step, null)
+      combination.put(step, null)
       next(times)
     }
   }
@@ -175,19 +156,12 @@ final class MultiRules(
   /** Whether a stored row of the changed side matches the combination before it. */
   private def hasMatch(step: Int): Boolean =
     sides(step).stored.rows > 0 && sides(step).stored.exists { candidate =>
-      point(step, candidate.row)
-      passes(step)
+      combination.put(step, candidate.row)
+      combination.passes(step)
     }
 
-  private def point(step: Int, row: Array[Byte]): Unit = {
-    views(step).pointTo(row, row.length)
-    combination.update(step, views(step))
-  }
-
-  private def passes(step: Int): Boolean = residuals(step) == null || residuals(step).eval(combination)
-
   private def emit(kind: Byte, times: Long): Unit = {
-    val packed = Packed(pack(combination))
+    val packed = combination.packed()
     var n = times
     while (n > 0) {
       changes.add(kind, packed, null)

@@ -2,9 +2,8 @@ package rejoin.core.machine
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.rejoin.run.Healer
 import rejoin.core.row.{Bytes, Envelope, GroupBatch, KeyChange, KeyContents, KeyRows, Lack, Mark, Output,
-  PartialRow, RowKind, SourcePosition}
+  PartialRow, RowFunctions, RowKind, SourcePosition}
 import rejoin.core.state.{Cell, KeyedState}
 import rejoin.core.time.GroupState
 
@@ -17,10 +16,9 @@ import rejoin.core.time.GroupState
   * stored under its old key; [[KeyChanges]] then shows it. Of several changes of a key in one batch only
   * the net one leaves. Every group hears every mark; one of them passes it on.
   */
-final class Normalize(spec: NormalizeSpec, outputs: OutputFunctions) extends Machine {
+final class Normalize(spec: NormalizeSpec, functions: RowFunctions, outputs: OutputFunctions) extends Machine {
   private val cell = new NormalizedCell(spec)
   private val result = new KeyedResult(outputs)
-  private val healer = new Healer(spec.schema)
   private val at = new SourcePosition
   private val moving = if (spec.keyChanges) new MovingRow(cell) else null
   private var truncations: Truncations = _
@@ -119,7 +117,7 @@ final class Normalize(spec: NormalizeSpec, outputs: OutputFunctions) extends Mac
 
   /** Takes from the key's row what the partial one lacks, as far as the former has it. */
   private def heal(partial: PartialRow): Unit = {
-    val row = healer.heal(partial, cell.row)
+    val row = functions.heal(partial, cell.row)
     val lack = if (cell.lack == null) null else cell.lack.within(partial.missing)
     if (lack == null) set(row)
     else {
@@ -150,7 +148,7 @@ final class Normalize(spec: NormalizeSpec, outputs: OutputFunctions) extends Mac
   /** Takes what the row lacks from an event that lacked it when it came first: a repaired dead letter. */
   private def complete(change: Envelope): Unit =
     if (at.log >= cell.lack.change.log)
-      set(healer.heal(cell.row, cell.lack.missing, SourcePosition.rowOf(change.row)))
+      set(functions.heal(cell.row, cell.lack.missing, SourcePosition.rowOf(change.row)))
 
   /** Replaces the row by a complete one, or by none. */
   private def set(row: Array[Byte]): Unit = {

@@ -1,6 +1,6 @@
 package rejoin.core.machine
 
-import rejoin.core.row.{Changes, GroupBatch, KeyContents, Output, RowKind}
+import rejoin.core.row.{Changes, GroupBatch, KeyContents, Output, RowFunctions, RowKind}
 import rejoin.core.state.{KeyedState, StoredRow}
 import rejoin.core.time.GroupState
 
@@ -14,8 +14,8 @@ import rejoin.core.time.GroupState
 final class RegularJoin(regular: RegularJoinSpec, functions: JoinFunctions, outputs: OutputFunctions)
     extends Machine {
   private val spec = regular.join
-  private val left = side(0, spec.left, spec.leftIsOuter, functions.leftUniqueKey, 'L')
-  private val right = side(1, spec.right, spec.rightIsOuter, functions.rightUniqueKey, 'R')
+  private val left = side(0, spec.left, spec.leftIsOuter, functions.left, 'L')
+  private val right = side(1, spec.right, spec.rightIsOuter, functions.right, 'R')
   private val changes = outputs.changes()
   private val state = new JoinState(Array(left, right), changes, functions.canMatch)
   private val rules: JoinRules = {
@@ -28,13 +28,13 @@ final class RegularJoin(regular: RegularJoinSpec, functions: JoinFunctions, outp
       number: Int,
       facts: SideSpec,
       isOuter: Boolean,
-      uniqueKey: Array[Byte] => Array[Byte],
+      rows: RowFunctions,
       pageTag: Char): JoinSide = {
     val decides = isOuter || (number == 0 && (spec.isSemi || spec.isAnti))
     val other = if (number == 0) spec.right else spec.left
     val countsDiffer = other.trusted || regular.timing.ttlMs(1 - number) > 0
     val ttlMs = regular.timing.ttlMs(number)
-    new JoinSide(facts, number, isOuter, decides, spec.hasResidual, countsDiffer, ttlMs, uniqueKey, pageTag)
+    new JoinSide(facts, number, isOuter, decides, spec.hasResidual, countsDiffer, ttlMs, rows, pageTag)
   }
 
   def process(batch: GroupBatch, group: GroupState, keyed: KeyedState, out: Output): Unit =

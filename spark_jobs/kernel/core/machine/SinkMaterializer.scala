@@ -3,7 +3,7 @@ package rejoin.core.machine
 import java.util.Arrays
 
 import rejoin.core.row.{CellReader, CellWriter, Codec, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output,
-  RowKind}
+  RowFunctions, RowKind}
 import rejoin.core.state.{Cell, KeyedState, SinkRows}
 import rejoin.core.time.{GroupState, KeyTtl}
 
@@ -15,9 +15,10 @@ import rejoin.core.time.{GroupState, KeyTtl}
   * docs/semantics.md, "Sink materialisation". The output is an upsert stream: +I, +U and -D, at most one
   * change per key and batch.
   */
-final class SinkMaterializer(spec: SinkMaterializerSpec, outputs: OutputFunctions) extends Machine {
+final class SinkMaterializer(spec: SinkMaterializerSpec, functions: RowFunctions, outputs: OutputFunctions)
+    extends Machine {
   private val ttl = new KeyTtl(spec.timing.ttlMs.head)
-  private val rows = new SinkRows(SinkMaterializer.identity(spec), spec.upsertKey.nonEmpty)
+  private val rows = new SinkRows(functions.uniqueKey(_), spec.isUnique)
   private val header = new CellWriter
   private val pages = new CellWriter
   private var shown = SinkRows.NoPlace
@@ -126,11 +127,4 @@ final class SinkMaterializer(spec: SinkMaterializerSpec, outputs: OutputFunction
     if (!rows.isEmpty) state.put(cell, header.result())
     else if (isStored) state.remove(cell)
   }
-}
-
-object SinkMaterializer {
-
-  /** What tells the rows of one sink key apart. */
-  def identity(spec: SinkMaterializerSpec): Array[Byte] => Array[Byte] =
-    if (spec.upsertKey.isEmpty) row => row else JoinFunctions.columns(spec.schema, spec.upsertKey)
 }

@@ -5,7 +5,6 @@ import java.util.Arrays
 import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
-import org.apache.spark.sql.rejoin.run.Healer
 import rejoin.core.row.{Bytes, CellReader, CellWriter, Codec, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows,
   Output, PartialRow, RowKind}
 import rejoin.core.state.{Cell, KeyedState, TimePages, TimedRow}
@@ -28,13 +27,12 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
 
   private val versions = new TimePages('V')
   private val waiting = new TimePages('W')
-  private val healer = new Healer(temporal.join.right.schema)
   private val due = new ArrayBuffer[TimedRow]
   private val header = new CellWriter
   private val pages = new CellWriter
   private val retention = new IdleRetention(temporal.timing)
   private val results = outputs.arrivalOrder()
-  private val lateRows = outputs.lateRows(side = 0)
+  private val lateRows = outputs.lateRows
   private var nextOrder = 0L
   private var dueSlot = NoSlot
   private var lastBuildTime = Long.MinValue
@@ -117,7 +115,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   private def addPartial(row: Envelope, partial: PartialRow, group: GroupState): Unit = {
     val last = if (lastBuildTime == Envelope.NoTime) null else versions.floor(lastBuildTime)
     if (last == null || last.time != lastBuildTime || last.row == null) group.unhealed += partial.unhealed
-    else addVersion(row.time, healer.heal(partial, last.row), group)
+    else addVersion(row.time, functions.right.heal(partial, last.row), group)
   }
 
   private def addVersion(time: Long, row: Array[Byte], group: GroupState): Unit = {

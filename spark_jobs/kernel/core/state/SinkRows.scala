@@ -3,8 +3,7 @@ package rejoin.core.state
 import java.nio.ByteBuffer
 import java.util.Arrays
 
-import org.apache.spark.sql.catalyst.expressions.XXH64
-import org.apache.spark.unsafe.Platform
+import net.jpountz.xxhash.XXHashFactory
 
 import rejoin.core.row.{CellReader, CellWriter}
 
@@ -139,6 +138,8 @@ final class SinkRows(identity: Array[Byte] => Array[Byte], isUnique: Boolean) {
 object SinkRows {
   final val NoPlace = -1L
   private val Nothing = new Array[Byte](0)
+  private val HashSeed = 42L
+  private val Hash = XXHashFactory.fastestJavaInstance.hash64
 
   private def bytes(place: Long): Array[Byte] = ByteBuffer.allocate(8).putLong(place).array
 
@@ -146,5 +147,5 @@ object SinkRows {
     ByteBuffer.allocate(16).putLong(hashOf(id)).putLong(place).array
 
   private def hashOf(id: Array[Byte]): Long =
-    XXH64.hashUnsafeBytes(id, Platform.BYTE_ARRAY_OFFSET.toLong, id.length, 42L)
+    Hash.hash(id, 0, id.length, HashSeed)
 }

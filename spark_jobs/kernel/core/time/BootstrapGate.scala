@@ -2,7 +2,6 @@ package rejoin.core.time
 
 import java.util.Arrays
 
-import rejoin.core.machine.GateSpec
 import rejoin.core.row.{CellReader, CellWriter, Codec}
 import rejoin.core.state.KeyedState
 

@@ -4,7 +4,6 @@ import java.util
 
 import scala.collection.mutable.ArrayBuffer
 
-import rejoin.core.machine.Timing
 import rejoin.core.row.{CellReader, CellWriter, Codec, Envelope, Unhealed}
 import rejoin.core.state.{Cell, KeyedState}
 

@@ -1,6 +1,5 @@
 package rejoin.core.time
 
-import rejoin.core.machine.Timing
 import rejoin.core.row.{CellReader, CellWriter}
 import rejoin.core.state.KeyedState
 

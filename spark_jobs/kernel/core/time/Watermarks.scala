@@ -2,7 +2,6 @@ package rejoin.core.time
 
 import scala.collection.mutable
 
-import rejoin.core.machine.{Timing, TopicTime}
 import rejoin.core.row.{CellReader, CellWriter, Envelope, RowKind}
 
 /** The watermarks of the Kafka partitions that feed one key group, as far as the marks told.

@@ -7,8 +7,7 @@ import org.apache.spark.sql.types._
 
 import org.apache.spark.sql.rejoin.format.debezium.UnwrappedMarks
 import org.apache.spark.sql.rejoin.format.{FieldTarget, FormatSpec}
-import org.apache.spark.sql.rejoin.run.Expressions
-import rejoin.core.machine.OperatorSpec
+import org.apache.spark.sql.rejoin.run.{Expressions, OperatorNode}
 import rejoin.core.row.OnError
 
 /** A column that is read from a record.
@@ -150,7 +149,7 @@ object IngestSpec {
       key = (node \ "key").extract[Seq[String]],
       dropNullKeys = present(node \ "dropNullKeys").fold(Seq.empty[Int])(_.extract[Seq[Int]]),
       row = expressions("row"),
-      schema = OperatorSpec.schema(node \ "schema"),
+      schema = OperatorNode.schema(node \ "schema"),
       marks = present(node \ "marks").exists(_.extract[Boolean]),
       onError = text("onError").getOrElse(OnError.Fail),
       deadLetterTopic = text("deadLetterTopic"),

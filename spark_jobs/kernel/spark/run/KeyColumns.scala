@@ -5,7 +5,6 @@ import org.json4s.{DefaultFormats, Formats, JValue}
 import org.apache.spark.sql.types.{StructField, StructType}
 
 import org.apache.spark.sql.rejoin.ingest.IngestSpec
-import rejoin.core.machine.OperatorSpec
 
 /** The columns of an operator's join key, for people: named after what the first input is keyed by. */
 object KeyColumns {
@@ -26,16 +25,16 @@ object KeyColumns {
 
   /** What the planner says of the key where two inputs have to agree on it. */
   private def declared(operator: JValue): Option[StructType] =
-    Option(operator \ "key").collect { case key: org.json4s.JObject => OperatorSpec.schema(key) }
+    Option(operator \ "key").collect { case key: org.json4s.JObject => OperatorNode.schema(key) }
 
   private def bound(texts: Seq[String], input: JValue): StructType = {
     val columns =
       if ((input \ "kind").extract[String] == "kafka-scan") IngestSpec.read(input).columnSchema
       else {
-        val (left, right) = OperatorSpec.read(input \ "input").emitted
-        StructType((left ++ right).map(_.copy(nullable = true)))
+        val (left, right) = OperatorNode.read(input \ "input").emitted
+        OperatorNode.joined((left, right))
       }
-    val zone = OperatorSpec.present(input \ "timeZone").fold(Expressions.DefaultTimeZone)(_.extract[String])
+    val zone = OperatorNode.present(input \ "timeZone").fold(Expressions.DefaultTimeZone)(_.extract[String])
     StructType(Expressions.bind(texts, columns, zone).map(key => StructField("", key.dataType)))
   }
 }

@@ -17,7 +17,7 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.sql.rejoin.format.SourceRecord
 import org.apache.spark.sql.rejoin.ingest.{DeadLetter, IngestRunner, IngestSpec}
 import org.apache.spark.sql.rejoin.sink.{EmitSpec, Emitter}
-import rejoin.core.machine.{Machine, OperatorSpec}
+import rejoin.core.machine.Machine
 import rejoin.core.row.{Changelog, Envelope, GroupBatch, KeyGroup, Mark, Output, PartialRow, RowKind, Unhealed}
 import rejoin.core.state.MemoryState
 import rejoin.core.time.GroupState
@@ -29,7 +29,7 @@ import rejoin.core.time.GroupState
   */
 final class LocalRun(planJson: String, counters: Counters) {
   private val root = parse(planJson)
-  private val query = OperatorSpec.present(root \ "name").collect { case JString(name) => name }.getOrElse("query")
+  private val query = OperatorNode.present(root \ "name").collect { case JString(name) => name }.getOrElse("query")
   private val plan = new LocalPlan(query, counters)
   private val outputs = (root \ "inputs").children.map { project =>
     plan.rows(project \ "input") -> new Emitter(EmitSpec.read(root, project))

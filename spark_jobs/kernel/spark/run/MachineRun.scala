@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.{LongType, StructType, TimestampNTZType}
 
 import org.apache.spark.sql.rejoin.format.SqlTypes
 import org.apache.spark.sql.rejoin.ingest.{DeadLetter, Reason}
-import rejoin.core.machine.{Machine, OperatorSpec}
+import rejoin.core.machine.Machine
 import rejoin.core.row.{Envelope, GroupBatch, OnError, Output, PartialRow, RowKind, SourcePosition, Unhealed}
 import rejoin.core.state.MemoryState
 import rejoin.core.time.GroupState
@@ -42,11 +42,11 @@ final class MachineRun(nodeJson: String) {
   private val operator = Operator.read(nodeJson)
   private val inputs = (node \ "rows").children.map { input =>
     new MachineInput(
-      OperatorSpec.schema(input \ "schema"),
+      OperatorNode.schema(input \ "schema"),
       (input \ "key").extract[Seq[Int]],
-      OperatorSpec.present(input \ "time").map(_.extract[Int]))
+      OperatorNode.present(input \ "time").map(_.extract[Int]))
   }.toVector
-  private val (left, right) = operator.spec.emitted
+  private val (left, right) = operator.node.emitted
   private val output = new JoinedBytes(left.size, right.size)
   private val outputSchema = StructType(left.fields ++ right.fields)
   private var state = new MemoryState
@@ -102,7 +102,7 @@ final class MachineRun(nodeJson: String) {
 
   private def positioned(envelope: Envelope, input: Int, details: JObject): Envelope = {
     val partition = (details \ "partition").extractOpt[Int].getOrElse(0)
-    val row = OperatorSpec.present(details \ "position").map(_.extract[Seq[Long]]) match {
+    val row = OperatorNode.present(details \ "position").map(_.extract[Seq[Long]]) match {
       case Some(Seq(log, ms)) => SourcePosition.append(envelope.row, log, ms)
       case _ => envelope.row
     }
@@ -110,7 +110,7 @@ final class MachineRun(nodeJson: String) {
   }
 
   private def lacking(envelope: Envelope, values: JArray, details: JObject): Envelope =
-    OperatorSpec.present(details \ "missing").map(_.extract[Seq[Int]]) match {
+    OperatorNode.present(details \ "missing").map(_.extract[Seq[Int]]) match {
       case None => envelope
       case Some(missing) =>
         val ordinals = new java.util.BitSet

@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow, Generator}
 import org.apache.spark.sql.types.StructType
 
-import rejoin.core.machine.OperatorSpec
 import rejoin.core.row.{Changelog, Envelope, KeyGroup, Mark, RowKind}
 
 /** The planner's `rekey` node: an operator's changes as input of the next.
@@ -40,9 +39,9 @@ object RekeySpec {
   def read(json: String): RekeySpec = {
     implicit val formats: Formats = DefaultFormats
     val node = parse(json)
-    val (left, right) = OperatorSpec.read(node \ "input").emitted
-    val joined = StructType((left ++ right).map(_.copy(nullable = true)))
-    val timeZone = OperatorSpec.present(node \ "timeZone").fold(Expressions.DefaultTimeZone)(_.extract[String])
+    val (left, right) = OperatorNode.read(node \ "input").emitted
+    val joined = OperatorNode.joined((left, right))
+    val timeZone = OperatorNode.present(node \ "timeZone").fold(Expressions.DefaultTimeZone)(_.extract[String])
     def bind(texts: Seq[String]): Seq[Expression] = Expressions.bind(texts, joined, timeZone)
     val key = bind((node \ "key").extract[Seq[String]])
     new RekeySpec(
@@ -56,9 +55,9 @@ object RekeySpec {
       Expressions.bindAs(
         (node \ "row").children.map(c => (c \ "expr").extract[String]),
         joined,
-        OperatorSpec.schema(node \ "schema"),
+        OperatorNode.schema(node \ "schema"),
         timeZone),
-      OperatorSpec.present(node \ "rowtime").map(time => bind(Seq(time.extract[String])).head),
+      OperatorNode.present(node \ "rowtime").map(time => bind(Seq(time.extract[String])).head),
       timeZone)
   }
 }

@@ -16,14 +16,14 @@ import rejoin.core.time.GroupState
 /** One operator's committed state as JSON for people; nothing can be written through it.
   *
   * Sides are numbered as the operator's inputs are. Rows are arrays of values ([[RowJson]]) of the
-  * columns of `OperatorSpec.stored`, keys of [[KeyColumns]].
+  * columns of `OperatorNode.inputs`, keys of [[KeyColumns]].
   */
 final class StateReader(stored: StoredOperator, nodeJson: String) {
   import StateReader._
 
   private val operator = Operator.read(nodeJson)
   private val machine = operator.machine()
-  private val schemas = operator.spec.stored
+  private val schemas = operator.node.inputs.map(_.schema)
   private val key = KeyColumns.of(parse(nodeJson))
   private val packKey = new RowJson.Packer(key)
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.StructType
 
 import org.apache.spark.sql.rejoin.format.FormatSpec
 import org.apache.spark.sql.rejoin.ingest.IngestSpec
-import rejoin.core.machine.OperatorSpec
+import org.apache.spark.sql.rejoin.run.OperatorNode
 
 /** How rows become records of one topic.
   *
@@ -58,7 +58,7 @@ final case class EmitSpec(
     sink: Option[RecordSpec]) {
 
   /** What the SELECT list is bound to; all columns are nullable, as padding makes them. */
-  def joined: StructType = StructType((left ++ right).map(_.copy(nullable = true)))
+  def joined: StructType = OperatorNode.joined((left, right))
 }
 
 object EmitSpec {
@@ -77,7 +77,7 @@ object EmitSpec {
       select = (project \ "select").children.map { s =>
         (s \ "name").extract[String] -> (s \ "expr").extract[String]
       },
-      schema = OperatorSpec.schema(project \ "schema"),
+      schema = OperatorNode.schema(project \ "schema"),
       left = left,
       right = right,
       timeZone = (project \ "timeZone").extract[String],
@@ -94,9 +94,9 @@ object EmitSpec {
       keyFields = (node \ "keyFields").extract[Seq[String]],
       keyPrefix = (node \ "keyPrefix").extractOrElse(""),
       valueIncludesKey = (node \ "valueIncludesKey").extractOrElse(true),
-      schema = OperatorSpec.schema(node \ "schema"))
+      schema = OperatorNode.schema(node \ "schema"))
 
   private def sides(input: JValue): (StructType, StructType) =
-    if ((input \ "kind").extract[String] == "kafka-scan") OperatorSpec.schema(input \ "schema") -> StructType(Nil)
-    else OperatorSpec.read(input).emitted
+    if ((input \ "kind").extract[String] == "kafka-scan") OperatorNode.schema(input \ "schema") -> StructType(Nil)
+    else OperatorNode.read(input).emitted
 }

@@ -6,7 +6,8 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.rejoin.format.json.{JsonObjectWriter, JsonWriterOptions}
 import org.apache.spark.sql.rejoin.format.{ByteSink, FormatSpec}
 import org.apache.spark.sql.rejoin.ingest.{DeadLetter, Reason}
-import rejoin.core.machine.LateSpec
+import org.apache.spark.sql.rejoin.run.LateTopic
+import rejoin.core.machine.LateRows
 import rejoin.core.row.{Envelope, Output, RowKind}
 
 /** Rows that an operator drops for being late, on their way to a topic of their own.
@@ -14,7 +15,7 @@ import rejoin.core.row.{Envelope, Output, RowKind}
   * They leave as rejects do, so every operator and sink further on passes them through. The record's
   * value is JSON of the columns that the operator has of the row, its timestamp the row's event time.
   */
-final class LateRows(spec: LateSpec, schema: StructType) {
+final class LateRecords(to: LateTopic, schema: StructType) extends LateRows {
   private val writer =
     new JsonObjectWriter(JsonWriterOptions(FormatSpec("json", Map.empty)), schema.indices, schema)
   private val row = new UnsafeRow(schema.size)
@@ -26,9 +27,9 @@ final class LateRows(spec: LateSpec, schema: StructType) {
     val time = Option.when(late.time != Envelope.NoTime)(late.time)
     val headers = Seq(
       DeadLetter.ReasonHeader -> Reason.Late,
-      "rejoin.operator" -> spec.operator,
+      "rejoin.operator" -> to.operator,
       "rejoin.kind" -> RowKind.name(late.kind),
       "rejoin.watermark" -> watermark.toString) ++ time.map(ms => "rejoin.event-time" -> ms.toString)
-    out.emit(RowKind.Reject, hash, DeadLetter.pack(spec.topic, value.result(), time, headers), null)
+    out.emit(RowKind.Reject, hash, DeadLetter.pack(to.topic, value.result(), time, headers), null)
   }
 }
