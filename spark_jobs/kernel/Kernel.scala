@@ -11,7 +11,7 @@ import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode, TimeMode}
 import org.apache.spark.sql.rejoin.format.avro.{AvroFit, RegistryWaits}
 import org.apache.spark.sql.rejoin.ingest.{Gate, Ingest, IngestSpec, SourceGuard}
 import org.apache.spark.sql.rejoin.run.{BrokerClock, CheckpointFiles, Clock, Counters, JvmCounts, Lifeline,
-  LocalRun, MachineRun, Operator, RekeyRows, RekeySpec, StateReader, StatefulAdapter, StoredOperator}
+  LocalRun, Operator, RekeyRows, RekeySpec, StateReader, StatefulAdapter, StoredOperator}
 import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducer, SinkRecord, SinkSpec, Takeover,
   TransactionalWriter}
 import rejoin.core.row.{Changelog, Envelope}
@@ -119,11 +119,8 @@ object Kernel {
   /** The time at a cluster, as [[BrokerClock]] says it; `client` are Kafka's properties as JSON. */
   def brokerClock(client: String): String = BrokerClock.json(parse(client).extract[Map[String, String]])
 
-  /** A plan in memory, without Spark's engine: for tests. */
+  /** A plan in memory, without Spark's engine: `rejoin test`. */
   def local(plan: String): LocalRun = new LocalRun(plan, new Counters)
-
-  /** A state machine in memory: for tests. */
-  def machine(node: String): MachineRun = new MachineRun(node)
 
   private def counters(frame: Dataset[_]): Counters = Counters.of(frame.sparkSession.sparkContext)
 }

@@ -36,7 +36,7 @@ def state_jvm() -> Iterator[Any]:
     """The kernel's package in a JVM whose copies of state go with it."""
     with tempfile.TemporaryDirectory(prefix="rejoin-state-") as folder:
         try:
-            gateway = launch(kernel_jar(), Path(folder))
+            gateway = launch(kernel_jar(), local_dir=Path(folder))
         except PySparkRuntimeError as cause:
             raise ConfigError(
                 "SPARK_NOT_STARTED",

@@ -2,16 +2,19 @@
 
 import atexit
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from spark_jobs.kernel.build import kernel_jar
+from spark_jobs.kernel.build import OUTPUT, Unit, compiled, connector_jars, kernel_jar, spark_jars
 from spark_jobs.kernel.local_jvm import close, launch
+
+_SOURCES = Path(__file__).resolve().parent.parent / "kernel" / "jvm"
 
 
 @cache
 def jvm() -> Any:
     """py4j's view of the JVM that all tests of this process share."""
-    gateway = launch(kernel_jar())
+    gateway = launch(kernel_jar(), drivers_jar())
     atexit.register(close, gateway)
     return gateway.jvm
 
@@ -20,3 +23,15 @@ def jvm() -> Any:
 def kernel() -> Any:
     """The one object of the kernel that Python calls."""
     return jvm().org.apache.spark.sql.rejoin.Kernel
+
+
+def new_machine(node: str) -> Any:
+    """One state machine over state in memory (MachineRun.scala); `node` is the planner's JSON."""
+    return jvm().org.apache.spark.sql.rejoin.run.MachineRun(node)
+
+
+def drivers_jar() -> Path:
+    """What tests drive the kernel with, compiled apart from it."""
+    jars = [kernel_jar(), *spark_jars(), *connector_jars()]
+    sources = sorted(_SOURCES.glob("*.scala"))
+    return compiled(OUTPUT / "rejoin-kernel-drivers.jar", [Unit(sources, jars)])
