@@ -204,7 +204,8 @@ private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: Grou
     if (row.lack == null) row.judge(row.row, isHopeless = false)
     else {
       val change = this.change(row.lack.change)
-      if (change.knows(row.lack)) row.judge(functions.heal(row.row, row.lack.missing, change.oldRow), isHopeless = false)
+      if (change.knows(row.lack))
+        row.judge(functions.heal(row.row, row.lack.missing, change.oldRow), isHopeless = false)
       else row.judge(null, isHopeless = change.hasOld && change.awaited == null)
     }
 }
