@@ -9,7 +9,7 @@ import pytest
 from tools.pictures import PICTURES
 from tools.pictures.drawing import THEMES
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 IMAGES = ROOT / "docs" / "images"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 SHOWN = re.compile(r'(?:src|srcset)="([^"]+)"')
