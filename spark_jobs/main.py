@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.commands import discard
 from spark_jobs.driver.console import Console
 from spark_jobs.driver.launch import Launch, shape
+from spark_jobs.driver.query_life import open_gate
 from spark_jobs.driver.replays import Replays
 from spark_jobs.driver.report import JobReport
 from spark_jobs.driver.rights import check_access, missing_acl
@@ -33,7 +34,6 @@ from spark_jobs.settings import (
 )
 from spark_jobs.sql.bind.binder import Job, bind
 from spark_jobs.streaming.class_archive import DUMP_WITHIN_S
-from spark_jobs.streaming.query import open_gate
 from spark_jobs.streaming.session import (
     JVM_LOG,
     start_session,

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.api.session import check_session, job_session
 from spark_jobs.driver.console import TextConsole, progress_line
 from spark_jobs.driver.progress import Progress
+from spark_jobs.driver.query_life import open_gate
 from spark_jobs.driver.replays import Replays
 from spark_jobs.driver.report import JobReport
 from spark_jobs.driver.rights import check_access
@@ -31,7 +32,6 @@ from spark_jobs.plan.planner import plan
 from spark_jobs.settings import JobSettings
 from spark_jobs.sql.bind.binder import Job
 from spark_jobs.status import JobStatus
-from spark_jobs.streaming.query import open_gate
 from spark_jobs.streaming.session import reset_counters
 
 # the kernel's gate and counters belong to the whole application

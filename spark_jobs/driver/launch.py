@@ -1,13 +1,17 @@
 """One planned INSERT on its checkpoint: first start or restart, with everything its life needs."""
 
 import json
+from contextlib import AbstractContextManager
 from typing import Literal
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_jobs.access.topics import Limit, Offsets, TableTopics, open_topics
 from spark_jobs.driver.ownership import Ownership
+from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.driver.report import Loads, OperatorShape, QueryShape
+from spark_jobs.driver.restarts import Restarts
 from spark_jobs.driver.verdict import Present, accepted, judge, refuse, written_now
 from spark_jobs.errors import ConfigError, RejoinError, StateError, UnsupportedError
 from spark_jobs.operators.build import build_query
@@ -33,10 +37,7 @@ from spark_jobs.plan.nodes.physical import (
 )
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.failure import java_failures
-from spark_jobs.streaming.kafka import KafkaEdge, Limit, Offsets
 from spark_jobs.streaming.manifest import VERSION, CheckpointFolder, Manifest, ScanStart
-from spark_jobs.streaming.query import QueryLife
-from spark_jobs.streaming.restart import Restarts
 from spark_jobs.streaming.session import kernel
 
 _TWO_SIDED = (RegularJoin, IntervalJoin, TemporalJoin)
@@ -222,7 +223,7 @@ class Launch:
 
     def _sink_partitions(self) -> int:
         sink = self._sink
-        with KafkaEdge(sink.table, [sink.topic], sink.properties) as edge:
+        with open_topics(sink.table, [sink.topic], sink.properties) as edge:
             return edge.partition_counts()[sink.topic]
 
     def _topic_ids(self) -> dict[str, str]:
@@ -335,8 +336,8 @@ def _scan_start(scan: Scan) -> ScanStart:
     return ScanStart(starts=starts, ends=ends, loaded=loaded)
 
 
-def _edge(scan: KafkaScan) -> KafkaEdge:
-    return KafkaEdge(scan.table, [topic.name for topic in scan.topics], scan.properties)
+def _edge(scan: KafkaScan) -> AbstractContextManager[TableTopics]:
+    return open_topics(scan.table, [topic.name for topic in scan.topics], scan.properties)
 
 
 def _limit(declared: ReadFrom) -> Limit:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from spark_jobs import __version__
+from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.errors import RejoinError
 from spark_jobs.status import (
     BootstrapStatus,
@@ -26,7 +27,6 @@ from spark_jobs.status import (
     now,
     write_status,
 )
-from spark_jobs.streaming.query import QueryLife
 
 _UNKNOWN_TIME = -(2**63)
 _CALLS, _FAILURES = "registry/calls", "registry/failures"

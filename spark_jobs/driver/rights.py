@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
+from spark_jobs.access.acls import Need, check_topics, check_writer, topic_missing
+from spark_jobs.access.topics import resolved
 from spark_jobs.errors import AccessError, RejoinError
 from spark_jobs.operators.running import scans
 from spark_jobs.plan.check.fingerprint import stateful_nodes
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, TemporalJoin
-from spark_jobs.streaming.acls import Need, check_topics, check_writer, topic_missing
-from spark_jobs.streaming.kafka import resolved
 
 
 def check_access(sinks: Mapping[str, KafkaSink]) -> None:

@@ -12,12 +12,12 @@ from spark_jobs.driver.admin import End, obey
 from spark_jobs.driver.console import Console
 from spark_jobs.driver.launch import Launch
 from spark_jobs.driver.ownership import BEAT_S
+from spark_jobs.driver.query_life import EPOCH_WAIT_S, QueryLife, stop_queries
 from spark_jobs.driver.replays import Replays
 from spark_jobs.driver.report import Counters, JobReport, read_progress
 from spark_jobs.errors import KafkaError
 from spark_jobs.status import State
 from spark_jobs.streaming.failure import JavaError
-from spark_jobs.streaming.query import EPOCH_WAIT_S, QueryLife, stop_queries
 from spark_jobs.streaming.session import (
     counters,
     jvm_counts,

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from spark_jobs.operators.running import Running, Scan, spec
 from spark_jobs.plan.nodes.physical import KafkaScan
-from spark_jobs.streaming.kafka import Subscription
+from spark_jobs.streaming.sources import Subscription
 
 SOURCE = "org.apache.spark.sql.rejoin.GatedKafka"
 

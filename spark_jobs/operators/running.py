@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.access.topics import resolved
 from spark_jobs.options.secrets import holds_secret
 from spark_jobs.plan.nodes.physical import (
     KafkaScan,
@@ -17,7 +18,6 @@ from spark_jobs.plan.nodes.physical import (
     inputs_of,
 )
 from spark_jobs.plan.nodes.plan_json import Json, to_json
-from spark_jobs.streaming.kafka import resolved
 from spark_jobs.streaming.manifest import Manifest
 from spark_jobs.streaming.session import kernel
 

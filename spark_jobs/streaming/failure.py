@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_jobs.access.acls import login_failed
 from spark_jobs.errors import (
     AccessError,
     ConfigError,
@@ -22,7 +23,6 @@ from spark_jobs.errors import (
     RejoinError,
     StateError,
 )
-from spark_jobs.streaming.acls import login_failed
 
 JavaError: type[Exception] = import_module("py4j.protocol").Py4JJavaError  # has no types
 _MOST_CAUSES = 20

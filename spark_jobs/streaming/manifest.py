@@ -13,10 +13,11 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pyspark.sql import SparkSession
 
+from spark_jobs.access.topics import Offsets
 from spark_jobs.errors import StateError
 from spark_jobs.plan.check.fingerprint import Fingerprint
-from spark_jobs.streaming.kafka import Offsets, offsets_json
 from spark_jobs.streaming.session import kernel
+from spark_jobs.streaming.sources import offsets_json
 
 VERSION = 2
 STATE_FORMAT = 1

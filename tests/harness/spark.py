@@ -13,6 +13,8 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
 
+from spark_jobs.access.topics import Offsets
+from spark_jobs.driver.query_life import open_gate
 from spark_jobs.kernel.build import connector_jars, kernel_jar
 from spark_jobs.operators.build import records_of
 from spark_jobs.operators.clock import tell_partitions
@@ -24,9 +26,7 @@ from spark_jobs.scenario.file import Step
 from spark_jobs.scenario.records import Record, to_base64
 from spark_jobs.scenario.runner import Bound, Outcome, exchanged_sinks
 from spark_jobs.settings import Overrides, job_settings, read_environment
-from spark_jobs.streaming.kafka import Offsets
 from spark_jobs.streaming.manifest import VERSION, Manifest, ScanStart
-from spark_jobs.streaming.query import open_gate
 from spark_jobs.streaming.session import start_session, stop_session
 
 _KAFKA_SCHEMA = (

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from spark_jobs.driver.console import TextConsole
+from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.driver.replays import Replays
 from spark_jobs.driver.report import JobReport
 from spark_jobs.driver.watch import Watch
@@ -16,7 +17,6 @@ from spark_jobs.embedded.process import Child
 from spark_jobs.errors import MachineError
 from spark_jobs.main import failing
 from spark_jobs.settings import Environment, Overrides, job_settings
-from spark_jobs.streaming.query import QueryLife
 
 
 def test_an_error_is_told_also_where_the_status_cannot_be_written(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from typing import Literal
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_jobs.driver.restarts import Restarts
 from spark_jobs.errors import RejoinError
 from spark_jobs.streaming.failure import causes_of, query_failure
-from spark_jobs.streaming.restart import Restarts
 from spark_jobs.streaming.session import kernel
 
 EPOCH_WAIT_S = 20.0  # how long an orderly stop waits for the running epoch
