@@ -1,4 +1,4 @@
-"""What a running job tells: Spark's progress and the kernel's counters as one status record."""
+"""The status record of a running job, from Spark's progress and the kernel's counters."""
 
 import json
 import os
@@ -33,15 +33,15 @@ _CALLS, _FAILURES = "registry/calls", "registry/failures"
 _PARTITIONS = 1 << 16  # source ids are topic index * this + partition
 Side: TypeAlias = Literal["left", "right", "input"]
 Loads: TypeAlias = Mapping[str, Mapping[int, tuple[int, int]]]
-"""By topic and partition, the first offset of the initial content and the one behind its last."""
+"""The initial content by topic and partition: its first offset, and the one after its last."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorShape:
-    """A stateful operator as the kernel's counters call it.
+    """A stateful operator, with the id that the kernel's counters use.
 
-    `tells_time`: it has a watermark. `waits`: it has a gate before which probe rows wait; for the
-    topics with the indexes `gated`, until they are loaded.
+    `tells_time`: it has a watermark. `waits`: its probe rows wait at a gate. `gated`: the indexes
+    of the topics that have to be loaded before the gate opens.
     """
 
     id: str
@@ -54,9 +54,9 @@ class OperatorShape:
 
 @dataclass(frozen=True, slots=True)
 class QueryShape:
-    """What of a query's plan its status shows; `tables` by scan id, `topics` to their index.
+    """The part of a query's plan that its status shows.
 
-    `epochs`: those that are committed when the driver starts.
+    `tables` by scan id; `topics`: their indexes; `epochs`: committed before the driver started.
     """
 
     name: str
@@ -69,7 +69,7 @@ class QueryShape:
 
 
 def counter_name(*parts: str) -> str:
-    """What the kernel calls a sum; tables and queries may hold any character.
+    """The kernel's name of a sum; names of tables and queries may contain any character.
 
     >>> counter_name("rows", "paid", "a/b")
     'rows/paid/a%2Fb'
@@ -78,7 +78,7 @@ def counter_name(*parts: str) -> str:
 
 
 class Counters:
-    """The kernel's counters at one moment; `jvm`: those that it keeps outside of tasks."""
+    """The kernel's counters at one moment; `jvm`: those that are counted outside of tasks."""
 
     def __init__(self, text: str, jvm: Mapping[str, int] | None = None) -> None:
         parsed = json.loads(text) if text else {}
@@ -93,16 +93,16 @@ class Counters:
         return self._sums.get(counter_name(*name), 0)
 
     def below(self, *name: str) -> dict[str, int]:
-        """Sums whose name starts with these parts, by the rest of it."""
+        """Sums whose names begin with these parts, by the rest of the name."""
         prefix = f"{counter_name(*name)}/"
         return {k[len(prefix) :]: n for k, n in self._sums.items() if k.startswith(prefix)}
 
     def total(self, level: str) -> int:
-        """Over all key groups."""
+        """The sum of a level over all key groups."""
         return sum(value for _, value in self._levels.get(level, {}).values())
 
     def levels(self, prefix: str, suffix: str) -> dict[int, int]:
-        """Of the levels named `prefix<number>suffix`, the value that one group speaks for."""
+        """By number, the levels named `prefix<number>suffix`, which one key group reports."""
         found = {}
         for name, groups in self._levels.items():
             number = name.removeprefix(prefix).removesuffix(suffix)
@@ -111,7 +111,7 @@ class Counters:
         return found
 
     def least(self, level: str) -> int | None:
-        """Of all key groups; None before the first report."""
+        """The minimum over all key groups; None before the first report."""
         return min((value for _, value in self._levels.get(level, {}).values()), default=None)
 
 
@@ -128,8 +128,8 @@ class JobReport:
     replay: ReplayStatus | None = None
     _registry: tuple[int, int] = (0, 0)  # calls, and those that failed
 
-    def opened(self, query: str, loads: Loads, epochs: int) -> None:
-        """Tell from now on how far the tables' initial content is read, and count on from there."""
+    def start_from(self, query: str, loads: Loads, epochs: int) -> None:
+        """Show how much of `loads` is read, and count epochs from `epochs` on."""
         self.shapes = [
             replace(shape, loads=loads, epochs=epochs) if shape.name == query else shape
             for shape in self.shapes
@@ -144,19 +144,16 @@ class JobReport:
         waits: Mapping[str, int] | None = None,
         lives: Sequence[QueryLife] = (),
     ) -> JobStatus:
-        """Write the record; without counters the queries stay as they were.
+        """Write the record; without counters the queries keep their last status.
 
-        `waits`: registries that do not answer, and since when in epoch milliseconds.
+        `waits`: schema registries that do not answer, and since when, in Unix milliseconds.
         """
         self.state = state
         queries = self.latest.queries if self.latest is not None else ()
         if counters is not None:
             self._registry = counters.outside(_CALLS), counters.outside(_FAILURES)
-            by_name, told = {life.name: life for life in lives}, progress or {}
-            queries = tuple(
-                _with_restarts(query_status(s, told.get(s.name), counters), by_name.get(s.name))
-                for s in self.shapes
-            )
+            found = [query_status(s, (progress or {}).get(s.name), counters) for s in self.shapes]
+            queries = tuple(_with_restarts(status, lives) for status in found)
         self.latest = JobStatus(
             job=self.job,
             pid=os.getpid(),
@@ -179,32 +176,14 @@ def _earliest(times_ms: Collection[int]) -> datetime | None:
     return datetime.fromtimestamp(min(times_ms) / 1000, UTC) if times_ms else None
 
 
-def read_progress(lives: Sequence[QueryLife]) -> dict[str, Mapping[str, Any]]:
-    """Spark's latest report of each query that has one."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for life in lives:
-        query: Any = life.query
-        latest = None if query is None else query._jsq.lastProgress()
-        if latest is not None:
-            found[life.name] = json.loads(latest.json())
-    return found
-
-
 def query_status(
     shape: QueryShape, progress: Mapping[str, Any] | None, counters: Counters
 ) -> QueryStatus:
-    """One query's record out of Spark's report (None before the first) and the counters."""
+    """The status of one query; `progress` is Spark's report, None before the first epoch."""
     report = progress or {}
-    tables = sorted(set(shape.tables.values()))
-    rejects: dict[str, int] = {}
-    for table in tables:
-        for reason, n in counters.below("rejects", shape.name, table).items():
-            rejects[reason] = rejects.get(reason, 0) + n
-    state_bytes = [_state_bytes(o) for o in report.get("stateOperators", [])]
-    operators = tuple(
-        _operator(operator, counters, state_bytes[i] if i < len(state_bytes) else 0)
-        for i, operator in enumerate(shape.operators)
-    )
+    tables = set(shape.tables.values())
+    rejects = _rejects(shape, counters)
+    operators = _operators(shape, report, counters)
     watermarks = [counters.least(f"{o.id}/watermark") for o in shape.operators if o.tells_time]
     known = [w for w in watermarks if w is not None and w != _UNKNOWN_TIME]
     durations: Mapping[str, int] = report.get("durationMs", {})
@@ -232,11 +211,30 @@ def query_status(
     )
 
 
-def _with_restarts(status: QueryStatus, life: QueryLife | None) -> QueryStatus:
+def _with_restarts(status: QueryStatus, lives: Sequence[QueryLife]) -> QueryStatus:
+    life = next((life for life in lives if life.name == status.name), None)
     if life is None or life.failure is None:
         return status
-    told = {"restarts_total": life.restarts.total, "last_failure": _error(life.failure)}
-    return status.model_copy(update=told)
+    restarts = {"restarts_total": life.restarts.total, "last_failure": _error(life.failure)}
+    return status.model_copy(update=restarts)
+
+
+def _rejects(shape: QueryShape, counters: Counters) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for table in sorted(set(shape.tables.values())):
+        for reason, n in counters.below("rejects", shape.name, table).items():
+            found[reason] = found.get(reason, 0) + n
+    return found
+
+
+def _operators(
+    shape: QueryShape, report: Mapping[str, Any], counters: Counters
+) -> tuple[OperatorStatus, ...]:
+    state_bytes = [_state_bytes(o) for o in report.get("stateOperators", [])]
+    return tuple(
+        _operator(operator, counters, state_bytes[i] if i < len(state_bytes) else 0)
+        for i, operator in enumerate(shape.operators)
+    )
 
 
 def _operator(shape: OperatorShape, counters: Counters, state_bytes: int) -> OperatorStatus:
@@ -263,7 +261,7 @@ def _bootstrap(shape: OperatorShape, counters: Counters) -> BootstrapStatus:
     return BootstrapStatus(
         partitions_loaded=sum(loaded),
         partitions_total=len(loaded),
-        # a gate keeps nothing else of the left side
+        # the rows that wait are all that is kept of the left side
         waiting_rows=counters.total(f"{shape.id}/rows/left"),
         complete=(counters.least(f"{shape.id}/open") or 0) > 0,
         timed_out=counters.total(f"{shape.id}/gate-timeouts") > 0,
@@ -312,7 +310,7 @@ def _load(
 
 
 class _PartitionTimes:
-    """What the operators say of partitions; of several, the one that has heard most."""
+    """Watermark and idleness of source partitions, from the operator that is furthest ahead."""
 
     def __init__(self, shape: QueryShape, counters: Counters) -> None:
         self._topics = shape.topics
@@ -337,7 +335,7 @@ class _PartitionTimes:
 
 
 def _state_bytes(operator: Mapping[str, Any]) -> int:
-    """Of files and of what is not in files yet."""
+    """SST files plus RocksDB's memory, in bytes."""
     custom: Mapping[str, int] = operator.get("customMetrics", {})
     return int(custom.get("rocksdbSstFileSize", 0)) + int(operator.get("memoryUsedBytes", 0))
 
@@ -347,5 +345,5 @@ def _error(error: RejoinError) -> ErrorStatus:
 
 
 def _rate(value: Any) -> float:
-    """Spark writes NaN and infinities as text."""
+    """A rate of Spark's report, which has NaN and infinities as text."""
     return float(value) if isinstance(value, int | float) else 0.0

@@ -1,4 +1,4 @@
-"""What the operators of one query share while they are built."""
+"""What the operators of one query share: the start they belong to, scans, JSON of plan nodes."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -28,8 +28,8 @@ BUILD_SIDE = 1
 class Running:
     """One start of one query.
 
-    `ending`: the inputs are drained and this start delivers the end mark. `generation`: the
-    driver's number among those of the checkpoint.
+    `ending`: the inputs are drained, and this start delivers the end mark. `generation`: the number
+    of the driver among those that have owned the checkpoint.
     """
 
     spark: SparkSession
@@ -46,7 +46,7 @@ class Running:
         return kernel(self.spark).Kernel
 
     def frame(self, jdf: Any) -> DataFrame:
-        """A frame of the kernel's as PySpark shows it."""
+        """PySpark's view of a DataFrame that the kernel returns."""
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
         return ClassicDataFrame(jdf, self.spark)
@@ -56,8 +56,8 @@ class Running:
 class Scan:
     """One place in the plan that reads a table.
 
-    `id`: its name within the query, as a table may be read in several places. `gated`: probe rows
-    wait until what it finds at the first start is loaded.
+    `id`: unique in the query, while a table may be read in several places. `gated`: probe rows wait
+    until its initial content is loaded.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Scan:
 
 
 def scans(root: Physical) -> tuple[Scan, ...]:
-    """The scans below a node, left to right: the order in which they are built."""
+    """The scans below a node from left to right, the order in which they are built."""
     seen: Counter[str] = Counter()
     found: list[Scan] = []
     for node, gated in _scans(root, gated=False):
@@ -84,24 +84,24 @@ def _scans(node: Physical, *, gated: bool) -> Iterator[tuple[KafkaScan, bool]]:
 
 
 def feeds_gate(node: Physical, below: Physical) -> bool:
-    """Whether the node's probe rows wait until this input of it is loaded."""
+    """Whether the node's probe rows wait until its input `below` is loaded."""
     waits = isinstance(node, TemporalJoin) and node.gate.kind == "loaded"
     return waits and isinstance(below, KafkaScan | Rekey) and below.side == BUILD_SIDE
 
 
 def operator_id(query: str, node: Stateful) -> str:
-    """What the kernel's counters call the operator; fixed for a checkpoint."""
+    """The operator's name in the kernel's counters; it never changes for a checkpoint."""
     return f"{query}/{node.id}"
 
 
 def spec(node: Physical) -> dict[str, Json]:
-    """The node's JSON without its inputs; the kernel itself looks up the secrets it refers to."""
+    """The node's JSON without its inputs; the kernel resolves references to secrets itself."""
     own = {k: v for k, v in to_json(node).items() if k not in ("input", "inputs")}
     return {k: _resolve(k, v) for k, v in own.items()}
 
 
 def resolve_public(options: Mapping[str, str]) -> dict[str, str]:
-    """References resolved, but not those to secrets: this ends in plans of Spark's."""
+    """Options with references resolved, except secrets: the result is visible in Spark's plans."""
     return {k: v if holds_secret(k) else resolved(v) for k, v in options.items()}
 
 

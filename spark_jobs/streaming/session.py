@@ -1,4 +1,4 @@
-"""The Spark session of a job: every setting that correctness or speed depends on."""
+"""The Spark session of a job, its settings, and calls to the kernel in its JVM."""
 
 import contextlib
 import json
@@ -19,8 +19,8 @@ from spark_jobs.streaming.class_archive import java_options
 
 LOOPBACK = "127.0.0.1"
 JVM_LOG = "driver.log"
-# an epoch's rows live as long as its tasks: half the heap for them, and no full collection just
-# because Spark's classes fill the metaspace
+# rows live as long as the tasks of an epoch: half of the heap for them; a large metaspace, because
+# otherwise Spark's classes fill it and cause full collections
 _JVM_OPTIONS = (
     "-XX:+UseParallelGC",
     "-XX:NewRatio=1",
@@ -33,14 +33,14 @@ _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStorePro
 
 
 def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
-    """Start the JVM, whose own output goes to `JVM_LOG`. It dies with this process."""
+    """Start a JVM that logs to `JVM_LOG` and ends with this process, and Spark in it."""
     conf = SparkConf(loadDefaults=False)
     conf.setAll(list(session_options(settings, [str(jar) for jar in jars]).items()))
     log = settings.status_dir / JVM_LOG
     log.parent.mkdir(parents=True, exist_ok=True)
     try:
         with log.open("ab") as output:
-            # a session of its own: a signal to our process group is ours to answer
+            # a process session of its own, so that Ctrl-C reaches this process only
             kwargs = {"stdout": output, "stderr": output, "start_new_session": True}
             launch: Any = launch_gateway
             gateway = launch(conf, kwargs)
@@ -64,8 +64,7 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     return {
         "spark.app.name": settings.name,
         "spark.master": environment.master or f"local[{cores}]",
-        # ships the kernel and the connector to executors; the driver's own class loader needs
-        # them before the session exists
+        # for executors; the driver's class loader needs the jars before the session exists
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": ":".join(jars),
         "spark.driver.memory": f"{heap_mb}m",
@@ -91,13 +90,13 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
 
 
 def _state_options(memory_mb: int) -> dict[str, str]:
-    """Checkpoint format v2 from batch 0: one made with v1 could never move to real-time mode."""
+    """Checkpoint format v2 from the first epoch: v1 could never change to real-time mode."""
     return {
         "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
         "spark.sql.streaming.stateStore.numStateStoreMaintenanceThreads": "2",
         f"{_ROCKSDB}changelogCheckpointing.enabled": "true",
-        # twice the throughput: the kernel counts its rows itself
+        # half the throughput if Spark counts the rows; the kernel counts its rows itself
         f"{_ROCKSDB}trackTotalNumberOfRows": "false",
         f"{_ROCKSDB}boundedMemoryUsage": "true",
         f"{_ROCKSDB}maxMemoryUsageMB": str(memory_mb),
@@ -110,30 +109,40 @@ def kernel(spark: SparkSession) -> Any:
     return jvm.org.apache.spark.sql.rejoin
 
 
+def open_gate(spark: SparkSession) -> None:
+    """Let sources start epochs."""
+    kernel(spark).Gate.open()
+
+
+def close_gate(spark: SparkSession) -> None:
+    """Let no source start another epoch."""
+    kernel(spark).Gate.close()
+
+
 def counters(spark: SparkSession) -> str:
-    """What the kernel has counted so far, as JSON."""
+    """The counters of the kernel's tasks, as JSON."""
     return str(kernel(spark).Kernel.counters(_session(spark)))
 
 
 def registry_waits(spark: SparkSession) -> dict[str, int]:
-    """Schema registries that tasks of this JVM wait for, and since when, in epoch milliseconds."""
+    """The schema registries that tasks wait for, and since when, in Unix milliseconds."""
     waits: dict[str, int] = json.loads(str(kernel(spark).Kernel.registryWaits()))
     return waits
 
 
 def jvm_counts(spark: SparkSession) -> dict[str, int]:
-    """What the kernel has counted outside of tasks, as JvmCounts.scala names it."""
+    """The counters that the kernel keeps outside of tasks."""
     found: dict[str, int] = json.loads(str(kernel(spark).Kernel.jvmCounts()))
     return found
 
 
 def reset_counters(spark: SparkSession) -> None:
-    """Forget what an earlier job of the same application has counted."""
+    """Set the counters of an earlier job of the same application to zero."""
     kernel(spark).Counters.of(_session(spark).sparkContext()).reset()
 
 
 def restore_counters(spark: SparkSession, text: str) -> None:
-    """Count on from where an earlier driver left off."""
+    """Continue the counters that an earlier driver has saved."""
     kernel(spark).Counters.of(_session(spark).sparkContext()).restore(text)
 
 
@@ -142,7 +151,7 @@ def _session(spark: SparkSession) -> Any:
 
 
 def stop_session(spark: SparkSession, within_s: int) -> None:
-    """Stop Spark and its JVM; after `within_s` the JVM ends itself, whatever it is doing."""
+    """Stop Spark and its JVM; after `within_s` seconds the JVM halts itself."""
     gateway: Any = spark.sparkContext._gateway
     process = gateway.proc
     kernel(spark).Lifeline.haltAfter(within_s)
@@ -150,7 +159,7 @@ def stop_session(spark: SparkSession, within_s: int) -> None:
         spark.stop()
     with contextlib.suppress(Exception):
         gateway.shutdown()
-    process.stdin.close()  # what the JVM waits for
+    process.stdin.close()  # the JVM ends when its stdin closes
     try:
         process.wait(within_s)
     except subprocess.TimeoutExpired:

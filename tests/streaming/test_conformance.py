@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from spark_jobs.driver.launch import Launch
+from spark_jobs.driver.launch import open_query
 from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.plan.nodes.physical import KafkaSink
@@ -136,7 +136,7 @@ def _launch(spark: SparkSession, planned: Planned, folder: Path) -> QueryLife:
         "rejoin.key-groups": "8",
     }
     settings = job_settings(given, name, Overrides(), read_environment())
-    return Launch(spark, planned.sink, name, settings).life()
+    return open_query(spark, name, planned.sink, settings).life()
 
 
 def _difference(broker: Broker, planned: Planned) -> str:

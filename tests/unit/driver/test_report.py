@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.driver.console import JsonConsole, TextConsole, progress_line
-from spark_jobs.driver.progress import Loading, Pace, Progress
+from spark_jobs.driver.progress import Loading, Progress, ProgressTracker
 from spark_jobs.driver.report import (
     Counters,
     JobReport,
@@ -161,35 +161,35 @@ def reading(at_s: int, offsets: tuple[int, int], latest: int) -> tuple[QueryStat
     return found, datetime.fromtimestamp(at_s, UTC)
 
 
-def test_pace_is_what_is_read_and_what_is_gained_on_the_end() -> None:
-    pace = Pace()
-    assert pace.follow(*reading(0, (10, 0), 200)) == Progress(
+def test_rate_and_time_to_catch_up() -> None:
+    tracker = ProgressTracker()
+    assert tracker.update(*reading(0, (10, 0), 200)) == Progress(
         loading=(Loading("prices", 0.0, None),)
     )
     found, at = reading(10, (30, 30), 210)
     assert found.lag_records == 250
-    progress = pace.follow(found, at)
+    progress = tracker.update(found, at)
     # 50 records read and 10 more to read: 4 a second gained; 30 of 80 still to be loaded
     assert progress == Progress(5.0, 62.5, (Loading("prices", 0.625, 6.0),))
-    assert pace.follow(found, at) == progress
+    assert tracker.update(found, at) == progress
     line = progress_line(found, progress)
     assert "(5/s)" in line
     assert "caught up in 1 min 2 s" in line
     assert "loading: 62 % of the initial content of prices, 6 s left" in line
 
 
-def test_pace_promises_nothing_while_the_lag_grows() -> None:
-    pace = Pace()
-    pace.follow(*reading(0, (10, 60), 100))
-    progress = pace.follow(*reading(10, (40, 60), 200))
+def test_no_time_to_catch_up_while_the_lag_grows() -> None:
+    tracker = ProgressTracker()
+    tracker.update(*reading(0, (10, 60), 100))
+    progress = tracker.update(*reading(10, (40, 60), 200))
     assert progress == Progress(3.0, None, ())
 
 
-def test_pace_forgets() -> None:
-    pace = Pace()
-    pace.follow(*reading(0, (10, 60), 1000))
+def test_rate_of_the_last_half_minute() -> None:
+    tracker = ProgressTracker()
+    tracker.update(*reading(0, (10, 60), 1000))
     for at_s in (40, 80):
-        progress = pace.follow(*reading(at_s, (at_s * 10, 60), 1000))
+        progress = tracker.update(*reading(at_s, (at_s * 10, 60), 1000))
     assert progress.rate == 10.0
 
 
@@ -246,8 +246,8 @@ def test_console_renews_its_line_only_on_a_terminal(out: io.StringIO, tmp_path: 
     assert text.count("joined") == (2 if out.isatty() else 1)
 
 
-def test_a_clock_that_is_set_back_begins_a_new_pace() -> None:
-    pace = Pace()
-    pace.follow(*reading(5000, (10, 60), 1000))
-    pace.follow(*reading(0, (20, 60), 1000))
-    assert pace.follow(*reading(10, (120, 60), 1000)).rate == 10.0
+def test_a_clock_that_is_set_back_starts_a_new_measurement() -> None:
+    tracker = ProgressTracker()
+    tracker.update(*reading(5000, (10, 60), 1000))
+    tracker.update(*reading(0, (20, 60), 1000))
+    assert tracker.update(*reading(10, (120, 60), 1000)).rate == 10.0
