@@ -133,23 +133,25 @@ class TableTopics:
 
     def oldest(self) -> list[Message]:
         """The first record of each partition."""
-        starts, found = self._watermarks(0), list[Message]()
-        for topic, ends in self.latest().items():
-            for partition, end in ends.items():
-                start = TopicPartition(topic, partition, starts[topic][partition])
-                found += self._read(start, end, most=1)
-        return found
+        return [m for start, end in self._ranges() for m in self._read(start, end, most=1)]
 
     def newest(self, most: int) -> list[Message]:
         """The last records of each partition, at most `most` of each."""
-        starts = self._watermarks(0)
         found: list[Message] = []
-        for topic, ends in self.latest().items():
-            for partition, end in ends.items():
-                start = max(starts[topic][partition], end - most)
-                if start < end:
-                    found += self._read(TopicPartition(topic, partition, start), end)
+        for start, end in self._ranges():
+            start.offset = max(start.offset, end - most)
+            found += self._read(start, end)
         return found
+
+    def _ranges(self) -> list[tuple[TopicPartition, int]]:
+        """The first offset and the end of each partition that is not empty."""
+        starts, ends = self._watermarks(0), self.latest()
+        return [
+            (TopicPartition(topic, p, starts[topic][p]), end)
+            for topic, partitions in ends.items()
+            for p, end in partitions.items()
+            if starts[topic][p] < end
+        ]
 
     def _read(self, start: TopicPartition, end: int, most: int | None = None) -> list[Message]:
         """Records before `end`; its last offsets may hold transaction markers, not records."""

@@ -7,20 +7,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_jobs.access.topics import open_topics
-from spark_jobs.driver.inputs import (
-    first_start,
-    initial_content,
-    partition_counts,
-    set_partitions,
-    topic_ids,
-    unread_records,
-)
+from spark_jobs.driver import inputs
 from spark_jobs.driver.ledgers import EpochWritten, Ledgers
 from spark_jobs.driver.ownership import Ownership
 from spark_jobs.driver.queries import is_bounded, needs_clock, present
 from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.driver.recreated_topics import follow_recreated_topics
-from spark_jobs.driver.report import Loads
 from spark_jobs.driver.restarts import Restarts
 from spark_jobs.driver.verdict import Present, accepted, judge, refuse, written_now
 from spark_jobs.errors import RejoinError
@@ -46,12 +38,13 @@ def open_query(
         now, found = present(sink, settings), folder.read_manifest()
         notes: list[str] = []
         if found is None:
-            manifest = _new_manifest(spark, name, sink, settings, now)
+            manifest = _new_manifest(name, sink, settings, now)
         else:
             differing = judge(found, now, len(folder.committed_offsets()) or None)
             refuse(name, differing)
             notes = [f"query {name}: {d.text()}" for d in differing]
-            manifest = _completed(spark, sink, settings, accepted(found, now))
+            manifest = accepted(found, now)
+        manifest = _completed(spark, sink, settings, manifest)
         if manifest != found:
             folder.write_manifest(manifest)
     except BaseException:
@@ -89,9 +82,6 @@ class OpenQuery:
             recovers=self._recovers,
         )
 
-    def loads(self) -> Loads:
-        return initial_content(scans(self.sink), self.manifest.scans)
-
     def close(self) -> None:
         """Let another driver have the checkpoint; the query has to have ended."""
         self.folder.unlock()
@@ -101,8 +91,8 @@ class OpenQuery:
         if needs_clock(self.sink):
             counts: dict[str, int] = {}
             for scan in scans(self.sink):
-                counts |= partition_counts(scan)
-            set_partitions(self.spark, self.name, scans(self.sink), counts)
+                counts |= inputs.partition_counts(scan)
+            inputs.set_partitions(self.spark, self.name, scans(self.sink), counts)
 
     def _start(self, ending: bool) -> StreamingQuery:
         bounded, settings = is_bounded(self.sink), self.settings
@@ -138,7 +128,7 @@ class OpenQuery:
 
     def _remaining(self) -> int:
         committed = [at for at in self.folder.committed_offsets() if at is not None]
-        return unread_records(scans(self.sink), self.manifest.scans, committed)
+        return inputs.unread_records(scans(self.sink), self.manifest.scans, committed)
 
     def _recovers(self, error: RejoinError) -> bool:
         self.ownership.check()  # a driver that was replaced fails in many ways
@@ -146,9 +136,7 @@ class OpenQuery:
         return lost and self.settings.goes_on_after_data_loss
 
 
-def _new_manifest(
-    spark: SparkSession, name: str, sink: KafkaSink, settings: JobSettings, now: Present
-) -> Manifest:
+def _new_manifest(name: str, sink: KafkaSink, settings: JobSettings, now: Present) -> Manifest:
     topics = {t.index: t.name for scan in scans(sink) for t in scan.node.topics}
     return Manifest(
         version=VERSION,
@@ -158,10 +146,7 @@ def _new_manifest(
         groups=now.groups,
         parallelism=settings.cores(),
         state=now.digest,
-        scans={scan.id: first_start(scan) for scan in scans(sink)},
-        topic_ids=topic_ids(spark, name, scans(sink)),
-        sink_partitions=_sink_partitions(sink),
-        ledgers=settings.name,
+        scans={scan.id: inputs.first_start(scan) for scan in scans(sink)},
         plan=now.plan,
         written_by=written_now(),
     )
@@ -170,17 +155,13 @@ def _new_manifest(
 def _completed(
     spark: SparkSession, sink: KafkaSink, settings: JobSettings, found: Manifest
 ) -> Manifest:
-    """The manifest with what drivers of older releases did not record."""
+    """The manifest with the fields that are new or that an older driver has not recorded."""
     added: dict[str, Any] = {}
     if not found.topic_ids:
-        added["topic_ids"] = topic_ids(spark, found.query, scans(sink))
+        added["topic_ids"] = inputs.topic_ids(spark, found.query, scans(sink))
     if found.sink_partitions is None:
-        added["sink_partitions"] = _sink_partitions(sink)
+        with open_topics(sink.table, [sink.topic], sink.properties) as topics:
+            added["sink_partitions"] = topics.partition_counts()[sink.topic]
     if found.ledgers is None:
         added["ledgers"] = settings.name
     return found.model_copy(update=added)
-
-
-def _sink_partitions(sink: KafkaSink) -> int:
-    with open_topics(sink.table, [sink.topic], sink.properties) as topics:
-        return topics.partition_counts()[sink.topic]

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
@@ -90,7 +90,7 @@ class QueryLife:
         return self.query is not None and self.query.isActive
 
 
-def stop_queries(spark: SparkSession, lives: list[QueryLife], wait_s: float = EPOCH_WAIT_S) -> None:
+def stop_queries(spark: SparkSession, lives: Sequence[QueryLife], wait_s: float) -> None:
     """Start no more epochs, wait for the running ones, then stop the queries.
 
     An epoch that takes longer than `wait_s` is aborted; the next start of the job repeats it.

@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -29,19 +30,17 @@ class Process(Protocol):
     def stop(self, grace_s: float) -> None: ...
 
 
+@dataclass(slots=True)
 class Replays:
-    """The replays of one driver. `sql`: the text that it runs, whatever the file holds now."""
+    """The replays of one driver. `_sql`: the text that it runs, whatever the file holds now."""
 
-    def __init__(
-        self, folder: Path, sql: str, start: Callable[[Sequence[str], Path], Process]
-    ) -> None:
-        self._folder = folder
-        self._sql = sql
-        self._start = start
-        self._process: Process | None = None
-        self._command: Command | None = None
-        self._deadline_s = 0.0
-        self.status: ReplayStatus | None = None
+    _folder: Path
+    _sql: str
+    _start: Callable[[Sequence[str], Path], Process]
+    _process: Process | None = None
+    _command: Command | None = None
+    _deadline_s: float = 0.0
+    status: ReplayStatus | None = None
 
     def begin(self, command: Command) -> None:
         """Start a replay, to be answered at its end; refuse it if another one is running."""

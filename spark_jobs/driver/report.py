@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -270,32 +270,30 @@ def _bootstrap(shape: OperatorShape, counters: Counters) -> BootstrapStatus:
 
 def _sources(
     shape: QueryShape, report: Mapping[str, Any], counters: Counters
-) -> list[SourceStatus]:
-    found = []
-    times = _PartitionTimes(shape, counters)
+) -> Iterator[SourceStatus]:
+    watermarks, idle = _partition_times(shape, counters)
     for source in report.get("sources", []):
         table = shape.tables.get(source.get("description", ""))
         if table is None:  # a clock
             continue
-        ends, latest = source.get("endOffset") or {}, source.get("latestOffset") or {}
-        for topic, offsets in sorted(ends.items()):
+        latest = source.get("latestOffset") or {}
+        for topic, offsets in sorted((source.get("endOffset") or {}).items()):
+            first_id = shape.topics.get(topic, 0) * _PARTITIONS
             partitions = tuple(
                 PartitionStatus(
-                    partition=int(p),
+                    partition=p,
                     offset=at,
-                    latest_offset=max(at, latest.get(topic, {}).get(p, at)),
-                    watermark_ms=times.watermark(topic, int(p)),
-                    idle=times.is_idle(topic, int(p)),
+                    latest_offset=max(at, latest.get(topic, {}).get(str(p), at)),
+                    watermark_ms=watermarks.get(first_id + p),
+                    idle=first_id + p in idle,
                 )
-                for p, at in sorted(offsets.items(), key=lambda item: int(item[0]))
+                for p, at in sorted((int(p), at) for p, at in offsets.items())
             )
             lag = sum(p.latest_offset - p.offset for p in partitions)
             load = _load(shape.loads.get(topic, {}), partitions)
-            status = SourceStatus(
+            yield SourceStatus(
                 table=table, topic=topic, partitions=partitions, lag_records=lag, load=load
             )
-            found.append(status)
-    return found
 
 
 def _load(
@@ -309,29 +307,17 @@ def _load(
     return LoadStatus(read=read, total=sum(end - first for first, end in content.values()))
 
 
-class _PartitionTimes:
-    """Watermark and idleness of source partitions, from the operator that is furthest ahead."""
-
-    def __init__(self, shape: QueryShape, counters: Counters) -> None:
-        self._topics = shape.topics
-        self._watermarks: dict[int, int] = {}
-        self._idle: set[int] = set()
-        for operator in shape.operators:
-            prefix = f"{operator.id}/source/"
-            for source, at in counters.levels(prefix, "/watermark").items():
-                self._watermarks[source] = max(at, self._watermarks.get(source, at))
-            idle = counters.levels(prefix, "/idle").items()
-            self._idle |= {source for source, is_idle in idle if is_idle}
-
-    def watermark(self, topic: str, partition: int) -> int | None:
-        at = self._watermarks.get(self._source(topic, partition), _UNKNOWN_TIME)
-        return None if at == _UNKNOWN_TIME else at
-
-    def is_idle(self, topic: str, partition: int) -> bool:
-        return self._source(topic, partition) in self._idle
-
-    def _source(self, topic: str, partition: int) -> int:
-        return self._topics.get(topic, 0) * _PARTITIONS + partition
+def _partition_times(shape: QueryShape, counters: Counters) -> tuple[dict[int, int], set[int]]:
+    """Watermarks and idle partitions by source id, from the operator that is furthest ahead."""
+    watermarks: dict[int, int] = {}
+    idle: set[int] = set()
+    for operator in shape.operators:
+        prefix = f"{operator.id}/source/"
+        for source, at in counters.levels(prefix, "/watermark").items():
+            if at != _UNKNOWN_TIME:
+                watermarks[source] = max(at, watermarks.get(source, at))
+        idle |= {source for source, n in counters.levels(prefix, "/idle").items() if n}
+    return watermarks, idle
 
 
 def _state_bytes(operator: Mapping[str, Any]) -> int:

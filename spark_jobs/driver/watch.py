@@ -5,12 +5,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from spark_jobs.driver.admin import End, carry_out
 from spark_jobs.driver.console import Console
+from spark_jobs.driver.inputs import initial_content
 from spark_jobs.driver.launch import OpenQuery, open_query
 from spark_jobs.driver.ownership import BEAT_S
 from spark_jobs.driver.queries import PlannedJob
@@ -19,9 +21,11 @@ from spark_jobs.driver.replays import Replays
 from spark_jobs.driver.report import Counters, JobReport
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import KafkaError
+from spark_jobs.operators.running import scans
 from spark_jobs.settings import epoch_words
 from spark_jobs.status import State
 from spark_jobs.streaming.failure import JavaError
+from spark_jobs.streaming.manifest import COUNTERS
 from spark_jobs.streaming.progress import last_progress
 from spark_jobs.streaming.session import (
     counters,
@@ -50,14 +54,15 @@ def open_watch(
             for note in query.notes:
                 console.say(note)
         for query in queries:
-            report.start_from(query.name, query.loads(), query.folder.next_epoch)
+            loads = initial_content(scans(query.sink), query.manifest.scans)
+            report.start_from(query.name, loads, query.folder.next_epoch)
         # all queries of a job save the same counters
-        saved = next(filter(None, (query.folder.read_counters() for query in queries)), None)
+        saved = next(filter(None, (query.folder.read(COUNTERS) for query in queries)), None)
         if saved is not None:
             restore_counters(spark, saved)
         opened.pop_all()
     replays = Replays(job.settings.status_dir, job.text, Child)
-    return Watch(spark, queries, report, replays, console)
+    return Watch(spark, queries, [q.life() for q in queries], report, replays, console)
 
 
 class Timers:
@@ -74,25 +79,18 @@ class Timers:
                 action()
 
 
+@dataclass(slots=True)
 class Watch:
     """Polls the queries of one job until it ends."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        queries: Sequence[OpenQuery],
-        report: JobReport,
-        replays: Replays,
-        console: Console,
-    ) -> None:
-        self.lives = [query.life() for query in queries]
-        self._spark = spark
-        self._queries = queries
-        self._report = report
-        self._replays = replays
-        self._console = console
-        self._progress: dict[str, Mapping[str, Any]] = {}  # kept while a query restarts
-        self._end: End | None = None  # an admin command has ended the job
+    _spark: SparkSession
+    _queries: Sequence[OpenQuery]
+    _lives: Sequence[QueryLife]
+    _report: JobReport
+    _replays: Replays
+    _console: Console
+    _progress: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # also during a restart
+    _end: End | None = None  # an admin command has ended the job
 
     def run(self, stop: threading.Event) -> None:
         """Run until all queries have finished, `stop` is set or an admin command ends the job.
@@ -103,7 +101,7 @@ class Watch:
             self._poll_until(stop)
         except BaseException:
             with contextlib.suppress(Exception):  # a JVM that is gone runs no queries
-                stop_queries(self._spark, self.lives, wait_s=0)
+                stop_queries(self._spark, self._lives, wait_s=0)
             raise
         finally:
             self._replays.stop()
@@ -112,7 +110,7 @@ class Watch:
             is_cut = self._end == "stop"
             self._console.say("stopping ..." if is_cut else "stopping after the running epoch ...")
             self._write_status("draining")
-            stop_queries(self._spark, self.lives, wait_s=0 if is_cut else EPOCH_WAIT_S)
+            stop_queries(self._spark, self._lives, wait_s=0 if is_cut else EPOCH_WAIT_S)
         self._write_status("stopped")
         self._save_counters()
         for query in self._queries:
@@ -121,7 +119,7 @@ class Watch:
 
     def close(self) -> None:
         """Unlock the checkpoints of ended queries when the JVM outlives the job."""
-        for query, life in zip(self._queries, self.lives, strict=True):
+        for query, life in zip(self._queries, self._lives, strict=True):
             with contextlib.suppress(Exception):  # a JVM that is gone holds no locks
                 if not life.is_active:
                     query.close()
@@ -134,9 +132,9 @@ class Watch:
             (PARTITIONS_EVERY_S, self._refresh_partitions),
         )
         while self._end is None and not stop.is_set():
-            for life in self.lives:
+            for life in self._lives:
                 self._poll(life)
-            if all(life.phase == "finished" for life in self.lives):
+            if all(life.phase == "finished" for life in self._lives):
                 return
             timers.run_due()
             stop.wait(POLL_S)
@@ -165,7 +163,7 @@ class Watch:
 
     def _write_status(self, state: State) -> None:
         """Write the status and show it; a full disk there does not end the job."""
-        for life in self.lives:
+        for life in self._lives:
             if life.query is not None and (latest := last_progress(life.query)) is not None:
                 self._progress[life.name] = latest
         counted = Counters(counters(self._spark), jvm_counts(self._spark))
@@ -173,7 +171,7 @@ class Watch:
         self._report.replay = self._replays.status
         with contextlib.suppress(OSError):
             self._console.show(
-                self._report.write(state, counted, self._progress, waits=waits, lives=self.lives)
+                self._report.write(state, counted, self._progress, waits=waits, lives=self._lives)
             )
 
     def _save_counters(self) -> None:
@@ -184,4 +182,4 @@ class Watch:
         text = counters(self._spark)
         for query in self._queries:
             with contextlib.suppress(JavaError):
-                query.folder.write_counters(text)
+                query.folder.write(COUNTERS, text)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql.streaming.query import StreamingQuery
@@ -34,23 +34,64 @@ _LASTING = (
 )  # fmt: skip
 # a file of the state store, or the place in it as Spark's messages name it
 _STATE_PLACE = re.compile(r"\S*/state/\d+/\d+[^\s,;)]*|opId=\d+, ?partId=\d+")
+
+
+class _KnownError(NamedTuple):
+    code: str
+    kind: type[RejoinError]
+
+    def error(self, text: str) -> RejoinError:
+        return self.kind(self.code, text, _HINTS.get(self.code))
+
+
+# by the class of the kernel's or the Kafka client's exception
+_KNOWN = {
+    "NullValueException": _KnownError("NULL_IN_NOT_NULL_COLUMN", ConfigError),
+    "OffsetOutOfRangeException": _KnownError("SOURCE_DATA_LOST", StateError),
+    "OversizedRecordException": _KnownError("RECORD_TOO_LARGE", ConfigError),
+    "RecordTooLargeException": _KnownError("RECORD_TOO_LARGE", ConfigError),
+    "ReferenceException": _KnownError("REFERENCE_UNKNOWN", ConfigError),
+    "RejectLimitException": _KnownError("DEAD_LETTER_LIMIT", FormatError),
+    "RejectedRecordException": _KnownError("RECORD_REJECTED", FormatError),
+    "UnknownTopicOrPartitionException": _KnownError("TOPIC_DELETED", StateError),
+}
+# by a part of the class or the message; the first one counts
+_KNOWN_PARTS = {
+    "No space left on device": _KnownError("DISK_FULL", MachineError),
+    "KAFKA_DATA_LOSS": _KnownError("SOURCE_DATA_LOST", StateError),
+    "CONCURRENT_STREAM_LOG_UPDATE": _KnownError("CHECKPOINT_CONTENDED", MachineError),
+    "UNRELEASED_THREAD_ERROR": _KnownError("STATE_BUSY", MachineError),
+    "CANNOT_LOAD_STATE_STORE": _KnownError("CHECKPOINT_DAMAGED", StateError),
+    "RocksDBException": _KnownError("CHECKPOINT_DAMAGED", StateError),
+}
+# exceptions of the kernel whose messages begin with a code
+_CODED = {
+    "LedgerException": StateError,
+    "DataLossException": StateError,
+    "RegistryException": KafkaError,
+}
 _HINTS = {
     "NULL_IN_NOT_NULL_COLUMN": "use COALESCE(column, ...) in the SELECT list, or let the sink "
     "column be NULL; a WHERE does not remove rows that are already in state",
     "SINK_LEDGER_MISSING": "was 'sink.transactional-id-prefix' changed? It is part of the ledger's "
     "name. If not, compare the sink with the input (docs/operations.md says how), then "
     "`rejoin run --epoch-written QUERY=yes` or `QUERY=no`",
+    "SINK_FENCED": "run one driver per job, or give each a 'sink.transactional-id-prefix'",
     "SOURCE_DATA_LOST": "SET 'rejoin.on-data-loss' = 'continue' continues with the records that "
     "are left; a new checkpoint reads all that exist",
     "TOPIC_RECREATED": "start from a new checkpoint, or SET 'rejoin.on-data-loss' = 'continue' to "
     "keep the state and read the new topic from its beginning",
     "TOPIC_DELETED": "create the topic and start from a new checkpoint, or remove the table",
     "CHECKPOINT_TAKEN_OVER": "nothing is lost: the other driver continues",
+    "CHECKPOINT_DAMAGED": "restore the whole folder from one copy, or start from a new checkpoint",
+    "DISK_FULL": "the checkpoint and Spark's local folder need room",
     "REGISTRY_UNREACHABLE": "nothing is lost: start again when the registry answers; "
     "'rejoin.registry.timeout' is how long to wait for it",
     "REGISTRY_REFUSED": "set the format's 'basic-auth.*' or 'bearer-auth.*' options",
     "REGISTRY_FAILED": "check the format's 'url' and 'rejoin.schema-id': a registry need not have "
     "every kind of id",
+    "RECORD_REJECTED": "'rejoin.dead-letter.topic' keeps such records, 'rejoin.on-error' = 'skip' "
+    "drops them",
     "RECORD_TOO_LARGE": "raise that limit ('properties.max.request.size' in the sink's WITH, "
     "'max.message.bytes' of the topic), or declare 'rejoin.dead-letter.topic' in the sink's WITH "
     "for such results",
@@ -105,52 +146,32 @@ def _state_places(causes: Sequence[tuple[str, str]]) -> list[str]:
 
 def _known_failure(kind: str, text: str, message: str) -> RejoinError | None:
     short = kind.rpartition(".")[2]
-    match short:
-        case "LedgerException" | "DataLossException":
-            code, rest = _coded(message)
-            return StateError(code, text.replace(message, rest), _HINTS.get(code))
-        case "RejectLimitException":
-            return FormatError("DEAD_LETTER_LIMIT", text, _HINTS["DEAD_LETTER_LIMIT"])
-        case "OversizedRecordException" | "RecordTooLargeException":
-            return ConfigError("RECORD_TOO_LARGE", text, _HINTS["RECORD_TOO_LARGE"])
-        case "RejectedRecordException":
-            return FormatError(
-                "RECORD_REJECTED",
-                text,
-                hint="'rejoin.dead-letter.topic' keeps such records, 'rejoin.on-error' = 'skip' "
-                "drops them",
-            )
-        case "RegistryException":
-            code, rest = _coded(message)
-            return KafkaError(code, text.replace(message, rest), _HINTS.get(code))
-        case "NullValueException":
-            return ConfigError("NULL_IN_NOT_NULL_COLUMN", text, _HINTS["NULL_IN_NOT_NULL_COLUMN"])
-        case "ReferenceException":
-            return ConfigError("REFERENCE_UNKNOWN", text)
+    if short in _CODED:
+        code, _, rest = message.removeprefix("[").partition("] ")
+        return _CODED[short](code, text.replace(message, rest), _HINTS.get(code))
+    if short in _KNOWN:
+        return _KNOWN[short].error(text)
     if kind.startswith("org.apache.kafka."):
         return _client_failure(short, text)
-    return _machine_failure(short, text, message)
-
-
-def _coded(message: str) -> tuple[str, str]:
-    """Code and message of the kernel's `[CODE] message`."""
-    code, _, rest = message.removeprefix("[").partition("] ")
-    return code, rest
+    first_line = text.split("\n", 1)[0]
+    for part, known in _KNOWN_PARTS.items():
+        if part in f"{short} {message}":
+            return known.error(first_line)
+    return (
+        KafkaError("KAFKA_FAILED", f"{first_line} ({short})")
+        if short == "TimeoutException"
+        else None
+    )
 
 
 def _client_failure(short: str, text: str) -> RejoinError:
     match short:
         case "ProducerFencedException" | "InvalidProducerEpochException":
-            return KafkaError(
-                "SINK_FENCED",
+            why = (
                 f"{text}: another writer has taken over the transactional ids, or the broker has "
-                "aborted a transaction after transaction.timeout.ms",
-                hint="run one driver per job, or give each a 'sink.transactional-id-prefix'",
+                "aborted a transaction after transaction.timeout.ms"
             )
-        case "OffsetOutOfRangeException":
-            return StateError("SOURCE_DATA_LOST", text, _HINTS["SOURCE_DATA_LOST"])
-        case "UnknownTopicOrPartitionException":
-            return StateError("TOPIC_DELETED", text, _HINTS["TOPIC_DELETED"])
+            return KafkaError("SINK_FENCED", why, _HINTS["SINK_FENCED"])
         case _ if short.endswith("AuthorizationException"):
             return AccessError("KAFKA_ACL_MISSING", f"{text} ({short})", "see docs/security.md")
         case _ if short.endswith("AuthenticationException"):
@@ -158,28 +179,3 @@ def _client_failure(short: str, text: str) -> RejoinError:
         case _ if short.endswith(_LASTING):
             return ConfigError("KAFKA_REFUSED", f"{text} ({short})")
     return KafkaError("KAFKA_FAILED", f"{text} ({short})")
-
-
-def _machine_failure(short: str, text: str, message: str) -> RejoinError | None:
-    text = text.split("\n", 1)[0]
-    if "No space left on device" in message:
-        return MachineError(
-            "DISK_FULL", text, hint="free space for the checkpoint and Spark's local folder"
-        )
-    if "KAFKA_DATA_LOSS" in message:
-        return StateError("SOURCE_DATA_LOST", text, _HINTS["SOURCE_DATA_LOST"])
-    if (
-        "CONCURRENT_STREAM_LOG_UPDATE" in message
-    ):  # the next start finds out which driver may continue
-        return MachineError("CHECKPOINT_CONTENDED", text)
-    if "UNRELEASED_THREAD_ERROR" in message:  # a task of the previous run has not ended
-        return MachineError("STATE_BUSY", text)
-    if "CANNOT_LOAD_STATE_STORE" in message or short == "RocksDBException":
-        return StateError(
-            "CHECKPOINT_DAMAGED",
-            text,
-            hint="restore the whole folder from one copy, or start from a new checkpoint",
-        )
-    if short == "TimeoutException":
-        return KafkaError("KAFKA_FAILED", f"{text} ({short})")
-    return None

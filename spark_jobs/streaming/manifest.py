@@ -26,7 +26,7 @@ STATE_FORMAT = 1
 
 LOCK_WAIT_S = 30.0
 MANIFEST = "rejoin/manifest.json"
-_COUNTERS = "rejoin/counters.json"
+COUNTERS = "rejoin/counters.json"
 
 
 class ScanStart(BaseModel):
@@ -164,13 +164,6 @@ class CheckpointFolder:
 
     def write_manifest(self, manifest: Manifest) -> None:
         self._files.write(MANIFEST, manifest.model_dump_json(indent=1))
-
-    def read_counters(self) -> str | None:
-        """The kernel's counters as an earlier driver saved them."""
-        return self.read(_COUNTERS)
-
-    def write_counters(self, text: str) -> None:
-        self._files.write(_COUNTERS, text)
 
     def repeated_epoch(self) -> int | None:
         """The epoch that was planned but not committed: the next start repeats it."""

@@ -46,10 +46,9 @@ def test_no_query_runs_on_unwatched(tmp_path: Path, error: BaseException) -> Non
             raise error
 
     report, replays = JobReport("job", tmp_path, []), Replays(tmp_path, "", Child)
-    watch = Watch(
-        cast(Any, SimpleNamespace(_jvm=jvm)), [], report, replays, TextConsole(StringIO())
-    )
-    watch.lives = [cast(QueryLife, Broken())]
+    lives = [cast(QueryLife, Broken())]
+    session = cast(Any, SimpleNamespace(_jvm=jvm))
+    watch = Watch(session, [], lives, report, replays, TextConsole(StringIO()))
     with pytest.raises(type(error)):
         watch.run(threading.Event())
     assert stopped == ["gate", "query"]
