@@ -84,8 +84,9 @@ object Kernel {
     compact(render(Extraction.decompose(
       SourceGuard.topicIds(parse(client).extract[Map[String, String]], parse(topics).extract[Seq[String]]))))
 
-  /** What tasks have reported so far, as [[Counters.value]] says. */
-  def counters(spark: SparkSession): String = Counters.of(spark.sparkContext).value
+  /** What tasks and this JVM have counted so far: `queries` as [[Counters.value]] has them, `jvm` as [[JvmCounts]]. */
+  def counters(spark: SparkSession): String =
+    s"""{"queries":${Counters.of(spark.sparkContext).value},"jvm":${JvmCounts.json}}"""
 
   /** The same for a checkpoint. */
   def savedCounters(spark: SparkSession): String = Counters.of(spark.sparkContext).saved
@@ -123,9 +124,6 @@ object Kernel {
   /** Looks into the state that an epoch of a query left; `node` is an operator with its inputs. */
   def stateReader(folder: String, number: Int, epoch: Long, node: String): StateReader =
     new StateReader(new StoredOperator(folder, number, epoch), node)
-
-  /** What this JVM has done besides, as [[JvmCounts]] says. */
-  def jvmCounts(): String = JvmCounts.json
 
   /** Whether a table could read records of a registered schema, as [[AvroFit]] says it. */
   def fit(scan: String, isKey: Boolean, id: Long): String = AvroFit.json(IngestSpec.read(scan), isKey, id)

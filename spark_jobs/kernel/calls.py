@@ -6,6 +6,7 @@ dataclasses (plan_json.py), results as JSON of the types below.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 from pyspark.sql import DataFrame, SparkSession
@@ -51,11 +52,19 @@ class QueryCounters(TypedDict, total=False):
     operators: dict[str, OperatorLevels]
 
 
-Counters: TypeAlias = Mapping[str, QueryCounters]
-"""By query."""
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The kernel's counters at one moment.
 
-JvmCounts: TypeAlias = Mapping[str, Mapping[str, int]]
-"""`commits` and `aborts` by query, `calls` and `failures` of `registry`."""
+    `jvm`: what is counted outside of tasks, `commits` and `aborts` by query, and `calls` and
+    `failures` of `registry`.
+    """
+
+    queries: Mapping[str, QueryCounters] = field(default_factory=dict)
+    jvm: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def of(self, query: str) -> QueryCounters:
+        return self.queries.get(query, {})
 
 
 class CheckpointFiles(Protocol):
@@ -160,9 +169,8 @@ class Kernel:
         return dict(json.loads(str(found)))
 
     def counters(self, spark: SparkSession) -> Counters:
-        """What tasks have reported so far."""
-        found: Counters = json.loads(str(self._scala.counters(spark._jsparkSession)))
-        return found
+        """What tasks and the JVM have counted so far."""
+        return Counters(**json.loads(str(self._scala.counters(spark._jsparkSession))))
 
     def saved_counters(self, spark: SparkSession) -> str:
         """The same for a checkpoint, as `restore_counters` takes it."""
@@ -214,11 +222,6 @@ class Kernel:
         """Look into what an operator, the `number`th of its query, had in state at an epoch."""
         reader: StateReader = self._scala.stateReader(folder, number, epoch, json.dumps(node))
         return reader
-
-    def jvm_counts(self) -> JvmCounts:
-        """What the JVM has done besides; Spark drops what a failed task has counted."""
-        found: JvmCounts = json.loads(str(self._scala.jvmCounts()))
-        return found
 
     def fit(self, scan: Message, *, is_key: bool, schema_id: int) -> Message:
         """Whether a table could read records of a registered schema, as AvroFit.scala says it."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pyspark.errors import PySparkRuntimeError
 
-from spark_jobs.driver.launch import present
+from spark_jobs.driver.queries import present
 from spark_jobs.driver.verdict import judge, refuse
 from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.kernel.build import kernel_jar

@@ -90,7 +90,7 @@ final class Counters extends AccumulatorV2[(List[String], Long), String] {
     levels.clear()
   }
 
-  /** What `QueryCounters` of kernel/calls.py reads: by query the sums, and its `operators` with their levels over
+  /** What `QueryCounters` of kernel/calls.py holds: by query the sums, and its `operators` with their levels over
     * all key groups. Sums of releases that did not count by query are left out.
     */
   override def value: String = {

@@ -1,8 +1,8 @@
-"""The life of a query: start, watch, drain where its inputs end, stop in order and in time."""
+"""The life of a query: start, restart, drain if its inputs end, graceful stop."""
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,12 +10,12 @@ from typing import Literal
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_jobs.driver.restarts import Restarts
 from spark_jobs.errors import RejoinError
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.streaming.failure import causes_of, query_failure
-from spark_jobs.streaming.restart import Restarts
-from spark_jobs.streaming.session import kernel
 
-EPOCH_WAIT_S = 20.0  # how long an orderly stop waits for the running epoch
+EPOCH_WAIT_S = 20.0  # how long a graceful stop waits for the running epoch
 _POLL_S = 0.05
 _RETRY_DRAIN_S = 1.0
 
@@ -26,11 +26,11 @@ Phase = Literal["running", "ending", "finished"]
 class QueryLife:
     """One query between its start and its end.
 
-    `start(ending)` starts it anew on its checkpoint. `remaining` counts the records before the
-    declared ends that no committed epoch has read; None for a query whose inputs do not end.
-    `flushes`: after the last record it needs one more epoch, in which the end mark releases what
-    waits for time to pass. `recovers`: whether `start` makes good what a failure is about that
-    would not pass by itself.
+    `start(ending)` starts it on its checkpoint. `remaining` counts the records before the declared
+    ends that no committed epoch has read; None for a query with unbounded inputs. `flushes`: after
+    the last record the query needs one more epoch, in which the end mark releases rows that wait
+    for time to pass. `recovers`: whether `start` repairs the cause of a failure that is not
+    retryable otherwise.
     """
 
     name: str
@@ -39,14 +39,14 @@ class QueryLife:
     flushes: bool
     restarts: Restarts
     recovers: Callable[[RejoinError], bool] = lambda _: False
-    failure: RejoinError | None = None  # of the last run that failed
+    failure: RejoinError | None = None  # the last one
     phase: Phase = "running"
     query: StreamingQuery | None = None
-    _judged: bool = field(default=False, init=False)  # what follows the last run is decided
+    _judged: bool = field(default=False, init=False)  # `phase` takes the last run into account
     _retry_at: float = field(default=0.0, init=False)
 
     def poll(self) -> None:
-        """Take the next step of its life, if it is time for one; raise what ended it for good."""
+        """Start the query if that is due; raises an error that a restart cannot repair."""
         if self.phase == "finished" or self.is_active or time.monotonic() < self._retry_at:
             return
         try:
@@ -73,10 +73,10 @@ class QueryLife:
         if causes := causes_of(query):
             raise query_failure(self.name, causes)
         if self.remaining is None:
-            raise RejoinError("QUERY_ENDED", f"query {self.name} ended although its inputs go on")
+            raise RejoinError("QUERY_ENDED", f"query {self.name} ended, but its inputs do not end")
         if self.phase == "ending":
             return "finished"
-        if self.remaining() > 0:  # the declared end lies beyond what there is yet
+        if self.remaining() > 0:  # the declared ends are ahead of the topics' ends
             self._retry_at = time.monotonic() + _RETRY_DRAIN_S
             return "running"
         return "ending" if self.flushes else "finished"
@@ -90,26 +90,22 @@ class QueryLife:
         return self.query is not None and self.query.isActive
 
 
-def open_gate(spark: SparkSession) -> None:
-    """Let sources start epochs."""
-    kernel(spark).Kernel.openGate()
+def stop_queries(spark: SparkSession, lives: Sequence[QueryLife], wait_s: float) -> None:
+    """Start no more epochs, wait for the running ones, then stop the queries.
 
-
-def stop_queries(spark: SparkSession, lives: list[QueryLife], wait_s: float = EPOCH_WAIT_S) -> None:
-    """Let running epochs finish and no other begin; then stop the queries.
-
-    An epoch that takes longer is cut off: its transaction is aborted, a restart repeats it.
+    An epoch that takes longer than `wait_s` is aborted; the next start of the job repeats it.
     """
-    kernel(spark).Kernel.closeGate()
+    Kernel.of(spark).close_gate()
     deadline = time.monotonic() + wait_s
     for life in lives:
         while life.is_active and not life.is_between_epochs and time.monotonic() < deadline:
             time.sleep(_POLL_S)
     running = [life.query for life in lives if life.query is not None]
-    with ThreadPoolExecutor(max(1, len(running))) as pool:  # however many, they take one's time
+    # in parallel, because each may take as long as spark.sql.streaming.stopTimeout
+    with ThreadPoolExecutor(max(1, len(running))) as pool:
         list(pool.map(_stop, running))
 
 
 def _stop(query: StreamingQuery) -> None:
-    with contextlib.suppress(Exception):  # the session's end, which is bounded, ends it too
+    with contextlib.suppress(Exception):  # the end of the session ends it too, within a time limit
         query.stop()

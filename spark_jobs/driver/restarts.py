@@ -1,4 +1,4 @@
-"""How often a failed query has been started again, and when the next attempt is due."""
+"""Counts the restarts of a failed query, and decides when the next attempt is due."""
 
 import random
 import sys
@@ -9,19 +9,19 @@ from spark_jobs.settings import RestartStrategy
 
 
 class Restarts:
-    """The restarts of one query. `clock` tells seconds that never go back."""
+    """The restarts of one query. `clock` is monotonic, in seconds."""
 
     def __init__(
         self, strategy: RestartStrategy, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.total = 0
-        self.attempts = 0  # in a row
+        self.attempts = 0  # since the last time without failures
         self._strategy = strategy
         self._clock = clock
         self._failed_at = 0.0
 
     def after_failure(self) -> float | None:
-        """Seconds to wait before the next attempt; None if there is none left."""
+        """Seconds to wait before the next attempt; None if no attempt is left."""
         now, strategy = self._clock(), self._strategy
         if self.attempts and now - self._failed_at > strategy.reset_s:
             self.attempts = 0
@@ -37,7 +37,7 @@ class Restarts:
     def _growth(self) -> float:
         try:
             return self._strategy.multiplier**self.attempts
-        except OverflowError:  # after a day of them, where as many are allowed
+        except OverflowError:  # after hundreds of attempts
             return sys.float_info.max
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""What the broker lets us do, asked before a job begins and when it is refused something.
+"""Checks of a job's rights at the broker, before it starts and after the broker has refused it.
 
-An ACL that is missing is named as `kafka-acls` would add it. Asking changes nothing, but for
-`check_writer`, which fences earlier writers of the id as the job itself does.
+The error for a missing ACL shows the `kafka-acls` command that adds it. The checks change nothing,
+except that `check_writer` fences earlier writers with the same id, as the job itself does.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _SILENT.propagate = False
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One ACL: why somebody may do what to which resource, or to all whose names start so."""
+    """One ACL that a job needs. `prefixed`: on every resource whose name begins with `name`."""
 
     operation: Operation
     resource: Resource
@@ -59,68 +59,64 @@ class Need:
 
 
 def acl_missing(needs: Sequence[Need], properties: Mapping[str, str]) -> AccessError:
-    """The error that names them all."""
+    """The error that names all missing ACLs."""
     config = admin_config(properties)
     principal = config.get("sasl.username", "<principal>")
     return AccessError(
         "KAFKA_ACL_MISSING",
-        "the broker does not allow us " + ", nor ".join(str(need) for need in needs),
+        "the broker denies " + ", and ".join(str(need) for need in needs),
         hint="\n    ".join(need.command(config["bootstrap.servers"], principal) for need in needs),
     )
 
 
 def login_failed(reason: str) -> AccessError:
-    """Of the words in which the client told it."""
     return AccessError(
         "KAFKA_LOGIN_FAILED",
-        f"the broker and we do not accept each other: {reason}",
+        f"login or TLS handshake with the broker failed: {reason}",
         hint="compare 'properties.security.protocol', 'properties.sasl.*' and 'properties.ssl.*' "
         "with the broker's listener (docs/security.md)",
     )
 
 
-def topic_missing(told: str) -> KafkaError:
-    """The error that says so, of words in which somebody found it out."""
+def topic_missing(message: str) -> KafkaError:
     return KafkaError(
         "TOPIC_MISSING",
-        told,
+        message,
         hint="create the topic, or correct 'topic' in the table's WITH clause",
     )
 
 
 def check_topics(properties: Mapping[str, str], needs: Sequence[Need]) -> list[Need]:
-    """Those of topics that are not there.
-
-    A broker that does not answer is for others to report.
+    """The needs whose topics do not exist; none if the broker does not answer.
 
     Raises:
         AccessError: a login fails, or rights on topics are missing.
     """
-    heard: list[Refusal] = []
+    errors: list[Refusal] = []
     config = admin_config(properties)
     admin = AdminClient(
-        {**config, "error_cb": heard.append, "log_level": 0},  # type: ignore[dict-item]
+        {**config, "error_cb": errors.append, "log_level": 0},  # type: ignore[dict-item]
         logger=_SILENT,
     )
     topics = TopicCollection(sorted({need.name for need in needs}))
-    asked = admin.describe_topics(
+    answers = admin.describe_topics(
         topics, include_authorized_operations=True, request_timeout=_TIMEOUT_S
     )
-    while not all(future.done() for future in asked.values()):
+    while not all(future.done() for future in answers.values()):
         admin.poll(_POLL_S)
-        raise_failed_login(heard)
-    forbidden = [need for need in needs if not _allows(asked[need.name], need)]
+        raise_failed_login(errors)
+    forbidden = [need for need in needs if not _allows(answers[need.name], need)]
     if forbidden:
         raise acl_missing(forbidden, properties)
-    return [need for need in needs if _is_missing(asked[need.name])]
+    return [need for need in needs if _is_missing(answers[need.name])]
 
 
-def raise_failed_login(heard: Sequence[Refusal]) -> None:
-    """Raise AccessError if one of the client's errors says so; it would try again for ever.
+def raise_failed_login(errors: Sequence[Refusal]) -> None:
+    """Raise AccessError for a failed login, which the client itself would retry for ever.
 
-    A broker that goes away in the middle of a handshake refuses nobody.
+    A handshake that ends because the broker has gone away is no failed login.
     """
-    for error in heard:
+    for error in errors:
         refused = error.code() in (Refusal._AUTHENTICATION, Refusal._SSL)
         if refused and "isconnected" not in error.str():
             raise login_failed(error.str())
@@ -144,13 +140,15 @@ def _is_missing(future: Future[Any]) -> bool:
 def check_writer(
     properties: Mapping[str, str], writer: Need, group: Need, topic: Need, partition: int = 0
 ) -> bool:
-    """Raise AccessError for what a transactional writer lacks; its transaction is aborted.
+    """Try a transaction of a transactional writer, and abort it.
 
-    False if the broker did not get as far as to say so.
+    Returns False if it failed for another reason than rights.
+
+    Raises:
+        AccessError: the writer lacks a right.
     """
     config = {**admin_config(properties), "log_level": 0}
     identity = f"{writer.name}{partition}"
-    # a second producer of an id is told of the first one's fate
     producer = Producer({**config, "transactional.id": identity}, logger=_SILENT)
     member = Consumer({**config, "group.id": identity}, logger=_SILENT)
     refusals = {

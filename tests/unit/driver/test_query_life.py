@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from spark_jobs.driver import query_life as module
+from spark_jobs.driver.query_life import QueryLife
+from spark_jobs.driver.restarts import Restarts
 from spark_jobs.errors import FormatError, KafkaError, RejoinError, StateError
 from spark_jobs.settings import RestartStrategy
-from spark_jobs.streaming import query as module
-from spark_jobs.streaming.query import QueryLife
-from spark_jobs.streaming.restart import Restarts
 
 
 class FakeQuery:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from spark_jobs.driver.restarts import Restarts
 from spark_jobs.options.settings import SETTINGS
 from spark_jobs.settings import RestartStrategy
-from spark_jobs.streaming.restart import Restarts
 
 
 class Hands:
