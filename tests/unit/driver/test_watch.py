@@ -32,8 +32,8 @@ def test_an_error_is_told_also_where_the_status_cannot_be_written(tmp_path: Path
 def test_no_query_runs_on_unwatched(tmp_path: Path, error: BaseException) -> None:
     """The session may be the user's own, and go on."""
     stopped = list[str]()
-    gate = SimpleNamespace(close=lambda: stopped.append("gate"))
-    kernel = SimpleNamespace(rejoin=SimpleNamespace(Gate=gate))
+    kernel = SimpleNamespace(closeGate=lambda: stopped.append("gate"))
+    kernel = SimpleNamespace(rejoin=SimpleNamespace(Kernel=kernel))
     jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(
         sql=kernel))))  # fmt: skip
 
