@@ -22,9 +22,9 @@ import rejoin.core.row.{Changelog, Envelope}
 object Kernel {
   private implicit val formats: Formats = DefaultFormats
 
-  /** Kafka records to envelopes: rows, rejects and marks of one table. */
-  def ingest(records: DataFrame, scan: String, query: String): DataFrame =
-    Ingest(records, IngestSpec.read(scan), counters(records), query)
+  /** Kafka records to envelopes: rows, rejects and marks of one table; chunked as [[IngestSpec]] says. */
+  def ingest(records: DataFrame, scan: String, query: String, chunked: Boolean): DataFrame =
+    Ingest(records, IngestSpec.read(scan, chunked), counters(records), query)
 
   /** Envelopes through a stateful operator of a query.
     *
@@ -126,7 +126,7 @@ object Kernel {
     new StateReader(new StoredOperator(folder, number, epoch), node)
 
   /** Whether a table could read records of a registered schema, as [[AvroFit]] says it. */
-  def fit(scan: String, isKey: Boolean, id: Long): String = AvroFit.json(IngestSpec.read(scan), isKey, id)
+  def fit(scan: String, isKey: Boolean, id: Long): String = AvroFit.json(IngestSpec.read(scan, chunked = false), isKey, id)
 
   /** The time at a cluster, as [[BrokerClock]] says it; `client` are Kafka's properties as JSON. */
   def brokerClock(client: String): String = BrokerClock.json(parse(client).extract[Map[String, String]])

@@ -111,9 +111,12 @@ class Kernel:
     def of(cls, spark: SparkSession) -> "Kernel":
         return cls(spark._jvm)
 
-    def ingest(self, records: DataFrame, scan: Message, query: str) -> DataFrame:
-        """Kafka records to envelopes: rows, rejects and marks of one table."""
-        return _frame(records, self._scala.ingest(records._jdf, json.dumps(scan), query))
+    def ingest(self, records: DataFrame, scan: Message, query: str, *, chunked: bool) -> DataFrame:
+        """Kafka records to envelopes: rows, rejects and marks of one table.
+
+        `chunked`: many rows per envelope, as stateful operators take them.
+        """
+        return _frame(records, self._scala.ingest(records._jdf, json.dumps(scan), query, chunked))
 
     def stateful(
         self, envelopes: DataFrame, node: Message, query: str, *, passes_loaded: bool

@@ -38,8 +38,8 @@ def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:
 
 def envelopes(scan: Scan, records: DataFrame, running: Running, *, chunked: bool) -> DataFrame:
     """The envelopes of Kafka's records."""
-    node = {**spec(scan.node), "chunked": chunked}
-    return Kernel.of(running.spark).ingest(records, node, running.query)
+    kernel = Kernel.of(running.spark)
+    return kernel.ingest(records, spec(scan.node), running.query, chunked=chunked)
 
 
 def _alignment(scan: KafkaScan, running: Running) -> str | None:

@@ -1,12 +1,14 @@
 """The JVM without Spark session that all in-memory tests of a process share."""
 
 import atexit
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from spark_jobs.kernel.build import OUTPUT, Unit, compiled, connector_jars, kernel_jar, spark_jars
 from spark_jobs.kernel.local_jvm import close, launch
+from tests.harness.messages import planned
 
 _SOURCES = Path(__file__).resolve().parent.parent / "kernel" / "jvm"
 
@@ -26,8 +28,14 @@ def kernel() -> Any:
 
 
 def new_machine(node: str) -> Any:
-    """One state machine over state in memory (MachineRun.scala); `node` is the planner's JSON."""
-    return jvm().org.apache.spark.sql.rejoin.run.MachineRun(node)
+    """One state machine over state in memory (MachineRun.scala).
+
+    `node`: the planner's JSON of the operator and, besides, the `rows` of its inputs.
+    """
+    given = json.loads(node)
+    rows = given.pop("rows")
+    described = json.dumps(planned(given) | {"rows": rows})
+    return jvm().org.apache.spark.sql.rejoin.run.MachineRun(described)
 
 
 def drivers_jar() -> Path:

@@ -39,6 +39,7 @@ class Sink:
             "dense": True,
             "heartbeatMs": 600_000,
             "deletesFirst": False,
+            "onError": "fail",
         }
         return json.dumps(known | other)
 

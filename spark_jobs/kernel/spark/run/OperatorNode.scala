@@ -70,7 +70,7 @@ object OperatorNode {
     val timing = timingOf(node)
     (node \ "kind").extract[String] match {
       case "normalize" =>
-        def flag(name: String): Boolean = present(node \ name).exists(_.extract[Boolean])
+        def flag(name: String): Boolean = (node \ name).extract[Boolean]
         oneSided(node, NormalizeSpec(flag("positions"), flag("keyChanges"), timing))
       case "key-changes" => oneSided(node, KeyChangesSpec((node \ "waitMs").extract[Long], timing))
       case "regular-join" => twoSided(node, RegularJoinSpec(join(node), timing))
@@ -127,7 +127,7 @@ object OperatorNode {
     oneSided(node, AggregateSpec(calls.map(call), timing)).copy(aggregate = Some(types))
   }
 
-  private def idOf(node: JValue): String = text(node \ "id").getOrElse("")
+  private def idOf(node: JValue): String = (node \ "id").extract[String]
 
   private def join(node: JValue): JoinSpec = JoinSpec(
     (node \ "joinType").extract[String],
@@ -152,7 +152,7 @@ object OperatorNode {
       (gate \ "atMs").extract[Long],
       (gate \ "timeoutMs").extract[Long],
       (gate \ "onTimeout").extract[String],
-      text(gate \ "table").getOrElse("?"),
+      (gate \ "table").extract[String],
       timing.inputs.drop(1).flatten)
     val joinsLate = text(node \ "lateProbe").contains("join")
     val followed = timing.copy(followsLeft = !isEventTime(node))
