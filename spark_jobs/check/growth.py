@@ -7,7 +7,7 @@ are those of the tables; what reaches an operator from another one is not guesse
 from collections.abc import Iterator, Mapping
 
 from spark_jobs.check.finding import Finding
-from spark_jobs.check.pace import HOUR_MS, Pace
+from spark_jobs.check.rate import HOUR_MS, Pace
 from spark_jobs.check.sample import Decoded
 from spark_jobs.plan.fingerprint import stateful_nodes
 from spark_jobs.plan.physical import KafkaScan, KafkaSink, Stateful

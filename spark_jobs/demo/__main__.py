@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spark_jobs.demo.avro_encoding import AvroEncoding
 from spark_jobs.demo.json_encoding import JsonEncoding
-from spark_jobs.demo.perform import Performance, Staging
+from spark_jobs.demo.loop import Performance, Staging
 from spark_jobs.demo.play import create_topics
 from spark_jobs.demo.run import INTERRUPTED, RATE
 from spark_jobs.demo.show import Screen

@@ -16,7 +16,7 @@ from typing import Self, TextIO
 from spark_jobs.demo.avro_encoding import AvroEncoding
 from spark_jobs.demo.encoding import Encoding
 from spark_jobs.demo.json_encoding import JsonEncoding
-from spark_jobs.demo.perform import AnyScreen, Performance, Staging
+from spark_jobs.demo.loop import AnyScreen, Performance, Staging
 from spark_jobs.demo.play import TOPICS, create_topics
 from spark_jobs.demo.show import Screen
 from spark_jobs.demo.show_json import JsonScreen

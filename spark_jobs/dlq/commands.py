@@ -13,12 +13,12 @@ import typer
 from rich.console import Console
 
 from spark_jobs.dlq import render
+from spark_jobs.dlq.dead_letter import Letter
 from spark_jobs.dlq.handling import BATCH, Handler, read_contents
-from spark_jobs.dlq.letter import Letter
-from spark_jobs.dlq.places import LetterTopic, find_topics
 from spark_jobs.dlq.reading import TopicReader
 from spark_jobs.dlq.replaying import Choice, Left, choose, replay_all
 from spark_jobs.dlq.selection import Selection, parse_places, parse_since
+from spark_jobs.dlq.topics import LetterTopic, find_topics
 from spark_jobs.errors import ConfigError
 from spark_jobs.terminal import AsJsonLines, screen, write_json
 

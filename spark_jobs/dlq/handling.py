@@ -11,7 +11,7 @@ from typing import Self
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, Producer
 from confluent_kafka import KafkaError as ClientError
 
-from spark_jobs.dlq.letter import (
+from spark_jobs.dlq.dead_letter import (
     REPLAYED,
     REPLAYS,
     Contents,
@@ -22,8 +22,8 @@ from spark_jobs.dlq.letter import (
     mark_of,
     read_message,
 )
-from spark_jobs.dlq.places import LetterTopic
 from spark_jobs.dlq.reading import TopicReader, reporting
+from spark_jobs.dlq.topics import LetterTopic
 from spark_jobs.errors import KafkaError, RejoinError
 
 BATCH = 100  # letters of one transaction

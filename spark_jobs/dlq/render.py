@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spark_jobs.dlq.letter import Contents, Letter, once
+from spark_jobs.dlq.dead_letter import Contents, Letter, once
 from spark_jobs.dlq.replaying import Left
 from spark_jobs.dlq.selection import Selection
 from spark_jobs.terminal import utc_text

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from spark_jobs.dlq.dead_letter import Contents, Letter, Place, Source, whole_record
 from spark_jobs.dlq.handling import BATCH, Handler, Replay, as_replay
-from spark_jobs.dlq.letter import Contents, Letter, Place, Source, whole_record
-from spark_jobs.dlq.places import LetterTopic
 from spark_jobs.dlq.reading import TopicReader
 from spark_jobs.dlq.selection import Selection
+from spark_jobs.dlq.topics import LetterTopic
 from spark_jobs.errors import ConfigError
 
 _FIX_S = 60.0

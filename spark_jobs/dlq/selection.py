@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from spark_jobs.dlq.letter import Letter, Place
+from spark_jobs.dlq.dead_letter import Letter, Place
 from spark_jobs.errors import ConfigError
 from spark_jobs.sql.option import parse_duration_ms
 

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from spark_jobs.scenario.junit import write_junit
-from spark_jobs.scenario.run import Result, find_scenarios, lazy_kernel, run_scenario
 from spark_jobs.scenario.show import as_json, show_result, summary
+from spark_jobs.scenario.suite import Result, find_scenarios, lazy_kernel, run_scenario
 from spark_jobs.terminal import AsJson, screen, write_json
 
 NOT_PASSED = 2

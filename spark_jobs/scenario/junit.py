@@ -9,8 +9,8 @@ from itertools import groupby
 from pathlib import Path
 
 from spark_jobs.errors import ConfigError
-from spark_jobs.scenario.run import Result
 from spark_jobs.scenario.show import headline, problem_lines
+from spark_jobs.scenario.suite import Result
 
 # what XML 1.0 cannot hold, not even escaped
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

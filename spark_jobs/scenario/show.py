@@ -8,8 +8,8 @@ from rich.text import Text
 
 from spark_jobs.scenario.fold import Compared, Mark
 from spark_jobs.scenario.records import physical_columns
-from spark_jobs.scenario.run import Outcome, Result
 from spark_jobs.scenario.runner import NotRefused, SinkDifference, StepDiffers
+from spark_jobs.scenario.suite import Outcome, Result
 from spark_jobs.scenario.values import literal_text
 from spark_jobs.sql.catalog import Table
 from spark_jobs.terminal import aligned

@@ -72,11 +72,11 @@ def ls(
     Shows the last committed epoch, and reads all of its state to count it; writes nothing, and the
     job, running or not, runs on.
     """
-    from spark_jobs.state import asking
+    from spark_jobs.state import inspection
 
     wanted = Wanted(query, operator, epoch=epoch)
     with _opened(job, checkpoint, wanted) as queries:
-        told = [line for of in queries for line in asking.sizes(of, wanted)]
+        told = [line for of in queries for line in inspection.sizes(of, wanted)]
     if as_json:
         _print(told)
     else:
@@ -100,11 +100,11 @@ def top(
     Shows the last committed epoch, and reads all of its state to count it; writes nothing, and the
     job, running or not, runs on.
     """
-    from spark_jobs.state import asking
+    from spark_jobs.state import inspection
 
     wanted = Wanted(query, operator, side, epoch)
     with _opened(job, checkpoint, wanted) as queries:
-        told = [line for of in queries for line in asking.largest(of, wanted, limit)]
+        told = [line for of in queries for line in inspection.largest(of, wanted, limit)]
     if as_json:
         _print(told)
     else:
@@ -134,18 +134,18 @@ def get(
     Shows the last committed epoch, and reads the one partition that holds the key; writes nothing,
     and the job, running or not, runs on.
     """
-    from spark_jobs.state import asking
+    from spark_jobs.state import inspection
 
     wanted = Wanted(query, operator, side, epoch)
     told: list[Told] = []
     others: list[str] = []
     with _opened(job, checkpoint, wanted) as queries:
         for of in queries:
-            found, not_found = asking.rows_of(of, wanted, key, limit)
+            found, not_found = inspection.rows_of(of, wanted, key, limit)
             told += found
             others += not_found
     if not told:
-        raise asking.no_such_key(key, others)
+        raise inspection.no_such_key(key, others)
     if as_json:
         _print(told)
     else:

@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from spark_jobs.cli import app
 from spark_jobs.commands import ReplayOrder, ask, read_answer, take
 from spark_jobs.dlq.handling import Handler, as_replay, read_contents
-from spark_jobs.dlq.places import topic_by_name
 from spark_jobs.dlq.reading import TopicReader
+from spark_jobs.dlq.topics import topic_by_name
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import ConfigError, KafkaError, RejoinError

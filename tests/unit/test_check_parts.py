@@ -13,7 +13,7 @@ import pytest
 from spark_jobs.check.clock import check_broker_clock, check_registry_clock
 from spark_jobs.check.finding import Finding
 from spark_jobs.check.growth import check_growth
-from spark_jobs.check.pace import HOUR_MS, Pace
+from spark_jobs.check.rate import HOUR_MS, Pace
 from spark_jobs.check.registry import Answering, check_registry, check_writer_schema
 from spark_jobs.check.sample import Decoded
 from spark_jobs.embedded.registry import RegistryServer

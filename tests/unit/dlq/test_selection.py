@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
+from spark_jobs.dlq.dead_letter import Contents, Letter, Mark, Place, Source, mark_of, read_message
 from spark_jobs.dlq.handling import as_replay
-from spark_jobs.dlq.letter import Contents, Letter, Mark, Place, Source, mark_of, read_message
-from spark_jobs.dlq.places import topic_by_name, topics_of_job
 from spark_jobs.dlq.render import bytes_text, groups, letter_text
 from spark_jobs.dlq.replaying import fixed_value
 from spark_jobs.dlq.selection import Selection, parse_places, parse_since
+from spark_jobs.dlq.topics import topic_by_name, topics_of_job
 from spark_jobs.errors import ConfigError
 
 NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
