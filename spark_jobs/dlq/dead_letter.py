@@ -1,9 +1,10 @@
-"""A dead letter as it lies in its topic, and the marks of those that have been handled.
+"""Dead-letter records, and the marks that say which of them have been handled.
 
-The record's own headers stand before the last `__connect.errors.topic`; from there on they are
-ours (spark_jobs/kernel/BadRecord.scala, SinkAdmission.scala). A mark is a record of the same topic
-with the header `rejoin.handled`; its value names letters by their place in the topic, and their
-source records, so that the letter of a second query, or of a job that begins anew, counts too.
+The record's own headers come before the last `__connect.errors.topic`; the headers from there on
+are rejoin's (the kernel's BadRecord.scala and SinkAdmission.scala write them). A mark is a record
+of the same topic with the header `rejoin.handled`. Its value names dead-letter records by position
+and by source record: another query, or a job started from a new checkpoint, writes its own
+dead-letter record for the same source record, and the mark covers that one too.
 """
 
 import json
@@ -29,8 +30,8 @@ _MARK_VERSION = 1
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 
-class Place(NamedTuple):
-    """Where a letter lies in its topic."""
+class Position(NamedTuple):
+    """Partition and offset of a record in the dead-letter topic."""
 
     partition: int
     offset: int
@@ -39,8 +40,8 @@ class Place(NamedTuple):
         return f"{self.partition}:{self.offset}"
 
 
-class Source(NamedTuple):
-    """The record that a letter is of; the time tells it from one of a topic that was made anew."""
+class SourceRecord(NamedTuple):
+    """The record that was rejected. Offsets repeat in a re-created topic; the timestamp differs."""
 
     topic: str
     partition: int
@@ -52,86 +53,90 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """A record that could not become a row, or a result that could not be written.
+class DeadLetter:
+    """A source record that could not become a row, or a result that could not be written.
 
-    `headers` are the record's own; `told` is what rejoin says of it, by header name. `source` is
-    None for what is no record of a source topic: late rows, results that are too large.
+    `headers` are the record's own, `details` the headers that rejoin added, by name. `source` is
+    None for late rows and for results that are too large: they are no records of a source topic.
     """
 
     topic: str
-    place: Place
+    position: Position
     key: bytes | None
     value: bytes | None
     headers: Headers
-    told: Mapping[str, str]
-    source: Source | None
+    details: Mapping[str, str]
+    source: SourceRecord | None
     timestamp_ms: int
 
     @property
     def at(self) -> str:
-        return f"{self.topic}[{self.place.partition}]@{self.place.offset}"
+        return f"{self.topic}[{self.position.partition}]@{self.position.offset}"
 
     @property
     def reason(self) -> str:
-        return self.told.get(REASON, "unknown")
+        return self.details.get(REASON, "unknown")
 
     @property
     def table(self) -> str:
-        return self.told.get("rejoin.table", "")
+        return self.details.get("rejoin.table", "")
 
     @property
     def query(self) -> str:
-        return self.told.get("rejoin.query", "")
+        return self.details.get("rejoin.query", "")
 
     @property
     def message(self) -> str:
-        return self.told.get(CONNECT + "exception.message", "")
+        return self.details.get(CONNECT + "exception.message", "")
 
     @property
     def is_whole(self) -> bool:
-        """Whether it holds all of the record, which a large one does not."""
+        """False where parts of a large record were omitted."""
         parts = ("value", "key", "headers")
-        return not any(f"rejoin.{part}.omitted" in self.told for part in parts)
+        return not any(f"rejoin.{part}.omitted" in self.details for part in parts)
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What letters of one record and table have in common, whichever query wrote them."""
-        return (self.place,) if self.source is None else (self.source, self.table)
+        """Equal for all dead-letter records of one source record and table, whatever the query."""
+        return (self.position,) if self.source is None else (self.source, self.table)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """Letters that are done with. `tables` says for whom their records are: None for everybody."""
+class HandledMark:
+    """Says that dead-letter records are handled.
+
+    The table beside a source record is None if the mark holds for all tables that read the record.
+    """
 
     action: Action
-    places: tuple[Place, ...]
-    records: tuple[tuple[Source, str | None], ...]
+    positions: tuple[Position, ...]
+    records: tuple[tuple[SourceRecord, str | None], ...]
 
     def key(self) -> bytes:
-        """Unlike any other, so that compaction keeps it."""
+        """A unique key, so that compaction keeps every mark."""
         return f"{HANDLED}/{uuid.uuid4()}".encode()
 
     def value(self) -> bytes:
         records = [[*source, table] for source, table in self.records]
-        told = {"version": _MARK_VERSION, "letters": self.places, "records": records}
-        return json.dumps(told, separators=(",", ":")).encode()
+        body = {"version": _MARK_VERSION, "letters": self.positions, "records": records}
+        return json.dumps(body, separators=(",", ":")).encode()
 
     def headers(self) -> list[tuple[str, str | bytes | None]]:
         return [(HANDLED, self.action.encode())]
 
 
 class _MarkBody(BaseModel):
-    """A mark's value: letters by place, and their records with the table they count for."""
+    """A mark's value: positions of dead-letter records, and source records with their table."""
 
-    letters: tuple[Place, ...] = ()
+    letters: tuple[Position, ...] = ()
     records: tuple[tuple[str, int, int, int, str | None], ...] = ()
 
 
-def read_message(message: Message) -> Letter | Mark:
-    """Either of the two that lie in a dead-letter topic, whatever else was written there.
+def read_message(message: Message) -> DeadLetter | HandledMark:
+    """Read any record of a dead-letter topic, whoever wrote it.
 
-    A letter says its reason. Its record may have been a mark of another topic, or look like one.
+    A record with a `rejoin.reason` is a dead letter, even if it has a mark's header too: the
+    rejected record may have been a mark in the source topic.
     """
     headers = _headers(message)
     names = {name for name, _ in headers}
@@ -140,98 +145,100 @@ def read_message(message: Message) -> Letter | Mark:
         if mark is not None:
             return mark
     first = max((i for i, (name, _) in enumerate(headers) if name == _FIRST), default=0)
-    told = {name: (value or b"").decode("utf-8", "replace") for name, value in headers[first:]}
-    timestamp_ms = _integer(told.get("rejoin.timestamp"))
+    details = {n: (value or b"").decode("utf-8", "replace") for n, value in headers[first:]}
+    timestamp_ms = _integer(details.get("rejoin.timestamp"))
     if timestamp_ms is None:
         timestamp_ms = message.timestamp()[1]
-    return Letter(
+    return DeadLetter(
         topic=str(message.topic()),
-        place=Place(_number(message.partition()), _number(message.offset())),
+        position=Position(_number(message.partition()), _number(message.offset())),
         key=_bytes(message.key()),
         value=_bytes(message.value()),
         headers=tuple(headers[:first]),
-        told=told,
-        source=_source(told, timestamp_ms),
+        details=details,
+        source=_source(details, timestamp_ms),
         timestamp_ms=timestamp_ms,
     )
 
 
-def whole_record(letter: Letter, message: Message) -> Letter | None:
-    """A letter that lacks a part, with all of its record; None if this is another record."""
-    if letter.source is None or message.timestamp()[1] != letter.source.timestamp_ms:
+def with_whole_record(dead_letter: DeadLetter, message: Message) -> DeadLetter | None:
+    """Fill in the omitted parts from the source record; None if `message` is another record."""
+    if dead_letter.source is None or message.timestamp()[1] != dead_letter.source.timestamp_ms:
         return None
     key, value = _bytes(message.key()), _bytes(message.value())
-    return replace(letter, key=key, value=value, headers=tuple(_headers(message)))
+    return replace(dead_letter, key=key, value=value, headers=tuple(_headers(message)))
 
 
-def _source(told: Mapping[str, str], timestamp_ms: int) -> Source | None:
-    topic = told.get(CONNECT + "topic")
-    partition, offset = (_integer(told.get(CONNECT + n)) for n in ("partition", "offset"))
+def _source(details: Mapping[str, str], timestamp_ms: int) -> SourceRecord | None:
+    topic = details.get(CONNECT + "topic")
+    partition, offset = (_integer(details.get(CONNECT + n)) for n in ("partition", "offset"))
     if topic is None or partition is None or offset is None:
         return None
-    return Source(topic, partition, offset, timestamp_ms)
+    return SourceRecord(topic, partition, offset, timestamp_ms)
 
 
 def _integer(text: str | None) -> int | None:
-    """Of a header that anybody may have written."""
+    """None unless the header is a number: anybody can write to the topic."""
     return int(text) if text is not None and _INTEGER.fullmatch(text) else None
 
 
-def _mark(action: bytes | None, value: bytes | None) -> Mark | None:
-    """None for what is none of ours."""
+def _mark(action: bytes | None, value: bytes | None) -> HandledMark | None:
+    """None if the value is not a mark's."""
     try:
-        told = _MarkBody.model_validate_json(value or b"{}")
+        body = _MarkBody.model_validate_json(value or b"{}")
     except ValidationError:
         return None
-    records = tuple((Source(*record[:4]), record[4]) for record in told.records)
-    return Mark("replayed" if action == b"replayed" else "dropped", told.letters, records)
+    records = tuple((SourceRecord(*record[:4]), record[4]) for record in body.records)
+    return HandledMark("replayed" if action == b"replayed" else "dropped", body.letters, records)
 
 
 class Contents:
-    """All letters of a topic, in order, and which of them are done with."""
+    """All dead-letter records of a topic, in order, and which of them are handled."""
 
-    def __init__(self, found: Iterable[Letter | Mark]) -> None:
-        self.letters: list[Letter] = []
-        self._places: dict[Place, Action] = {}
-        self._records: dict[tuple[Source, str | None], Action] = {}
+    def __init__(self, found: Iterable[DeadLetter | HandledMark]) -> None:
+        self.dead_letters: list[DeadLetter] = []
+        self._positions: dict[Position, Action] = {}
+        self._records: dict[tuple[SourceRecord, str | None], Action] = {}
         for item in found:
-            if isinstance(item, Letter):
-                self.letters.append(item)
+            if isinstance(item, DeadLetter):
+                self.dead_letters.append(item)
             else:
-                self._places |= dict.fromkeys(item.places, item.action)
+                self._positions |= dict.fromkeys(item.positions, item.action)
                 self._records |= dict.fromkeys(item.records, item.action)
-        self.letters.sort(key=lambda letter: letter.place)
+        self.dead_letters.sort(key=lambda item: item.position)
 
-    def handled(self, letter: Letter) -> Action | None:
-        if letter.source is None:
-            return self._places.get(letter.place)
+    def handled(self, dead_letter: DeadLetter) -> Action | None:
+        if dead_letter.source is None:
+            return self._positions.get(dead_letter.position)
         return (
-            self._places.get(letter.place)
-            or self._records.get((letter.source, None))
-            or self._records.get((letter.source, letter.table))
+            self._positions.get(dead_letter.position)
+            or self._records.get((dead_letter.source, None))
+            or self._records.get((dead_letter.source, dead_letter.table))
         )
 
-    def open(self) -> Iterator[Letter]:
-        return (letter for letter in self.letters if self.handled(letter) is None)
+    def open(self) -> Iterator[DeadLetter]:
+        return (item for item in self.dead_letters if self.handled(item) is None)
 
 
-def once(letters: Iterable[Letter]) -> list[Letter]:
-    """The first letter of each record and table: every query that reads it has written one."""
-    found: dict[tuple[object, ...], Letter] = {}
-    for letter in letters:
-        found.setdefault(letter.identity, letter)
+def first_of_each(dead_letters: Iterable[DeadLetter]) -> list[DeadLetter]:
+    """One dead-letter record per source record and table; each query that reads it wrote one."""
+    found: dict[tuple[object, ...], DeadLetter] = {}
+    for dead_letter in dead_letters:
+        found.setdefault(dead_letter.identity, dead_letter)
     return list(found.values())
 
 
-def mark_of(action: Action, letters: Sequence[Letter], tables: Literal["all", "own"]) -> Mark:
-    """The mark of letters that are done with, for every table that reads their records or for the
-    letters' own tables only."""
+def mark_of(
+    action: Action, dead_letters: Sequence[DeadLetter], tables: Literal["all", "own"]
+) -> HandledMark:
+    """Mark dead-letter records as handled: for all tables that read their source records, or for
+    the tables that rejected them only."""
     records = {
-        (letter.source, None if tables == "all" else letter.table): None
-        for letter in letters
-        if letter.source is not None
+        (item.source, None if tables == "all" else item.table): None
+        for item in dead_letters
+        if item.source is not None
     }
-    return Mark(action, tuple(letter.place for letter in letters), tuple(records))
+    return HandledMark(action, tuple(item.position for item in dead_letters), tuple(records))
 
 
 def _headers(message: Message) -> list[tuple[str, bytes | None]]:
