@@ -147,7 +147,7 @@ def _restored(
         message = reader.record(source.topic, source.partition, source.offset)
         found = None if message is None else with_whole_record(item, message)
         if found is None:
-            return Unreplayable(item, "parts were omitted, and its topic no longer has the record")
+            return Unreplayable(item, "parts were omitted, and its topic no longer has it")
         whole = found
     if command is None:
         return as_replay(whole, whole.value, all_of)
