@@ -21,7 +21,7 @@ _CLOCK = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?")
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """A column of a key. `spark_type` is Spark's JSON type; `is_time`: a TIME, an integer in state."""
+    """A column of a key. `spark_type` is Spark's JSON type; a TIME is kept as an integer."""
 
     name: str
     spark_type: Json

@@ -74,7 +74,7 @@ class QueryState:
         if epoch is not None and epoch not in epochs:
             raise StateError(
                 "STATE_EPOCH_GONE",
-                f"query {self.name}: the checkpoint has no committed epoch {epoch}; it still has "
+                f"query {self.name}: epoch {epoch} is not in the checkpoint, which has "
                 f"{epochs[0]} to {epochs[-1]}",
                 hint="leave --epoch out to read the last one",
             )

@@ -10,7 +10,7 @@ import pytest
 from spark_jobs.errors import ConfigError, SqlErrors
 from spark_jobs.scenario.checks import fits
 from spark_jobs.scenario.file import Input, Scenario, parse_scenario, read_scenario
-from spark_jobs.scenario.fold import View, net_difference
+from spark_jobs.scenario.fold import SinkView, net_difference
 from spark_jobs.scenario.literals import LiteralError, parse_row
 from spark_jobs.scenario.records import Change, Encoder, Record, decode
 from spark_jobs.scenario.runner import bind_scenario
@@ -306,12 +306,12 @@ def test_upsert_differences_are_by_key() -> None:
 
 
 def test_views_fold_and_notice_unknown_retractions() -> None:
-    view = View.of(table(CHANGELOG))
+    view = SinkView.of(table(CHANGELOG))
     view.apply([Change("+I", (1, "a")), Change("-U", (1, "a")), Change("+U", (1, "b"))])
     assert list(view.contents().elements()) == [(1, "b")]
     view.apply([Change("-D", (9, "z"))])
-    assert view.problems == ["retracts a row that is not there: -D (9, z)"]
-    view = View.of(table(UPSERT, "id"))
+    assert view.problems == ["retracts a row that does not exist: -D (9, z)"]
+    view = SinkView.of(table(UPSERT, "id"))
     view.apply([Change("+U", (1, "a")), Change("-D", (1, None)), Change("-D", (2, None))])
     assert not view.contents()
     assert view.problems == []
