@@ -167,9 +167,10 @@ def demo(
     For a first look: nothing has to be installed or configured, and nothing stays behind. Exits
     0 if each row was right, none was missing and none came twice.
     """
-    from spark_jobs.demo.run import run_demo
+    from spark_jobs.demo.run import DemoOptions, run_demo
 
-    raise typer.Exit(run_demo(seconds, rate, sidecar_port, corrupt, avro, keep, open_page, as_json))
+    options = DemoOptions(seconds, rate, sidecar_port, corrupt, avro, keep, open_page, as_json)
+    raise typer.Exit(run_demo(options))
 
 
 @app.command(
