@@ -18,7 +18,7 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.models import Problem
-from spark_jobs.commands import Answer, LogLevel, ReplayOrder, Verb, ask, read_answer
+from spark_jobs.commands import Answer, LogLevel, ReplayOrder, Verb, read_answer, send
 from spark_jobs.status import now
 
 AUDIT_FILE = "audit.jsonl"
@@ -129,7 +129,7 @@ class Desk:
         replay: ReplayOrder | None = None,
     ) -> Accepted:
         try:
-            command = ask(self._folder, verb, self._guard.client(request), level, replay)
+            command = send(self._folder, verb, self._guard.client(request), level, replay)
         except OSError as error:
             self._guard.audit(request, "failed")
             detail = f"the status folder takes no command: {error.strerror}"
