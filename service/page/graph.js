@@ -37,7 +37,7 @@ function depths(plan) {
 }
 
 function nodeBox(node) {
-  const details = element("details", {}, element("summary", {}, "what it does"),
+  const details = element("details", {}, element("summary", {}, "details"),
     element("ul", {}, ...node.details.map((line) => element("li", {}, line))));
   const box = element("article", { class: `node ${node.kind}`, "data-node": node.id },
     element("span", { class: "kind" }, node.kind === "operator" ? "operator" : node.kind === "sink" ? "sink" : "table"),

@@ -75,7 +75,7 @@ function drawAdvice(panel, { warnings, advice }) {
   panel.querySelector(".warnings").replaceChildren(...shown.map(item));
   const details = panel.querySelector(".advice");
   details.hidden = better.length === 0;
-  details.querySelector("summary").textContent = `What could be better (${better.length})`;
+  details.querySelector("summary").textContent = `Advice (${better.length})`;
   details.querySelector("ul").replaceChildren(...better.map(item));
 }
 
@@ -86,7 +86,7 @@ function showQuery(query, state, marks, job) {
   const rates = ratesOf(shown.seen, moved(query, job.updated_at));
   const held = mark ? holding(mark, shown.seen) : [];
   section.querySelector(".figures").textContent =
-    `epoch ${query.epoch ?? "-"} in ${(query.trigger_ms / 1000).toFixed(1)} s, lag ${count(lagOf(query))} records, ` +
+    `epoch ${query.epoch ?? "-"} took ${(query.trigger_ms / 1000).toFixed(1)} s, lag ${count(lagOf(query))} records, ` +
     `watermark ${moment(query.watermark_ms)}`;
   for (const node of plan.nodes) fill(boxes.get(node.id), facts(node, query, state, mark, rates));
   for (const node of plan.nodes)
@@ -139,7 +139,7 @@ function facts(node, query, state, mark, rates) {
   const kept = state.find((s) => s.operator === node.operator);
   if (!kept) return [];
   const rows = kept.sides.map((s) => `${s.side} ${count(s.rows)}`).join(", ");
-  const found = [["rows", rows], ["state", bytes(kept.state_bytes)], ["kept", kept.retention]];
+  const found = [["rows", rows], ["state", bytes(kept.state_bytes)], ["keeps", kept.retention]];
   if (kept.rows_per_minute !== null) found.push(["growth", `${count(kept.rows_per_minute)} rows/min`]);
   if (kept.late_rows) found.push(["late", count(kept.late_rows)]);
   if (kept.bootstrap && !kept.bootstrap.complete)
@@ -164,7 +164,7 @@ function sourceFacts(node, query, mark, rates) {
   if (loads.length) found.push(["loading", loading(node.table, loads)]);
   if (node.tells_time) {
     const known = parts.filter((p) => !p.idle).map((p) => p.watermark_ms);
-    found.push(["watermark", known.some((ms) => ms === null) ? "not yet" : moment(known.length ? Math.min(...known) : null)]);
+    found.push(["watermark", known.some((ms) => ms === null) ? "none yet" : moment(known.length ? Math.min(...known) : null)]);
     found.push(["partitions", `${parts.length}${idle ? `, ${idle} idle` : ""}`]);
   }
   return found;
@@ -181,13 +181,13 @@ function showHeld(section, mark, holders) {
   const body = section.querySelector(".held .body");
   if (!mark?.partitions.some((p) => p.counts)) return body.replaceChildren("No operator uses event time.");
   const advised = [...new Set(holders.map((h) => h.advice))];  // the same advice once, for all its partitions
-  const held = advised.map((advice) => element("li", {}, element("strong", {}, "Held back by "),
+  const held = advised.map((advice) => element("li", {}, element("strong", {}, "Held back: "),
     `${firstOf(holders.filter((h) => h.advice === advice).map((h) => h.reason))}. `,
     element("span", { class: "soft" }, `${advice[0].toUpperCase()}${advice.slice(1)}.`)));
   const rows = mark.partitions.filter((p) => p.counts).map((p) => element("tr", {},
     element("td", {}, `${p.table} ${p.partition}`), element("td", {}, p.idle ? "idle" : moment(p.watermark_ms)),
     element("td", { class: "number" }, count(p.lag_records))));
-  body.replaceChildren(held.length ? element("ul", {}, ...held) : element("p", {}, "No partition holds it back."),
+  body.replaceChildren(held.length ? element("ul", {}, ...held) : element("p", {}, "No partition holds the watermark back."),
     element("table", {}, element("thead", {}, element("tr", {}, element("th", {}, "partition"),
       element("th", {}, "watermark"), element("th", { class: "number" }, "lag"))), element("tbody", {}, ...rows)));
 }
