@@ -247,11 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         shown = MachineError("SYSTEM_REFUSED", str(error))
     except Exception as error:
         traceback.print_exception(error)
-        shown = RejoinError(
-            "COMMAND_FAILED",
-            repr(error),
-            hint="report this defect with the trace",
-        )
+        shown = RejoinError("COMMAND_FAILED", repr(error), hint="report this defect with the trace")
     (show_error_json if as_json else show_error)(shown, sys.stderr)
     sys.exit(shown.exit_code)
 

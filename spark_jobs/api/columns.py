@@ -216,10 +216,7 @@ def _function(node: Any) -> _SqlText:
     name = str(node.functionName()).lower()
     arguments = list(_items(node.arguments()))
     if node.isUserDefinedFunction():
-        _refuse(
-            f"the user-defined function {name}",
-            _UDF_HINT,
-        )
+        _refuse(f"the user-defined function {name}", _UDF_HINT)
     written = [_to_sql(argument) for argument in arguments]
     if name in _AGGREGATES:
         distinct = "DISTINCT " if node.isDistinct() else ""

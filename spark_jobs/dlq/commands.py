@@ -83,10 +83,11 @@ class Consent:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayLimits:
-    """`with_superseded` replays old versions of rows too; `limit` is per topic, None for all."""
+class ReplayOptions:
+    """`superseded` replays old versions of rows too; `limit` is per topic, None for all."""
 
-    with_superseded: bool
+    fix: str | None
+    superseded: bool
     limit: int | None
 
 
@@ -212,7 +213,7 @@ def replay(
     old version of a row: a record whose key has a later one in its topic.
     """
     for topic in request.topics:
-        _replay(topic, request, Consent(dry_run, yes), fix, ReplayLimits(superseded, limit))
+        _replay(topic, request, Consent(dry_run, yes), ReplayOptions(fix, superseded, limit))
 
 
 @_verb("rejoin dlq drop orders.sql --table orders --reason null-record-key")
@@ -227,19 +228,15 @@ def drop(request: Request, dry_run: DryRun = False, yes: Yes = False) -> None:
 
 
 def _replay(
-    topic: DeadLetterTopic,
-    request: Request,
-    consent: Consent,
-    fix: str | None,
-    limits: ReplayLimits,
+    topic: DeadLetterTopic, request: Request, consent: Consent, options: ReplayOptions
 ) -> None:
     output = request.output
 
     def chosen(reader: TopicReader, *, settled: bool) -> ReplayPlan:
         contents = read_contents(reader, topic, settled=settled)
-        superseded = limits.with_superseded
+        superseded = options.superseded
         found = plan_replay(reader, topic, contents, request.selection, superseded=superseded)
-        return found.within(limits.limit)
+        return found.within(options.limit)
 
     with TopicReader(topic.config) as reader:
         if consent.counts_first:
@@ -252,7 +249,7 @@ def _replay(
             _confirm(f"Replay {count} records of {topic.name}?")
         with Handler(topic) as handler:
             choice = chosen(reader, settled=True)
-            count, left = replay_all(handler, reader, choice, fix, output.progress)
+            count, left = replay_all(handler, reader, choice, options.fix, output.progress)
     output.outcome(topic.name, "replayed", count, left, choice.more)
 
 
@@ -281,9 +278,7 @@ def _drop(topic: DeadLetterTopic, request: Request, consent: Consent) -> None:
 def _confirm(question: str) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError(
-            "DLQ_NOT_CONFIRMED",
-            f"{question} There is no terminal to confirm it",
-            hint="add --yes",
+            "DLQ_NOT_CONFIRMED", f"{question} There is no terminal to confirm it", hint="add --yes"
         )
     if not typer.confirm(question):
         raise typer.Abort

@@ -13,13 +13,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from spark_jobs.embedded.schema_store import (
-    DEFAULT_LEVEL,
-    Reference,
-    Refusal,
-    SchemaStore,
-    Version,
-)
+from spark_jobs.embedded.schema_store import DEFAULT_LEVEL, Reference, Refusal, SchemaStore, Version
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
@@ -206,9 +200,7 @@ def _level_routes(app: FastAPI) -> None:
 
     @app.get("/config/{subject:path}")
     def subject_level(
-        subject: str,
-        store: Store,
-        default: Annotated[bool, Field(alias="defaultToGlobal")] = False,
+        subject: str, store: Store, default: Annotated[bool, Field(alias="defaultToGlobal")] = False
     ) -> dict[str, str]:
         found = store.level(subject) or (store.level() if default else None)
         if found is None:
