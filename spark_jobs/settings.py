@@ -199,7 +199,7 @@ def job_settings(
 
 
 def _absolute(location: str) -> str:
-    """An absolute path, because the JVM may run elsewhere; a URI such as `s3a://...` is kept."""
+    """An absolute path, as the JVM needs it; a URI such as `s3a://...` is kept."""
     is_address = re.match(r"[a-z][a-z0-9+.-]*:", location) is not None
     return location if is_address else str(Path(location).resolve())
 

@@ -226,7 +226,7 @@ class TemporalTableFunction:
         return f"{quoted(name)}({sql_text(time)})"
 
     def declare(self, name: str) -> None:
-        """Add the function to the job. Raises SqlErrors if its columns are unknown or no time."""
+        """Add the function to the job. Raises SqlErrors if a column is unknown or unfit."""
         statement = create_temporal_table_function(
             name, self.table, self.time_attribute, self.primary_key
         )

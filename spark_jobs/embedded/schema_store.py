@@ -74,8 +74,6 @@ class SchemaStore:
         folder.mkdir(parents=True, exist_ok=True)
         self._load()
 
-    # --- reading -------------------------------------------------------------------------------
-
     def subjects(self, deleted: bool = False) -> list[str]:
         with self._mutex:
             return sorted({v.subject for v in self._versions if deleted or not v.deleted})
@@ -147,8 +145,6 @@ class SchemaStore:
                     found += incompatibilities(old, new, old_names, new_names)
             return found
 
-    # --- writing -------------------------------------------------------------------------------
-
     def register(self, subject: str, text: str, references: tuple[Reference, ...]) -> Version:
         """The version with this schema; created if the subject has none."""
         with self._mutex:
@@ -202,8 +198,6 @@ class SchemaStore:
             removed = self._levels.pop(subject, None)
             self._save_index()
             return removed
-
-    # --- inside --------------------------------------------------------------------------------
 
     def _check_delete(self, v: Version, permanent: bool) -> None:
         what = f"Subject '{v.subject}' Version {v.version}"

@@ -10,7 +10,7 @@ from spark_jobs.scenario.values import Row
 from spark_jobs.sql.catalog import Table
 
 RowMark: TypeAlias = Literal["same", "missing", "extra"]
-_WORDS: dict[RowMark, str] = {"same": "as expected", "missing": "missing", "extra": "too much"}
+_WORDS: dict[RowMark, str] = {"same": "as expected", "missing": "missing", "extra": "unexpected"}
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ def compared(table: Table, expected: Sequence[Change], actual: Sequence[Change])
 
 
 def net_difference(table: Table, expected: Sequence[Change], actual: Sequence[Change]) -> list[str]:
-    """What is missing or too much in one step, as text."""
+    """What is missing or unexpected in one step, as text."""
     return [row.text for row in compared(table, expected, actual) if row.mark != "same"]
 
 
@@ -107,7 +107,7 @@ def _most_like(change: Change, others: Sequence[Change]) -> Change | None:
 def view_difference(expected: SinkView, actual: SinkView) -> list[str]:
     wanted, found = expected.contents(), actual.contents()
     missing = [f"missing: {row_text(row)}" for row in (wanted - found).elements()]
-    extra = [f"too much: {row_text(row)}" for row in (found - wanted).elements()]
+    extra = [f"unexpected: {row_text(row)}" for row in (found - wanted).elements()]
     return missing + extra
 
 

@@ -213,5 +213,5 @@ def _compare_rejects(
     missing, extra = (wanted - found).elements(), (found - wanted).elements()
     return [
         *(f"missing: dead letter {reason} in {topic}" for topic, reason in missing),
-        *(f"too much: dead letter {reason} in {topic}" for topic, reason in extra),
+        *(f"unexpected: dead letter {reason} in {topic}" for topic, reason in extra),
     ]
