@@ -1,4 +1,4 @@
-"""The operators of a plan by what they keep: sides, columns, and what a person asks for."""
+"""The stateful operators of a plan, their sides and columns, and which of them to show."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +14,8 @@ from spark_jobs.plan.text.nodes import node_tree
 
 
 @dataclass(frozen=True, slots=True)
-class KeptOperator:
-    """An operator with state; `number` is Spark's of it within its query."""
+class StatefulOperator:
+    """An operator with state; `number` is its operator id in Spark's checkpoint of the query."""
 
     query: str
     number: int
@@ -34,7 +34,7 @@ class KeptOperator:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """What the two row counts of a key group are of: the first input, and all others."""
+        """What the two row counts of a key group count: the first input, and all others."""
         if isinstance(self.node, MultiJoin):
             return ("side 1", f"sides 2 to {len(self.node.sides)}")
         return self.sides
@@ -53,14 +53,14 @@ class KeptOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Of which queries, operators and sides; None for all. `epoch` None: the last committed."""
+class StateSelection:
+    """Which query, operator and side to read; None for all. `epoch` None is the last committed."""
 
     query: str | None = None
     operator: str | None = None
     side: str | None = None
     epoch: int | None = None
 
-    def takes(self, operator: KeptOperator) -> bool:
-        known = (operator.node.id, f"{operator.query}/{operator.node.id}")
-        return self.operator in (None, *known) and self.side in (None, *operator.sides)
+    def takes(self, operator: StatefulOperator) -> bool:
+        names = (operator.node.id, f"{operator.query}/{operator.node.id}")
+        return self.operator in (None, *names) and self.side in (None, *operator.sides)

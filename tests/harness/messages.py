@@ -16,7 +16,7 @@ from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.sql.types.data_types import DataType
 
 _KINDS: dict[str, type[Any]] = {
-    node.kind: node
+    vars(node)["kind"]: node
     for node in vars(physical).values()
     if isinstance(node, type) and "kind" in vars(node)
 }

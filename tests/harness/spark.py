@@ -24,7 +24,7 @@ from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.scenario.file import Step
 from spark_jobs.scenario.records import Record, to_base64
-from spark_jobs.scenario.runner import Bound, Outcome, exchanged_sinks
+from spark_jobs.scenario.runner import BoundScenario, StepOutcome, exchanged_sinks
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.streaming.manifest import VERSION, Manifest, ScanStart
 from spark_jobs.streaming.session import start_session, stop_session
@@ -63,7 +63,7 @@ class SparkBackend:
 
     exact = True
 
-    def __init__(self, bound: Bound, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, bound: BoundScenario, spark: SparkSession, folder: Path) -> None:
         self._spark = spark
         self._folder = folder
         self._bound = bound
@@ -84,7 +84,7 @@ class SparkBackend:
             self._offsets[place] += 1
             self._partitions[topic] = max(self._partitions[topic], record.partition + 1)
 
-    def run_step(self, step: Step, is_settled: Callable[[Outcome], bool]) -> Outcome:
+    def run_step(self, step: Step, is_settled: Callable[[StepOutcome], bool]) -> StepOutcome:
         if step.command in ("advance", "loaded"):
             raise ValueError(f"Spark knows no {step.command}: run this scenario in memory")
         if self._loaded is None:
@@ -92,9 +92,9 @@ class SparkBackend:
         self._write_files()
         return self._run(ending=step.command == "end")
 
-    def finish(self) -> Outcome:
+    def finish(self) -> StepOutcome:
         """A query that is not running writes nothing."""
-        return Outcome({})
+        return StepOutcome({})
 
     def _capture_loaded(self) -> dict[str, Offsets]:
         """What is there before the first start is the initial content; its marker comes last."""
@@ -118,7 +118,7 @@ class SparkBackend:
             written.rename(target)
         self._pending.clear()
 
-    def _run(self, ending: bool) -> Outcome:
+    def _run(self, ending: bool) -> StepOutcome:
         records: dict[str, list[Record]] = defaultdict(list)
         rejects: list[tuple[str, str]] = []
         for plan in self._bound.plans:
@@ -131,7 +131,7 @@ class SparkBackend:
                     rejects.append((row.topic, _reason(row)))
         for name in exchanged_sinks(self._bound):
             records[name].sort(key=lambda record: record.value is not None)
-        return Outcome(records, rejects)
+        return StepOutcome(records, rejects)
 
     def _run_query(self, sink: KafkaSink, ending: bool) -> list[Any]:
         running = self._running(sink, ending)

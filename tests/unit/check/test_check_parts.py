@@ -13,9 +13,9 @@ import pytest
 from spark_jobs.check.clock import check_broker_clock, check_registry_clock
 from spark_jobs.check.finding import Finding
 from spark_jobs.check.growth import check_growth
-from spark_jobs.check.pace import HOUR_MS, Pace
-from spark_jobs.check.registry import Answering, check_registry, check_writer_schema
-from spark_jobs.check.sample import Decoded
+from spark_jobs.check.rate import HOUR_MS, FillRate
+from spark_jobs.check.registry import RegistryAnswer, check_registry, check_writer_schema
+from spark_jobs.check.sample import DecodedSample
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import KafkaError
 from spark_jobs.operators.running import scans
@@ -48,12 +48,14 @@ def sink_of(sql: str) -> KafkaSink:
 def growth(sql: str, **rows: dict[str, Any]) -> dict[str, Finding]:
     """By operator and side, if every table gives 360 records an hour that look like its rows."""
     sink = sink_of(sql)
-    pace = Pace(361, HOUR_MS, 0, 10, 4)
+    rate = FillRate(361, HOUR_MS, 0, 10, 4)
     samples = {}
     for scan in (scan.node for scan in scans(sink)):
         row = [rows[scan.table][named.name] for named in scan.row]
-        samples[scan.table, scan.side] = Decoded(scan, ["+I"] * 4, [row] * 4, keys=2, records=4)
-    found = check_growth("s", sink, samples, {table: pace for table in rows})
+        samples[scan.table, scan.side] = DecodedSample(
+            scan, ["+I"] * 4, [row] * 4, keys=2, records=4
+        )
+    found = check_growth("s", sink, samples, {table: rate for table in rows})
     return {finding.about.partition(", ")[2]: finding for finding in found}
 
 
@@ -178,7 +180,7 @@ def test_a_registry_and_its_clock(registry: RegistryServer) -> None:
     assert ahead is not None
     assert (ahead.level, ahead.code) == ("warning", "CLOCK_SKEW")
     assert re.search(r"(5[5-9]|6[0-5])\.\d\d s ahead of ours", ahead.text)
-    assert check_registry_clock(Answering("u", None), now_s) is None
+    assert check_registry_clock(RegistryAnswer("u", None), now_s) is None
 
 
 def test_a_registry_that_is_not_there() -> None:
