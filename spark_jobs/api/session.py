@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlparse
 
 from pyspark.sql import SparkSession
 
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.build import connector_jars, kernel_jar
+from spark_jobs.kernel.calls import is_stopped, jar_of
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.session import session_options
 
@@ -62,7 +60,7 @@ def check_session(spark: SparkSession) -> None:
             f"{kind} is no classic SparkSession: the kernel has to run in the driver's JVM",
             "start the job where the driver runs; rejoin.session() creates such a session",
         )
-    if spark.sparkContext._jsc is None:
+    if is_stopped(spark):
         raise ConfigError("SESSION_UNFIT", "the Spark session is stopped", "create another one")
     if problems := list(_problems(spark)):
         text = "; ".join(problems)
@@ -82,30 +80,13 @@ def _problems(spark: SparkSession) -> Iterator[str]:
     expected = version("pyspark")
     if spark.version != expected:
         yield f"it is Spark {spark.version}, the kernel is compiled for {expected}"
-    loader = _class_loader(spark)
-    found = _location(loader, _KERNEL)
+    found = jar_of(spark, _KERNEL)
     if found is None:
         yield f"{kernel_jar()} is not on the driver's class path"
     elif found.read_bytes() != kernel_jar().read_bytes():
         yield f"it has the kernel of another release, {found} instead of {kernel_jar()}"
     for name, type_ in _CONNECTOR.items():
-        if _location(loader, type_) is None:
+        if jar_of(spark, type_) is None:
             yield f"{name} ({type_}) is not on the driver's class path"
-    context: Any = spark.sparkContext._jsc
-    if context.sc().conf().getBoolean("spark.speculation", False):
+    if spark.sparkContext.getConf().get("spark.speculation") == "true":
         yield "'spark.speculation' is true: two attempts of a task would fence each other's writer"
-
-
-def _class_loader(spark: SparkSession) -> Any:
-    """The class loader with which py4j finds classes."""
-    jvm: Any = spark._jvm
-    return jvm.java.lang.Thread.currentThread().getContextClassLoader()
-
-
-def _location(loader: Any, name: str) -> Path | None:
-    """The jar that has the class; None if no jar has it."""
-    found = loader.getResource(name.replace(".", "/") + ".class")
-    if found is None:
-        return None
-    inside = str(found.toString()).removeprefix("jar:").partition("!")[0]
-    return Path(unquote(urlparse(inside).path))

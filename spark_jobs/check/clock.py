@@ -8,15 +8,14 @@ Kafka has no request for the time. What can be used instead:
   topic has LogAppendTime, else a producer's. One from the past proves nothing.
 """
 
-import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 
 from spark_jobs.check.finding import Finding
 from spark_jobs.check.registry import RegistryAnswer
 from spark_jobs.check.topics import SampledTable
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import resolve_public
 
 MOST_S = 2.0
@@ -26,11 +25,11 @@ HINT = (
 )
 
 
-def check_broker_clock(kernel: Any, properties: dict[str, str]) -> Finding:
+def check_broker_clock(kernel: Kernel, properties: dict[str, str]) -> Finding:
     """Compare with the clock of the cluster's controller."""
     servers = properties["bootstrap.servers"]
     about = f"clock of {servers}"
-    answer = json.loads(kernel.brokerClock(json.dumps(resolve_public(properties))))
+    answer = kernel.broker_clock(resolve_public(properties))
     if "ms" not in answer:
         text = f"not known: {answer['problem']}"
         return Finding("ok", "CLOCK_UNKNOWN", about, text)

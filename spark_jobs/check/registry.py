@@ -4,7 +4,6 @@ Nothing is registered. A source's records name their schemas by id, so the lates
 subject (as Flink and Debezium name subjects) only tells what its writers are about to send.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -13,6 +12,7 @@ from spark_jobs.check.finding import Finding
 from spark_jobs.errors import EXIT_CODES
 from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import registered_schema
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import resolve_public, spec
 from spark_jobs.operators.sink_spec import record_columns
 from spark_jobs.options.formats import FORMATS, Format
@@ -48,7 +48,7 @@ def registry_formats(scans: Sequence[KafkaScan], sinks: Sequence[KafkaSink]) -> 
     return {declared.options["url"]: declared for node in nodes for _, declared in _parts(node)}
 
 
-def check_reader(kernel: Any, scan: KafkaScan) -> Iterator[Finding]:
+def check_reader(kernel: Kernel, scan: KafkaScan) -> Iterator[Finding]:
     """Compare the latest schemas of a source's subjects with its columns, as the kernel would."""
     for part, declared in _parts(scan):
         if not any(column.origin == part for column in scan.columns):
@@ -69,8 +69,7 @@ def check_reader(kernel: Any, scan: KafkaScan) -> Iterator[Finding]:
                     "nothing was written yet, or under another subject: records name schemas by id",
                 )
             else:
-                read = json.dumps(spec(scan))
-                fit = json.loads(kernel.fit(read, part == "key", latest.id))
+                fit = kernel.fit(spec(scan), is_key=part == "key", schema_id=latest.id)
                 yield _fit(scan, f"{subject} version {latest.version} (id {latest.id})", fit)
 
 

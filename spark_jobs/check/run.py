@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from spark_jobs.check.checkpoint import check_checkpoint, sink_partitions
 from spark_jobs.check.clock import (
@@ -30,6 +29,7 @@ from spark_jobs.check.topics import (
     check_widths,
 )
 from spark_jobs.driver.queries import is_bounded, present, sinks_of
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.kernel.local_jvm import local_kernel
 from spark_jobs.operators.running import scans
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
@@ -138,7 +138,7 @@ class ClusterChecks:
                     self.add_all(check_writer_schema(sink))
         return answering
 
-    def _with_kernel(self, kernel: Any, answering: set[str]) -> None:
+    def _with_kernel(self, kernel: Kernel, answering: set[str]) -> None:
         clusters = {s.scan.properties["bootstrap.servers"]: s.scan for s in self.sources.values()}
         for scan in clusters.values():
             self.add(check_broker_clock(kernel, dict(scan.properties)))
@@ -151,7 +151,7 @@ class ClusterChecks:
         for name, sink in self.sinks.items():
             self.add_all(check_growth(name, sink, decoded, rates))
 
-    def _samples(self, kernel: Any, answering: set[str]) -> dict[tuple[str, int], DecodedSample]:
+    def _samples(self, kernel: Kernel, answering: set[str]) -> dict[tuple[str, int], DecodedSample]:
         """Decoded samples by table and side: a query may read a table twice, with other columns."""
         found: dict[tuple[str, int], DecodedSample] = {}
         for scan in (s.node for sink in self.sinks.values() for s in scans(sink)):

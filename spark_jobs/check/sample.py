@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from spark_jobs.check.finding import Finding
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import spec
 from spark_jobs.plan.nodes.parts import Named
 from spark_jobs.plan.nodes.physical import KafkaScan, Project
@@ -41,10 +42,10 @@ class DecodedSample:
 
 
 def check_sample(
-    kernel: Any, scan: KafkaScan, messages: Sequence[Message]
+    kernel: Kernel, scan: KafkaScan, messages: Sequence[Message]
 ) -> tuple[Finding, DecodedSample]:
     """Decode a sample that is not empty."""
-    run = kernel.local(json.dumps(_plan(scan)))
+    run = kernel.local(_plan(scan))
     run.feed(scan.table, json.dumps([_record(message) for message in messages]))
     out = json.loads(run.step())
     kept = [row for row in out["rows"] if row[0] in ("+I", "+U")]

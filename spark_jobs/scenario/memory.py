@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spark_jobs.errors import ScenarioError
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.plan.nodes.physical import KafkaScan, Physical, inputs_of
 from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.scenario.file import Step
@@ -20,7 +21,7 @@ class MemoryBackend:
 
     exact = True
 
-    def __init__(self, bound: BoundScenario, kernel: Any) -> None:
+    def __init__(self, bound: BoundScenario, kernel: Kernel) -> None:
         self._runs = [_LocalRun(plan.root, kernel) for plan in bound.plans]
         if bound.scenario.says_loaded:
             self.hold_loaded()
@@ -110,8 +111,8 @@ def _first_line(failure: Any) -> str:
 class _LocalRun:
     """A LocalRun of the kernel, fed only with the tables that its plan reads."""
 
-    def __init__(self, root: Physical, kernel: Any) -> None:
-        self.jvm = kernel.local(json.dumps(to_json(root)))
+    def __init__(self, root: Physical, kernel: Kernel) -> None:
+        self.jvm = kernel.local(to_json(root))
         self._tables = set(_tables_below(root))
 
     def feed(self, table: str, rows: list[dict[str, Any]]) -> None:

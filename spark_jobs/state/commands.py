@@ -40,14 +40,14 @@ Epoch = Annotated[
 def _queries(job: Path, checkpoint: str | None, selection: StateSelection) -> Iterator[list[Any]]:
     """Opens the selected queries; a terminal shows a spinner meanwhile."""
     from spark_jobs.driver.queries import sinks_of
-    from spark_jobs.state.reading import open_queries, state_jvm
+    from spark_jobs.state.reading import open_queries, state_kernel
 
     bound = bind(read_sql(job), str(job))
     sinks = sinks_of(plan(bound))
     overrides = Overrides(checkpoint=checkpoint)
     settings = job_settings(bound.settings, job.stem, overrides, read_environment())
-    with Console(stderr=True).status("reading state ..."), state_jvm() as jvm:
-        queries, notes = open_queries(jvm, sinks, settings, selection)
+    with Console(stderr=True).status("reading state ..."), state_kernel() as kernel:
+        queries, notes = open_queries(kernel, sinks, settings, selection)
         for note in notes:
             typer.echo(note, err=True)
         yield queries

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from spark_jobs.errors import ConfigError
+from spark_jobs.kernel.calls import StateReader
 from spark_jobs.plan.nodes.plan_json import Json
 from spark_jobs.state.keys import KeyColumn, key_columns, parse_key
 from spark_jobs.state.operators import StatefulOperator, StateSelection
@@ -17,7 +17,7 @@ _TIMES = ("time", "written", "committed")
 def sizes(query: QueryState, selection: StateSelection) -> Iterator[JsonObject]:
     """One object per operator: rows by side, keys, cells and bytes."""
 
-    def read_operator(operator: StatefulOperator, reader: Any) -> JsonObject:
+    def read_operator(operator: StatefulOperator, reader: StateReader) -> JsonObject:
         parts = [json.loads(reader.size(n)) for n in range(reader.partitions())]
         rows = [sum(part["rows"][i] for part in parts) for i in range(len(operator.counted))]
         totals = {what: sum(part[what] for part in parts) for what in ("keys", "cells", "bytes")}
@@ -37,7 +37,7 @@ def sizes(query: QueryState, selection: StateSelection) -> Iterator[JsonObject]:
 def largest(query: QueryState, selection: StateSelection, limit: int) -> Iterator[JsonObject]:
     """One object for each of the `limit` keys with the most rows, per operator and side."""
 
-    def read_operator(operator: StatefulOperator, reader: Any) -> list[list[JsonObject]]:
+    def read_operator(operator: StatefulOperator, reader: StateReader) -> list[list[JsonObject]]:
         struct = json.loads(reader.keySchema())
         parts = [json.loads(reader.top(n, limit)) for n in range(reader.partitions())]
         return [
@@ -71,7 +71,7 @@ def rows_of(
     """
     others: list[str] = []
 
-    def read_operator(operator: StatefulOperator, reader: Any) -> JsonObject | None:
+    def read_operator(operator: StatefulOperator, reader: StateReader) -> JsonObject | None:
         struct = json.loads(reader.keySchema())
         columns = key_columns(struct)
         try:

@@ -4,7 +4,6 @@ A separate JVM without a Spark session opens copies of the state files in a temp
 reads one committed epoch of each query; a running job does not notice.
 """
 
-import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from spark_jobs.driver.queries import present
 from spark_jobs.driver.verdict import judge, refuse
 from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.kernel.build import kernel_jar
+from spark_jobs.kernel.calls import Kernel, StateReader
 from spark_jobs.kernel.local_jvm import close, launch
 from spark_jobs.plan.check.fingerprint import stateful_nodes
 from spark_jobs.plan.nodes.physical import KafkaSink
@@ -31,7 +31,7 @@ _TRIES = 3
 
 
 @contextmanager
-def state_jvm() -> Iterator[Any]:
+def state_kernel() -> Iterator[Kernel]:
     """The kernel's package in a JVM of its own; its copies of state files are removed with it."""
     with tempfile.TemporaryDirectory(prefix="rejoin-state-") as folder:
         try:
@@ -43,7 +43,7 @@ def state_jvm() -> Iterator[Any]:
                 hint="install Java 17 or newer, on the PATH or in JAVA_HOME",
             ) from cause
         try:
-            yield gateway.jvm.org.apache.spark.sql.rejoin
+            yield Kernel(gateway.jvm)
         finally:
             close(gateway)
 
@@ -51,12 +51,12 @@ def state_jvm() -> Iterator[Any]:
 class QueryState:
     """A query's checkpoint at one of its committed epochs."""
 
-    def __init__(self, jvm: Any, name: str, sink: KafkaSink, settings: JobSettings) -> None:
+    def __init__(self, kernel: Kernel, name: str, sink: KafkaSink, settings: JobSettings) -> None:
         self.name = name
         self.folder = f"{settings.checkpoint.rstrip('/')}/{name}"
         self.operators = [StatefulOperator(name, i, n) for i, n in enumerate(stateful_nodes(sink))]
-        self._jvm = jvm
-        self._files = jvm.CheckpointFiles(self.folder)
+        self._kernel = kernel
+        self._files = kernel.stored_files(self.folder)
         self._chosen: int | None = None
         text = self._files.read(MANIFEST)
         if text is None or self._files.last("commits") < 0:
@@ -81,7 +81,7 @@ class QueryState:
         self._chosen = epoch
 
     def read(
-        self, selection: StateSelection, read_operator: Callable[[StatefulOperator, Any], T]
+        self, selection: StateSelection, read_operator: Callable[[StatefulOperator, StateReader], T]
     ) -> tuple[int, list[tuple[StatefulOperator, T]]]:
         """Apply `read_operator` to each selected operator, all at one epoch; returns the epoch too.
 
@@ -99,9 +99,10 @@ class QueryState:
                 if is_last or tries == 0:
                     raise self._unreadable(epoch, cause) from cause
 
-    def _reader(self, operator: StatefulOperator, epoch: int) -> Any:
-        node = json.dumps(to_json(operator.node))
-        return self._jvm.Kernel.stateReader(self.folder, operator.number, epoch, node)
+    def _reader(self, operator: StatefulOperator, epoch: int) -> StateReader:
+        return self._kernel.state_reader(
+            self.folder, operator.number, epoch, to_json(operator.node)
+        )
 
     def _unreadable(self, epoch: int, cause: Any) -> StateError:
         reason = str(cause.java_exception.toString()).split("\n", 1)[0]
@@ -113,7 +114,7 @@ class QueryState:
 
 
 def open_queries(
-    jvm: Any, sinks: Mapping[str, KafkaSink], settings: JobSettings, selection: StateSelection
+    kernel: Kernel, sinks: Mapping[str, KafkaSink], settings: JobSettings, selection: StateSelection
 ) -> tuple[list[QueryState], list[str]]:
     """Open the selected queries; also returns notes on those that have no epoch yet.
 
@@ -126,7 +127,7 @@ def open_queries(
     for name, sink in sinks.items():
         if selection.query in (None, name):
             try:
-                queries.append(QueryState(jvm, name, sink, settings))
+                queries.append(QueryState(kernel, name, sink, settings))
             except StateError as error:
                 if error.code != "STATE_NOT_FOUND":
                     raise

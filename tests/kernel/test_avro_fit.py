@@ -38,7 +38,7 @@ def fit(registry: RegistryServer, request: pytest.FixtureRequest) -> Fit:
         [planned] = plan(bind(TABLES.format(url=registry.url, format=form)))
         assert isinstance(planned.root, KafkaSink)
         [scan] = scans(planned.root)
-        found: dict[str, Any] = json.loads(kernel().fit(json.dumps(spec(scan.node)), False, made))
+        found: dict[str, Any] = dict(kernel().fit(spec(scan.node), is_key=False, schema_id=made))
         return found
 
     return ask

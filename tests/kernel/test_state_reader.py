@@ -23,7 +23,7 @@ from spark_jobs.state import inspection
 from spark_jobs.state.operators import StateSelection
 from spark_jobs.state.reading import QueryState, open_queries
 from tests.checkpoints.job import ROOT
-from tests.harness.gateway import jvm
+from tests.harness.gateway import kernel
 
 pytestmark = pytest.mark.service  # opens RocksDB some forty times
 FOLDER = ROOT / "v1"
@@ -48,9 +48,8 @@ def open_query(checkpoint: Path) -> Callable[..., QueryState]:
     settings = job_settings(job.settings, "job", overrides, Environment())
 
     def opened(name: str | None, wanted: StateSelection | None = None) -> QueryState:
-        kernel = jvm().org.apache.spark.sql.rejoin
         chosen = replace(wanted or StateSelection(), query=name)
-        return open_queries(kernel, sinks, settings, chosen)[0][0]
+        return open_queries(kernel(), sinks, settings, chosen)[0][0]
 
     return opened
 

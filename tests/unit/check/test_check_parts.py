@@ -5,7 +5,7 @@ import json
 import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -18,6 +18,7 @@ from spark_jobs.check.registry import RegistryAnswer, check_registry, check_writ
 from spark_jobs.check.sample import DecodedSample
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import KafkaError
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import scans
 from spark_jobs.plan.check.state_size import packed_bytes
 from spark_jobs.plan.nodes.physical import KafkaSink
@@ -196,9 +197,9 @@ class Clock:
     def __init__(self, **told: object) -> None:
         self.told = told
 
-    def brokerClock(self, client: str) -> str:
-        assert json.loads(client)["bootstrap.servers"] == "b:1"
-        return json.dumps(self.told)
+    def broker_clock(self, client: dict[str, str]) -> dict[str, object]:
+        assert client["bootstrap.servers"] == "b:1"
+        return self.told
 
 
 @pytest.mark.parametrize(
@@ -212,6 +213,6 @@ class Clock:
     ],
 )
 def test_the_clock_of_a_cluster(told: dict[str, object], code: str, text: str) -> None:
-    found = check_broker_clock(Clock(**told), {"bootstrap.servers": "b:1"})
+    found = check_broker_clock(cast(Kernel, Clock(**told)), {"bootstrap.servers": "b:1"})
     assert found.code == code
     assert text in found.text
