@@ -30,7 +30,7 @@ from spark_jobs.check.topics import (
 )
 from spark_jobs.driver.queries import is_bounded, present, sinks_of
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.kernel.local_jvm import local_kernel
+from spark_jobs.kernel.standalone import local_kernel
 from spark_jobs.operators.running import scans
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 from spark_jobs.plan.planner import plan

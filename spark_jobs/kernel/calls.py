@@ -104,7 +104,7 @@ class LocalRun(Protocol):
 
 
 class Kernel:
-    """The kernel in one JVM: that of a Spark session, or one of its own (local_jvm.py)."""
+    """The kernel in one JVM: that of a Spark session, or one of its own (standalone.py)."""
 
     def __init__(self, jvm: Any) -> None:
         self._scala = jvm.org.apache.spark.sql.rejoin.Kernel

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from spark_jobs.errors import ConfigError, PositionedError, RejoinError
-from spark_jobs.kernel.local_jvm import local_kernel
+from spark_jobs.kernel.standalone import local_kernel
 from spark_jobs.scenario.file import Scenario, read_scenario
 from spark_jobs.scenario.memory import MemoryBackend
 from spark_jobs.scenario.runner import (

@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_jobs.kernel.build import OUTPUT, Unit, compiled, connector_jars, kernel_jar, spark_jars
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.kernel.local_jvm import close, launch
+from spark_jobs.kernel.standalone import close, launch
 from tests.harness.messages import planned
 
 _SOURCES = Path(__file__).resolve().parent.parent / "kernel" / "jvm"
