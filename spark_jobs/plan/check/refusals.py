@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 
 from spark_jobs.errors import PositionedError
 from spark_jobs.plan.check.clock_refusals import clock_refusals
-from spark_jobs.plan.check.problems import unsupported, wrong
+from spark_jobs.plan.check.problems import unsupported, why_updating, wrong
 from spark_jobs.plan.check.sink_refusals import sink_refusals
 from spark_jobs.plan.check.temporal_refusals import JOIN_NAMES, kind_refusals, temporal_refusals
-from spark_jobs.plan.facts.changelog import INSERT, kinds, why_updating
-from spark_jobs.plan.facts.intervals import compares_different_times, interval_of
+from spark_jobs.plan.facts.changelog import INSERT
+from spark_jobs.plan.facts.facts import compares_different_times, facts
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.plan.nodes.logical import (
     Deduplicate,
@@ -59,7 +59,7 @@ def _node(node: Logical) -> Iterator[PositionedError]:
 
 
 def _interval_join(join: Join) -> Iterator[PositionedError]:
-    if interval_of(join) is None:
+    if facts(join).interval is None:
         if compares_different_times(join):
             yield wrong(
                 "INTERVAL_JOIN_TIMES",
@@ -69,7 +69,7 @@ def _interval_join(join: Join) -> Iterator[PositionedError]:
             )
         return
     for input_ in (join.left, join.right):
-        if kinds(input_) != INSERT:
+        if facts(input_).kinds != INSERT:
             side = "left" if input_ is join.left else "right"
             yield wrong(
                 "INTERVAL_JOIN_UPDATES",
@@ -82,7 +82,7 @@ def _interval_join(join: Join) -> Iterator[PositionedError]:
 
 
 def _deduplicate(node: Deduplicate) -> Iterator[PositionedError]:
-    if kinds(node.input) != INSERT:
+    if facts(node.input).kinds != INSERT:
         yield unsupported(
             "DEDUPLICATE_UPDATES",
             "the first or last row of a key can be kept of insertions only, but the input is"

@@ -1,4 +1,6 @@
-"""Bounds that a join condition puts on one side's time by the other's, and what else it says.
+"""Bounds that a join condition puts on one side's time by the other's: interval joins.
+
+Flink runs such a join as an interval join whatever its author had in mind.
 
 Every comparison is read as `left time - right time <op> constant`, so the spelling does not matter:
 operand order, BETWEEN, intervals added on either side, negated or multiplied, casts that lose

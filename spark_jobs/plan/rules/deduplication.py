@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Literal as OneOf
 
-from spark_jobs.plan.facts.changelog import INSERT, kinds, waits_for_watermark
-from spark_jobs.plan.facts.keys import is_unique, unique_keys
-from spark_jobs.plan.facts.times import times
+from spark_jobs.plan.facts.changelog import INSERT
+from spark_jobs.plan.facts.facts import facts, waits_for_watermark
+from spark_jobs.plan.facts.keys import is_unique
 from spark_jobs.plan.nodes.logical import Deduplicate, Filter, Logical, Project, RowNumber
 from spark_jobs.plan.rules.constants import integer
 from spark_jobs.plan.rules.rewriting import filtered, map_inputs, refs
@@ -54,14 +54,14 @@ def _needed(node: Deduplicate) -> Logical:
 
     An append-only table does not: there a primary key says whose versions its rows are.
     """
-    updating = kinds(node.input) != INSERT
-    one_row = is_unique(unique_keys(node.input), frozenset(node.partition))
+    updating = facts(node.input).kinds != INSERT
+    one_row = is_unique(facts(node.input).unique_keys, frozenset(node.partition))
     return node.input if updating and one_row else node
 
 
 def orders_by_time(node: RowNumber) -> bool:
     """Whether the order is by one time attribute, so that the first and last row are known."""
-    return len(node.order) == 1 and times(node.input)[node.order[0][0]] is not None
+    return len(node.order) == 1 and facts(node.input).times[node.order[0][0]] is not None
 
 
 def keeps_first_rank(condition: Expr, rank: int) -> bool:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import assert_never
 
 from spark_jobs.plan.facts.changelog import changelog_of
-from spark_jobs.plan.facts.keys import unique_keys
-from spark_jobs.plan.facts.times import is_versioned, version_time
+from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.plan.nodes.logical import (
     Aggregate,
     Deduplicate,
@@ -99,10 +99,10 @@ def _kept(join: Join, side: int) -> Needed:
     normaliser; the version side of a temporal join is made of its key and its time.
     """
     node = join.left if side == 0 else join.right
-    keys: Needed = frozenset().union(*unique_keys(node))
+    keys: Needed = frozenset().union(*facts(node).unique_keys)
     if not is_versioned(join) or side == 0:
         return keys if changelog_of(node) == "upsert" and not is_versioned(join) else frozenset()
-    time = version_time(node)
+    time = facts(node).version_time
     return keys if time is None else keys | {time}
 
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Literal
 
 from spark_jobs.plan.facts.bounds import Interval
-from spark_jobs.plan.facts.changelog import kinds, mode_text
-from spark_jobs.plan.facts.keys import and_all, unique_keys
-from spark_jobs.plan.facts.times import version_time
+from spark_jobs.plan.facts.changelog import mode_text
+from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.keys import and_all
 from spark_jobs.plan.nodes.logical import Join, Logical, Scan, inputs_of
 from spark_jobs.plan.nodes.parts import Gate, Output
 from spark_jobs.plan.nodes.physical import IntervalJoin, RegularJoin, TemporalJoin
@@ -69,8 +69,8 @@ def regular_join(join: Join, wanted: Wanted, feed: Feeder, building: Building) -
             building, (left.streams, right.streams), forwards=wanted.forwards, ttl_ms=ttl_ms
         ),
         inputs=(*left.inputs, *right.inputs),
-        changelog_mode=mode_text(kinds(join), wanted.update_before),
-        unique_keys=named_keys(unique_keys(join), sides.names),
+        changelog_mode=mode_text(facts(join).kinds, wanted.update_before),
+        unique_keys=named_keys(facts(join).unique_keys, sides.names),
         input_faults=building.input_faults,
     )
     return Rows(node, sides.names, (*left.topics, *right.topics))
@@ -110,8 +110,8 @@ def interval_join(
             ttl_ms=(0, 0),
         ),
         inputs=(*left.inputs, *right.inputs),
-        changelog_mode=mode_text(kinds(join), wanted.update_before),
-        unique_keys=named_keys(unique_keys(join), sides.names),
+        changelog_mode=mode_text(facts(join).kinds, wanted.update_before),
+        unique_keys=named_keys(facts(join).unique_keys, sides.names),
     )
     return Rows(node, sides.names, (*left.topics, *right.topics))
 
@@ -178,8 +178,8 @@ def temporal_join(join: Join, wanted: Wanted, feed: Feeder, building: Building) 
             ttl_ms=_ttl(join, building),
         ),
         inputs=(*left.inputs, *right.inputs),
-        changelog_mode=mode_text(kinds(join), wanted.update_before),
-        unique_keys=named_keys(unique_keys(join), sides.names),
+        changelog_mode=mode_text(facts(join).kinds, wanted.update_before),
+        unique_keys=named_keys(facts(join).unique_keys, sides.names),
         late_probe="join" if building.setting("rejoin.temporal.late-probe") == "join" else "drop",
     )
     return Rows(node, sides.names, (*left.topics, *right.topics), keeps_order(join))
@@ -193,7 +193,7 @@ def _temporal_feeds(
         marks = (wanted.forwards, gate.kind == "watermark")
         left, right = join_feeds(join, sides, feed, building, marks=marks)
         return left, replace(right, streams=right.topics) if gate.kind == "loaded" else right
-    valid_from = version_time(join.right)
+    valid_from = facts(join.right).version_time
     if valid_from is None:
         raise ValueError("the versioned table has no event time")
     rowtimes = (join.as_of, _field(join.right, valid_from))

@@ -1,10 +1,11 @@
 """The two inputs of a join: key facts, the rows that state keeps, and how each side enters."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from spark_jobs.plan.facts.changelog import INSERT, kinds
+from spark_jobs.plan.facts.changelog import INSERT
+from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.keys import (
     EquiKey,
     JoinCondition,
@@ -13,13 +14,9 @@ from spark_jobs.plan.facts.keys import (
     is_unique,
     key_order,
     smallest,
-    split_condition,
-    unique_keys,
-    upsert_keys,
 )
 from spark_jobs.plan.facts.sources import Source, source_of
-from spark_jobs.plan.facts.times import is_versioned, version_time
-from spark_jobs.plan.facts.times import times as times_of
+from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.plan.nodes.logical import Deduplicate, Field, Join, Logical, Project
 from spark_jobs.plan.nodes.parts import Side, SideLayout
 from spark_jobs.plan.strategy.building import Building, Feed, Feeder, Shape, peel
@@ -115,7 +112,7 @@ def join_sides(
 
     `condition` is what is left of an interval join's without its bounds.
     """
-    condition = condition or split_condition(join)
+    condition = condition or facts(join).condition
     used = columns([*read, *condition.residual])
     width = len(join.left.fields)
     left = _side(join, 0, condition, frozenset(i for i in used if i < width), building)
@@ -135,18 +132,10 @@ def _side(
     keys = tuple(k.left if side == 0 else k.right for k in condition.keys)
     probes = time is not None and side == 0
     fed = versions(node, time) if time is not None and side == 1 else node
-    valid_from = version_time(node) if time == "event" and side == 1 else None
+    valid_from = facts(node).version_time if time == "event" and side == 1 else None
     times = () if valid_from is None else (valid_from,)
-    facts = input_side(node, keys, used, building, keeps_key=time != "event", times=times)
-    return JoinSide(
-        node=fed,
-        source=source_of(fed),
-        layout=facts.layout,
-        unique_key=facts.unique_key,
-        kept=facts.kept,
-        keys=keys,
-        upsert=facts.upsert and not probes,
-    )
+    known = input_side(node, keys, used, building, keeps_key=time != "event", times=times)
+    return replace(known, node=fed, source=source_of(fed), upsert=known.upsert and not probes)
 
 
 def input_side(
@@ -164,7 +153,7 @@ def input_side(
     are read as the rows' time.
     """
     source = source_of(node)
-    unique = upsert_keys(node) if keeps_order(node) else unique_keys(node)
+    unique = facts(node).upsert_keys if keeps_order(node) else facts(node).unique_keys
     layout, unique_key = input_spec(
         unique, frozenset(e.index for e in keys if isinstance(e, Column))
     )
@@ -189,7 +178,7 @@ def keeps_order(node: Logical) -> bool:
     one join key leave in order, so rows may be told apart by keys that contain it.
     """
     base = peel(node).base
-    return isinstance(base, Join) and is_versioned(base) and kinds(base.left) != INSERT
+    return isinstance(base, Join) and is_versioned(base) and facts(base.left).kinds != INSERT
 
 
 def versions(node: Logical, time: JoinTime) -> Logical:
@@ -201,7 +190,7 @@ def versions(node: Logical, time: JoinTime) -> Logical:
     above = peel(node)
     match above.base:
         case Deduplicate(input=inner, keep="last", order=order) if above.where is None:
-            by = "event" if times_of(inner)[order] == "rowtime" else "processing"
+            by = "event" if facts(inner).times[order] == "rowtime" else "processing"
             return Project(inner, above.exprs, node.fields) if by == time else node
         case _:
             return node
@@ -232,16 +221,16 @@ def join_feeds(
 
 
 def _shape(join: Join, sides: JoinSides, side: int, rowtime: Expr | None, marks: bool) -> Shape:
-    facts = sides.left if side == 0 else sides.right
+    fed = sides.left if side == 0 else sides.right
     shows = join.kind == "full" or join.kind == ("right" if side else "left")
     shows = shows or (join.kind == "anti" and side == 0)
     return Shape(
-        row=side_row(facts, sides.kept_names(side)),
-        key=facts.keys,
+        row=side_row(fed, sides.kept_names(side)),
+        key=fed.keys,
         drop_null_keys=() if shows else strict(sides.condition.keys),
         rowtime=rowtime,
         marks=marks,
-        upsert=facts.upsert,
+        upsert=fed.upsert,
     )
 
 

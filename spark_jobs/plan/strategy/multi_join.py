@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal
 
-from spark_jobs.plan.facts.changelog import kinds, mode_text
-from spark_jobs.plan.facts.intervals import interval_of
-from spark_jobs.plan.facts.keys import EquiKey, Key, and_all, shift, split_condition, unique_keys
+from spark_jobs.plan.facts.changelog import mode_text
+from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.keys import EquiKey, Key, and_all, shift
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.plan.nodes.logical import Field, Join, Logical
 from spark_jobs.plan.nodes.parts import Side
@@ -80,7 +80,7 @@ class Chain:
     @property
     def unique_keys(self) -> frozenset[Key]:
         """Those of the last join, as far as its fields are fields of the sides."""
-        found = [[self.exprs[i] for i in key] for key in unique_keys(self.top)]
+        found = [[self.exprs[i] for i in key] for key in facts(self.top).unique_keys]
         plain = [[e.index for e in key if isinstance(e, Column)] for key in found]
         pairs = zip(found, plain, strict=True)
         return frozenset(frozenset(p) for f, p in pairs if len(f) == len(p))
@@ -99,9 +99,9 @@ def peel_chain(above: Peeled) -> tuple[Chain, Peeled] | None:
 
 def _chain(join: Join) -> Chain | None:
     """The longest chain that ends in this join; None where it cannot be part of one."""
-    if join.kind not in ("inner", "left") or is_versioned(join) or interval_of(join) is not None:
+    if join.kind not in ("inner", "left") or is_versioned(join) or facts(join).interval is not None:
         return None
-    condition = split_condition(join)
+    condition = facts(join).condition
     if not condition.keys:
         return None
     left = peel(join.left)
@@ -205,7 +205,7 @@ def multi_join(chain: Chain, wanted: Wanted, feed: Feeder, building: Building) -
             building, [f.streams for f in feeds], forwards=wanted.forwards, ttl_ms=ttl_ms
         ),
         inputs=tuple(i for f in feeds for i in f.inputs),
-        changelog_mode=mode_text(kinds(chain.top), wanted.update_before),
+        changelog_mode=mode_text(facts(chain.top).kinds, wanted.update_before),
         unique_keys=named_keys(chain.unique_keys, names),
         input_faults=building.input_faults,
     )

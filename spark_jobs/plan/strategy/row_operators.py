@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from spark_jobs.plan.facts.changelog import kinds, mode_text, waits_for_watermark
-from spark_jobs.plan.facts.keys import smallest, unique_keys, upsert_keys
-from spark_jobs.plan.facts.times import times
+from spark_jobs.plan.facts.changelog import mode_text
+from spark_jobs.plan.facts.facts import facts, waits_for_watermark
+from spark_jobs.plan.facts.keys import smallest
 from spark_jobs.plan.nodes.logical import (
     Aggregate,
     AggregateCall,
@@ -36,7 +36,7 @@ from spark_jobs.sql.types.expr import Column, Expr, columns
 def deduplicate(node: Deduplicate, wanted: Wanted, feed: Feeder, building: Building) -> Rows:
     """The first or last row of each key. Its order goes by the row's time, which need not stay."""
     inner = node.input
-    is_event = times(inner)[node.order] == "rowtime"
+    is_event = facts(inner).times[node.order] == "rowtime"
     waits = waits_for_watermark(node)
     kept = columns(wanted.exprs) or frozenset(node.partition[:1] or (node.order,))
     names = unique_names([f.name if i in kept else "" for i, f in enumerate(inner.fields)])
@@ -68,8 +68,8 @@ def deduplicate(node: Deduplicate, wanted: Wanted, feed: Feeder, building: Build
             building, (below.streams,), hears=waits, forwards=wanted.forwards, ttl_ms=ttl_ms
         ),
         inputs=below.inputs,
-        changelog_mode=mode_text(kinds(node), wanted.update_before),
-        unique_keys=named_keys(unique_keys(node), names),
+        changelog_mode=mode_text(facts(node).kinds, wanted.update_before),
+        unique_keys=named_keys(facts(node).unique_keys, names),
     )
     return Rows(found, names, below.topics)
 
@@ -101,8 +101,8 @@ def aggregate(node: Aggregate, wanted: Wanted, feed: Feeder, building: Building)
         output=output_of(wanted, names, building),
         timing=timing(building, (below.streams,), forwards=wanted.forwards, ttl_ms=ttl_ms),
         inputs=below.inputs,
-        changelog_mode=mode_text(kinds(node), wanted.update_before),
-        unique_keys=named_keys(unique_keys(node), names),
+        changelog_mode=mode_text(facts(node).kinds, wanted.update_before),
+        unique_keys=named_keys(facts(node).unique_keys, names),
     )
     return Rows(found, names, below.topics)
 
@@ -144,7 +144,7 @@ def materialized(
     names = tuple(name for name, _ in fields)
     key_exprs = tuple(fields[i][1] for i in key)
     below = feed(select, Shape(tuple(fields), key_exprs, marks=waits), 0, building)
-    upsert_key = smallest(upsert_keys(select)) or frozenset()
+    upsert_key = smallest(facts(select).upsert_keys) or frozenset()
     ttl_ms = state_ttl(building)
     building.warn(
         f"the primary key ({', '.join(sink.table.primary_key)}) of {sink.table.name} does not tell"
@@ -159,7 +159,7 @@ def materialized(
         output=output_of(Wanted((), pair_by=key_exprs), names, building),
         timing=timing(building, (below.streams,), hears=waits, ttl_ms=ttl_ms),
         inputs=below.inputs,
-        changelog_mode=mode_text(kinds(select), False),
+        changelog_mode=mode_text(facts(select).kinds, False),
         unique_keys=(tuple(names[i] for i in key),),
     )
     return Rows(found, names, below.topics)

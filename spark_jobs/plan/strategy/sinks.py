@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from spark_jobs.plan.facts.changelog import INSERT, kinds, sink_mode
-from spark_jobs.plan.facts.intervals import interval_of
-from spark_jobs.plan.facts.keys import Key, is_unique, key_order, split_condition, unique_keys
+from spark_jobs.plan.facts.changelog import INSERT, sink_mode
+from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.keys import Key, is_unique, key_order
 from spark_jobs.plan.facts.sources import Source
 from spark_jobs.plan.nodes.logical import Aggregate, Deduplicate, Join, Logical, Scan, Sink, Union
 from spark_jobs.plan.nodes.logical import Project as Select
@@ -62,7 +62,7 @@ class Target:
 
 
 def target_of(optimized: Logical, building: Building) -> Target:
-    updating = kinds(optimized) != INSERT
+    updating = facts(optimized).kinds != INSERT
     if not isinstance(optimized, Sink):
         fields = tuple((f.name, f.type) for f in optimized.fields)
         return Target(None, fields, "retract", updating)
@@ -95,7 +95,7 @@ def _is_materialized(select: Logical, target: Target, building: Building) -> boo
     when = building.setting("table.exec.sink.upsert-materialize").lower()
     if target.mode != "upsert" or when == "none":
         return False
-    if when == "force" or is_unique(unique_keys(select), frozenset(target.key)):
+    if when == "force" or is_unique(facts(select).unique_keys, frozenset(target.key)):
         return when == "force"
     waits = target.sink is not None and target.sink.on_conflict in ("nothing", "error")
     return target.updating or waits
@@ -179,7 +179,7 @@ def _project(
     exprs: Iterable[Expr],
     building: Building,
 ) -> Project:
-    ordered = sorted(unique_keys(select), key=key_order)
+    ordered = sorted(facts(select).unique_keys, key=key_order)
     pairs = zip(target.columns, exprs, strict=True)
     return Project(
         select=tuple(Named(name, render(e, names)) for (name, _), e in pairs),
@@ -213,14 +213,14 @@ def _join_keeps_order(join: Join, plain: Key) -> bool:
     right = right if join.kind in ("inner", "right") else frozenset()
     if _fixes_row(join.left, left) or _fixes_row(join.right, right):
         return True
-    interval = interval_of(join)
-    keys = (interval.condition if interval else split_condition(join)).keys
+    interval = facts(join).interval
+    keys = (interval.condition if interval else facts(join).condition).keys
     return all(columns((k.left,)) <= left or columns((k.right,)) <= right for k in keys)
 
 
 def _fixes_row(node: Logical, key: Key) -> bool:
     """Whether the key names a row that never changes."""
-    return kinds(node) == INSERT and any(unique <= key for unique in unique_keys(node))
+    return facts(node).kinds == INSERT and any(unique <= key for unique in facts(node).unique_keys)
 
 
 def _sink(

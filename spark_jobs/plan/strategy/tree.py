@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from spark_jobs.plan.facts.intervals import interval_of
+from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.sources import Source, source_of
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.plan.nodes.logical import (
@@ -80,7 +80,7 @@ def operate(node: Stateful, wanted: Wanted, building: Building) -> Rows:
 def _join(join: Join, wanted: Wanted, building: Building) -> Rows:
     if is_versioned(join):
         return temporal_join(join, wanted, feed, building)
-    interval = interval_of(join)
+    interval = facts(join).interval
     if interval is not None:
         return interval_join(join, interval, wanted, feed, building)
     return regular_join(join, wanted, feed, building)

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from spark_jobs.plan.check.refusals import nodes
-from spark_jobs.plan.facts.changelog import INSERT, kinds
+from spark_jobs.plan.facts.changelog import INSERT
+from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.nodes.logical import (
     Deduplicate,
     Filter,
@@ -107,4 +108,4 @@ def test_mini_batches_correct_first_rows_by_event_time(order: str, corrects: boo
     assert early.corrects is corrects
     assert not late.corrects
     if corrects:
-        assert (kinds(early), kinds(late)) == (INSERT | {"U"}, INSERT)
+        assert (facts(early).kinds, facts(late).kinds) == (INSERT | {"U"}, INSERT)
