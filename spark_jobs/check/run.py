@@ -7,11 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_jobs.check.checkpoint import check_checkpoint, sink_partitions
-from spark_jobs.check.clock import (
-    check_broker_clock,
-    check_record_clocks,
-    check_registry_clock,
-)
+from spark_jobs.check.clock import check_broker_clock, check_record_clocks, check_registry_clock
 from spark_jobs.check.finding import Finding, Report, reporting
 from spark_jobs.check.growth import check_growth
 from spark_jobs.check.registry import (
@@ -26,8 +22,8 @@ from spark_jobs.check.topics import Source, check_letters, check_sink, check_sou
 from spark_jobs.driver.launch import is_bounded, present
 from spark_jobs.kernel.local_jvm import local_kernel
 from spark_jobs.main import sinks_of
-from spark_jobs.operators.running import scans
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import JobSettings, Overrides, job_settings, read_environment, read_sql
 from spark_jobs.sql.bind.binder import bind
@@ -78,7 +74,7 @@ class Surroundings:
         self.report(finding)
 
     def look(self) -> None:
-        read = {s.node.table: s.node for sink in self.sinks.values() for s in scans(sink)}
+        read = {s.table: s for sink in self.sinks.values() for s in scans(sink)}
         for table, scan in read.items():
             with reporting(self.tell, f"table {table}"):
                 findings, self.sources[table] = check_source(scan, self.settings.cores())
@@ -109,13 +105,13 @@ class Surroundings:
                 self.tell(finding)
         with reporting(self.tell, f"query {name}"):
             partitions = {table: source.partitions for table, source in tables.items()}
-            for finding in check_letters(sink, [s.node for s in scans(sink)], partitions):
+            for finding in check_letters(sink, scans(sink), partitions):
                 self.tell(finding)
         for finding in check_widths(name, list(tables.values()), cores):
             self.tell(finding)
 
     def _tables(self, sink: KafkaSink) -> dict[str, Source]:
-        names = {scan.node.table for scan in scans(sink)}
+        names = {scan.table for scan in scans(sink)}
         return {name: source for name, source in self.sources.items() if name in names}
 
     def _registries(self, read: Mapping[str, KafkaScan]) -> set[str]:
@@ -154,7 +150,7 @@ class Surroundings:
     def _samples(self, kernel: Any, answering: set[str]) -> dict[tuple[str, int], Decoded]:
         """By table and side: a table may be read twice, with other columns."""
         found: dict[tuple[str, int], Decoded] = {}
-        for scan in (s.node for sink in self.sinks.values() for s in scans(sink)):
+        for scan in (s for sink in self.sinks.values() for s in scans(sink)):
             place, source = (scan.table, scan.side), self.sources.get(scan.table)
             if place in found or source is None or not source.newest:
                 continue

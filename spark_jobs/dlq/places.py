@@ -1,11 +1,12 @@
 """Which dead-letter topics there are, on which cluster, and what is known of the tables behind."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from spark_jobs.errors import ConfigError
-from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, Physical, inputs_of
+from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import read_sql
 from spark_jobs.sql.bind.binder import bind
@@ -40,7 +41,7 @@ def topics_of_job(job: Path) -> list[LetterTopic]:
             continue
         if sink.dead_letter_topic is not None:
             letters(sink.dead_letter_topic, sink)
-        for scan in _scans(sink):
+        for scan in scans(sink):
             if scan.dead_letter_topic is not None:
                 topic = letters(scan.dead_letter_topic, sink)
                 topic.changelogs[scan.table] = scan.changelog
@@ -87,10 +88,3 @@ def find_topics(
             hint=f"it has {', '.join(sorted(topic.name for topic in found))}",
         )
     return chosen
-
-
-def _scans(node: Physical) -> Iterator[KafkaScan]:
-    if isinstance(node, KafkaScan):
-        yield node
-    for below in inputs_of(node):
-        yield from _scans(below)

@@ -13,24 +13,12 @@ from spark_jobs.errors import ConfigError, RejoinError, StateError, UnsupportedE
 from spark_jobs.operators.build import build_query
 from spark_jobs.operators.clock import needs_clock, tell_partitions
 from spark_jobs.operators.kafka_sink import describe, is_dense
-from spark_jobs.operators.running import (
-    Running,
-    Scan,
-    feeds_gate,
-    operator_id,
-    scans,
-)
-from spark_jobs.plan.check.fingerprint import fingerprint, stateful_nodes
+from spark_jobs.operators.running import Running, operator_id
+from spark_jobs.plan.check.fingerprint import fingerprint
 from spark_jobs.plan.check.state_digest import state_digest
 from spark_jobs.plan.nodes.parts import ReadFrom
-from spark_jobs.plan.nodes.physical import (
-    IntervalJoin,
-    KafkaScan,
-    KafkaSink,
-    RegularJoin,
-    Stateful,
-    TemporalJoin,
-)
+from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, Stateful, TemporalJoin, TwoSided
+from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.failure import java_failures
 from spark_jobs.streaming.kafka import KafkaEdge, Limit, Offsets
@@ -38,8 +26,6 @@ from spark_jobs.streaming.manifest import VERSION, CheckpointFolder, Manifest, S
 from spark_jobs.streaming.query import QueryLife
 from spark_jobs.streaming.restart import Restarts
 from spark_jobs.streaming.session import kernel
-
-_TWO_SIDED = (RegularJoin, IntervalJoin, TemporalJoin)
 
 
 class Launch:
@@ -91,7 +77,7 @@ class Launch:
             start = self._manifest.scans[scan.id]
             if not start.loaded:
                 continue
-            with _edge(scan.node) as edge:
+            with _edge(scan) as edge:
                 there = edge.exact_starts(Limit("earliest-offset"))
             for topic, ends in start.loaded.items():
                 declared, earliest = start.starts.get(topic, {}), there.get(topic, {})
@@ -110,7 +96,7 @@ class Launch:
         if needs_clock(self._sink):
             counts: dict[str, int] = {}
             for scan in self._scans:
-                with _edge(scan.node) as edge:
+                with _edge(scan) as edge:
                     counts |= edge.partition_counts()
             tell_partitions(self._spark, self.name, self._sink, counts)
 
@@ -130,7 +116,7 @@ class Launch:
         return manifest
 
     def _first(self, now: Present) -> Manifest:
-        topics = {t.index: t.name for scan in self._scans for t in scan.node.topics}
+        topics = {t.index: t.name for scan in self._scans for t in scan.topics}
         return Manifest(
             version=VERSION,
             checkpoint=Manifest.new_identity(),
@@ -216,7 +202,7 @@ class Launch:
         """A task, hence a writer, each; and one for the markers of what is loaded."""
         found = 0
         for scan in self._scans:
-            with _edge(scan.node) as edge:
+            with _edge(scan) as edge:
                 found += sum(edge.partition_counts().values()) + scan.gated
         return found
 
@@ -228,8 +214,8 @@ class Launch:
     def _topic_ids(self) -> dict[str, str]:
         found: dict[str, str] = {}
         for scan in self._scans:
-            properties = dict(scan.node.properties)
-            topics = json.dumps([topic.name for topic in scan.node.topics])
+            properties = dict(scan.properties)
+            topics = json.dumps([topic.name for topic in scan.topics])
             with java_failures(self.name):
                 ids = kernel(self._spark).Kernel.topicIds(json.dumps(properties), topics)
             found |= json.loads(str(ids))
@@ -258,7 +244,7 @@ class Launch:
             )
         starts: Offsets = {}
         for scan in self._scans:
-            with _edge(scan.node) as edge:
+            with _edge(scan) as edge:
                 found = edge.exact_starts(Limit("earliest-offset"))
             starts |= {topic: at for topic, at in found.items() if topic in anew}
         self.folder.move_offsets(starts)
@@ -280,7 +266,7 @@ class Launch:
 def present(sink: KafkaSink, settings: JobSettings) -> Present:
     """What a checkpoint of the query is compared with."""
     return Present(
-        plan=fingerprint(sink, [(scan.id, scan.node) for scan in scans(sink)]),
+        plan=fingerprint(sink),
         digest=state_digest(sink),
         groups=settings.key_groups,
         parallelism=settings.parallelism,
@@ -289,7 +275,7 @@ def present(sink: KafkaSink, settings: JobSettings) -> Present:
 
 def is_bounded(sink: KafkaSink) -> bool:
     """Whether the query ends by itself; raises where only some of its inputs do."""
-    modes = {scan.node.table: scan.node.bounded.mode for scan in scans(sink)}
+    modes = {scan.table: scan.bounded.mode for scan in scans(sink)}
     endless = [table for table, mode in modes.items() if mode == "unbounded"]
     if endless and len(endless) < len(modes):
         raise UnsupportedError(
@@ -305,33 +291,31 @@ def shape(sink: KafkaSink, name: str) -> QueryShape:
     return QueryShape(
         name=name,
         sink=sink.topic,
-        tables={scan.id: scan.node.table for scan in scans(sink)},
-        topics={t.name: t.index for scan in scans(sink) for t in scan.node.topics},
+        tables={scan.id: scan.table for scan in scans(sink)},
+        topics={t.name: t.index for scan in scans(sink) for t in scan.topics},
         operators=[_operator_shape(name, node) for node in stateful_nodes(sink)],
     )
 
 
 def _operator_shape(query: str, node: Stateful) -> OperatorShape:
-    gated = [scan.node for i in node.inputs if feeds_gate(node, i) for scan in scans(i)]
     return OperatorShape(
         id=operator_id(query, node),
         kind=node.kind,
-        sides=("left", "right") if isinstance(node, _TWO_SIDED) else ("input",),
+        sides=("left", "right") if isinstance(node.machine, TwoSided) else ("input",),
         tells_time=any(node.timing.inputs),
-        waits=isinstance(node, TemporalJoin) and node.gate.kind != "none",
-        gated=tuple(sorted({topic.index for scan in gated for topic in scan.topics})),
+        waits=isinstance(node.machine, TemporalJoin) and node.machine.gate.kind != "none",
+        gated=node.gated_topics,
     )
 
 
-def _scan_start(scan: Scan) -> ScanStart:
-    node = scan.node
+def _scan_start(node: KafkaScan) -> ScanStart:
     with _edge(node) as edge:
         if node.bounded.mode == "unbounded":
             starts, ends = edge.starts(_limit(node.startup)), None
         else:
             ends = edge.ends(_limit(node.bounded))
             starts = edge.exact_starts(_limit(node.startup))
-        loaded = edge.to_load(_limit(node.startup), ends) if scan.gated else None
+        loaded = edge.to_load(_limit(node.startup), ends) if node.gated else None
     return ScanStart(starts=starts, ends=ends, loaded=loaded)
 
 

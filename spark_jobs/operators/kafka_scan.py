@@ -4,14 +4,14 @@ import json
 
 from pyspark.sql import DataFrame
 
-from spark_jobs.operators.running import Running, Scan, spec
+from spark_jobs.operators.running import Running, spec
 from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.streaming.kafka import Subscription
 
 SOURCE = "org.apache.spark.sql.rejoin.GatedKafka"
 
 
-def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:
+def build_scan(scan: KafkaScan, running: Running, *, chunked: bool) -> DataFrame:
     """The envelopes of one table: rows, rejects and, where a join needs them, marks.
 
     `chunked`: many rows in one envelope, as stateful operators take them.
@@ -20,24 +20,24 @@ def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:
     subscription = Subscription(
         query=running.query,
         table=scan.id,
-        topics=tuple(topic.name for topic in scan.node.topics),
+        topics=tuple(topic.name for topic in scan.topics),
         starts=start.starts,
         ends=start.ends,
-        properties=scan.node.properties,
+        properties=scan.properties,
         max_offsets=running.max_offsets,
-        headers=_reads_headers(scan.node),
+        headers=_reads_headers(scan),
         loaded=start.loaded,
-        alignment=_alignment(scan.node, running),
-        topic_ids={t.name: running.manifest.topic_ids[t.name] for t in scan.node.topics},
+        alignment=_alignment(scan, running),
+        topic_ids={t.name: running.manifest.topic_ids[t.name] for t in scan.topics},
         fails_on_data_loss=not running.goes_on_after_data_loss,
     )
     records = running.spark.readStream.format(SOURCE).options(**subscription.options()).load()
     return envelopes(scan, records, running, chunked=chunked)
 
 
-def envelopes(scan: Scan, records: DataFrame, running: Running, *, chunked: bool) -> DataFrame:
-    """What becomes of Kafka's records."""
-    described = {**spec(scan.node), "chunked": chunked}
+def envelopes(scan: KafkaScan, records: DataFrame, running: Running, *, chunked: bool) -> DataFrame:
+    """Kafka's records as envelopes."""
+    described = {**spec(scan), "chunked": chunked}
     kernel = running.kernel
     return running.frame(kernel.ingest(records._jdf, json.dumps(described), running.query))
 
@@ -56,7 +56,7 @@ def _alignment(scan: KafkaScan, running: Running) -> str | None:
 
 
 def _reads_headers(scan: KafkaScan) -> bool:
-    """Dead letters keep theirs; schema ids and changes of keys may stand there. Else a waste."""
+    """Dead-letter records keep them; schema ids and changes of keys may stand there."""
     wanted = any(c.origin == "metadata" and c.field == "headers" for c in scan.columns)
     formats = [f for f in (scan.key_format, scan.value_format) if f is not None]
     ids = any(f.options.get("rejoin.schema-id", "").endswith("-headers") for f in formats)

@@ -1,27 +1,17 @@
 """What the operators of one query share while they are built."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.options.secrets import holds_secret
-from spark_jobs.plan.nodes.physical import (
-    KafkaScan,
-    Physical,
-    Rekey,
-    Stateful,
-    TemporalJoin,
-    inputs_of,
-)
+from spark_jobs.plan.nodes.physical import Physical, Stateful
 from spark_jobs.plan.nodes.plan_json import Json, to_json
 from spark_jobs.streaming.kafka import resolved
 from spark_jobs.streaming.manifest import Manifest
 from spark_jobs.streaming.session import kernel
-
-BUILD_SIDE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,43 +40,6 @@ class Running:
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
         return ClassicDataFrame(jdf, self.spark)
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """One place in the plan that reads a table.
-
-    `id`: its name within the query, as a table may be read in several places. `gated`: probe rows
-    wait until what it finds at the first start is loaded.
-    """
-
-    id: str
-    node: KafkaScan
-    gated: bool
-
-
-def scans(root: Physical) -> tuple[Scan, ...]:
-    """The scans below a node, left to right: the order in which they are built."""
-    seen: Counter[str] = Counter()
-    found: list[Scan] = []
-    for node, gated in _scans(root, gated=False):
-        name = f"{node.side}-{node.table}"
-        seen[name] += 1
-        found.append(Scan(name if seen[name] == 1 else f"{name}-{seen[name]}", node, gated))
-    return tuple(found)
-
-
-def _scans(node: Physical, *, gated: bool) -> Iterator[tuple[KafkaScan, bool]]:
-    if isinstance(node, KafkaScan):
-        yield node, gated
-    for below in inputs_of(node):
-        yield from _scans(below, gated=gated or feeds_gate(node, below))
-
-
-def feeds_gate(node: Physical, below: Physical) -> bool:
-    """Whether the node's probe rows wait until this input of it is loaded."""
-    waits = isinstance(node, TemporalJoin) and node.gate.kind == "loaded"
-    return waits and isinstance(below, KafkaScan | Rekey) and below.side == BUILD_SIDE
 
 
 def operator_id(query: str, node: Stateful) -> str:

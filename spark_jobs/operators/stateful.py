@@ -8,16 +8,11 @@ from spark_jobs.operators.running import Running, operator_id, spec
 from spark_jobs.plan.nodes.physical import Rekey, Stateful
 
 
-def build_stateful(
-    node: Stateful, rows: DataFrame, running: Running, *, passes_loaded: bool
-) -> DataFrame:
-    """The changes that an operator makes of the envelopes of all its inputs.
-
-    `passes_loaded`: an operator further on has to hear which partitions are loaded.
-    """
+def build_stateful(node: Stateful, rows: DataFrame, running: Running) -> DataFrame:
+    """The changes that an operator makes of the envelopes of all its inputs."""
     name = operator_id(running.query, node)
-    told = {"name": name, "query": running.query, "passesLoaded": passes_loaded}
-    described = spec(node) | told
+    own = {"name": name, "query": running.query, "passesLoaded": node.passes_loaded}
+    described = spec(node) | own
     return running.frame(running.kernel.stateful(rows._jdf, json.dumps(described)))
 
 

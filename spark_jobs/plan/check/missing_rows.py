@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from spark_jobs.plan.check.advice import and_words
 from spark_jobs.plan.nodes.logical import (
     Aggregate,
     Filter,
@@ -21,7 +20,7 @@ from spark_jobs.plan.nodes.logical import (
     Union,
     inputs_of,
 )
-from spark_jobs.plan.nodes.parts import Advice
+from spark_jobs.plan.nodes.parts import Advice, and_words
 from spark_jobs.sql.catalog import Column as TableColumn
 from spark_jobs.sql.types.data_types import INTEGERS
 from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, conjuncts

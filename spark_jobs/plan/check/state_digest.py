@@ -7,9 +7,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from spark_jobs.plan.check.fingerprint import stateful_nodes
 from spark_jobs.plan.nodes.physical import Physical, Stateful
 from spark_jobs.plan.nodes.plan_json import Json, to_json
+from spark_jobs.plan.nodes.walk import stateful_nodes
 
 _JOIN = ("left", "right", "key", "filterNulls", "residual")
 _FIELDS = {

@@ -1,6 +1,6 @@
 """What physical nodes are made of: columns, topics, sides of a join, how time reaches them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 from typing import TypeAlias
@@ -11,6 +11,16 @@ SideLayout: TypeAlias = OneOf["join-key-contains-unique-key", "has-unique-key", 
 
 InputFaults: TypeAlias = OneOf["repair", "trust"]
 """What becomes of changes that no changelog holds: ignored or made whole, or taken as they come."""
+
+
+INLINE = {"json": "inline"}
+"""Metadata of a field whose own fields stand in its place in the JSON (nodes/plan_json.py)."""
+
+PLANNER_ONLY = {"json": "left out"}
+"""Metadata of a field that Python reads: in no JSON, so neither in fingerprints nor digests."""
+
+FIRST_FORWARD = 1 << 14
+"""Topic indexes from here on are operators whose watermark goes on (kernel/Spec.scala, Timing)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +36,7 @@ class Topic:
     """A topic and its place in the query's list of topics; source ids are made of that place."""
 
     name: str
-    index: int
+    index: int = -1  # until the tree is numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,7 @@ class Timing:
     topic index under which its own watermark goes on, None where nobody below asks. `tick_ms`:
     how often the clock must tick for it, 0 for its other news alone (partition counts, the end),
     None where the clock is not among its inputs. `ttl_ms`: state TTL per side, 0 for ever.
+    `listens`, `forwards`: whether `inputs` and `forward` are filled when the tree is numbered.
     """
 
     inputs: tuple[tuple[TopicTime, ...], ...] = ()
@@ -103,6 +114,8 @@ class Timing:
     forward: int | None = None
     tick_ms: int | None = None
     ttl_ms: tuple[int, ...] = (0, 0)
+    listens: bool = field(default=False, metadata=PLANNER_ONLY)
+    forwards: bool = field(default=False, metadata=PLANNER_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +141,20 @@ class Side:
     layout: SideLayout
     unique_key: tuple[int, ...]
     upsert: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What all joins of two inputs have: rows of equal keys meet where `residual` holds.
+
+    `filter_nulls`: the columns of the key in which NULL equals nothing.
+    """
+
+    left: Side
+    right: Side
+    key: DataType
+    filter_nulls: tuple[bool, ...]
+    residual: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +197,12 @@ class Advice:
 
     def lines(self) -> list[str]:
         return [f"- {self.text}", *(f"    {line}" for line in self.add)]
+
+
+def and_words(names: Iterable[str]) -> str:
+    """
+    >>> and_words(["a", "b", "c"])
+    'a, b and c'
+    """
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

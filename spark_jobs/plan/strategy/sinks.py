@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from spark_jobs.plan.facts.changelog import INSERT, sink_mode
 from spark_jobs.plan.facts.facts import facts
@@ -12,15 +13,15 @@ from spark_jobs.plan.nodes.logical import Project as Select
 from spark_jobs.plan.nodes.parts import Named
 from spark_jobs.plan.nodes.physical import KafkaSink, Operator, Project, Results
 from spark_jobs.plan.spark_sql.expressions import render
-from spark_jobs.plan.strategy.building import Building, Shape, Wanted, peel
+from spark_jobs.plan.strategy.building import Building, Required, Shape, peel
 from spark_jobs.plan.strategy.healing import needs_rows
 from spark_jobs.plan.strategy.multi_join import Chain
 from spark_jobs.plan.strategy.row_operators import materialized
 from spark_jobs.plan.strategy.scans import column_names, is_normalized, normalized, scan
 from spark_jobs.plan.strategy.tree import (
-    Stateful,
+    Operated,
     branches,
-    feed,
+    fed,
     operate,
     source_below,
     stateful_below,
@@ -106,7 +107,7 @@ def _materialized(select: Logical, target: Target, sink: Sink, building: Buildin
         (name, Column(i, f.name, f.type))
         for i, ((name, _), f) in enumerate(zip(target.columns, select.fields, strict=True))
     ]
-    rows = materialized(select, sink, fields, target.key, feed, building)
+    rows = fed(materialized(select, sink, fields, target.key, building), building)
     exprs = [e for _, e in fields]
     project = _project(select, target, rows.node, rows.names, exprs, building)
     return replace(project, unique_keys=rows.node.unique_keys)
@@ -131,13 +132,13 @@ def _projects(
             yield _project(select, target, node, names, source.exprs, building), True
         case _:
             base, over = stateful_below(above, building)
-            wanted = Wanted(
+            required = Required(
                 read=over.exprs,
                 where=over.where,
                 pair_by=target.pair_by(over.exprs),
                 update_before=target.mode != "upsert",
             )
-            rows = operate(base, wanted, building)
+            rows = operate(base, required, building)
             project = _project(select, target, rows.node, rows.names, over.exprs, building)
             yield project, _keeps_order(base, [over.exprs[i] for i in target.key])
 
@@ -191,7 +192,7 @@ def _project(
     )
 
 
-def _keeps_order(node: Stateful, sink_key: Sequence[Expr]) -> bool:
+def _keeps_order(node: Operated, sink_key: Sequence[Expr]) -> bool:
     """Whether all changes of one sink key come from one join key, hence from one task in order."""
     plain = frozenset(e.index for e in sink_key if isinstance(e, Column))
     match node:
@@ -203,6 +204,8 @@ def _keeps_order(node: Stateful, sink_key: Sequence[Expr]) -> bool:
             return frozenset(partition) <= plain
         case Aggregate(keys=keys):
             return frozenset(range(len(keys))) <= plain
+        case _:
+            assert_never(node)
 
 
 def _join_keeps_order(join: Join, plain: Key) -> bool:
