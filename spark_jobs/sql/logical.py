@@ -8,7 +8,7 @@ optimised plan (plan/facts/times.py).
 
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.parse.statements import ConflictStrategy
@@ -216,8 +216,10 @@ def inputs_of(node: Logical) -> tuple[Logical, ...]:
             return left, right
         case Union(inputs=inputs):
             return inputs
-        case _:
+        case Filter() | Project() | RowNumber() | Deduplicate() | Aggregate() | Sink():
             return (node.input,)
+        case _:
+            assert_never(node)
 
 
 def _nullable(field: Field) -> Field:

@@ -16,7 +16,7 @@ from spark_jobs.plan.nodes.physical import (
 )
 from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 
-WIDE = 16  # columns of a stored row from which on leaving some out is worth a word
+WIDE = 16  # a stored row of so many columns is worth advice
 
 
 def advise(root: Physical) -> Iterator[Advice]:
@@ -31,14 +31,14 @@ def advise(root: Physical) -> Iterator[Advice]:
 def _idle_partitions(root: Physical) -> Iterator[Advice]:
     """A partition that has no records and no idle timeout holds back everything."""
     tables = {topic.index: scan.table for scan in scans(root) for topic in scan.topics}
-    heard = {
+    followed = {
         time.topic: time.idle_timeout_ms
         for node in stateful_nodes(root)
         for side in node.timing.inputs
         for time in side
     }
     waiting = dict.fromkeys(
-        tables[topic] for topic, ms in sorted(heard.items()) if topic < FIRST_FORWARD and not ms
+        tables[topic] for topic, ms in sorted(followed.items()) if topic < FIRST_FORWARD and not ms
     )
     if waiting:
         yield Advice(
@@ -66,7 +66,7 @@ def _late_rows(root: Physical) -> Iterator[Advice]:
 
 
 def _normalised(root: Physical) -> Iterator[Advice]:
-    """Whoever has complete old rows need not keep them a second time."""
+    """Complete old rows in the events need not be kept a second time."""
     for node in stateful_nodes(root):
         for scan in node.inputs if isinstance(node.machine, Normalize) else ():
             if isinstance(scan, KafkaScan) and _could_trust(scan.debezium):

@@ -1,9 +1,10 @@
-"""PROCTIME() may say when something happens; its value may not be read.
+"""PROCTIME() may decide when something happens; its value may not be read.
 
 A replay of a batch would read another value, so the result would not be the same.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 from spark_jobs.errors import PositionedError
 from spark_jobs.plan.check.problems import unsupported
@@ -18,6 +19,8 @@ from spark_jobs.plan.nodes.logical import (
     Logical,
     Position,
     Project,
+    RowNumber,
+    Scan,
     Sink,
     TimeAttribute,
     Union,
@@ -72,8 +75,10 @@ def _reads(node: Logical) -> bool:
             return _read((*keys, *read), facts(inner).times)
         case Deduplicate(input=inner, partition=partition):
             return any(facts(inner).times[i] == "proctime" for i in partition)
-        case _:
+        case Scan() | RowNumber() | Sink():
             return False
+        case _:
+            assert_never(node)
 
 
 def _joined(join: Join) -> bool:

@@ -5,6 +5,7 @@ docs/errors.md has the table of them.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import assert_never
 
 from spark_jobs.errors import PositionedError
 from spark_jobs.plan.check.clock_refusals import clock_refusals
@@ -15,12 +16,16 @@ from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import compares_different_times, facts
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.plan.nodes.logical import (
+    Aggregate,
     Deduplicate,
     Filter,
     Join,
     Logical,
+    Project,
     RowNumber,
+    Scan,
     Sink,
+    Union,
     inputs_of,
 )
 from spark_jobs.plan.rules.deduplication import keeps_first_rank, orders_by_time
@@ -56,6 +61,10 @@ def _node(node: Logical) -> Iterator[PositionedError]:
             yield from _interval_join(node)
         case Deduplicate():
             yield from _deduplicate(node)
+        case Scan() | Filter() | Project() | Union() | RowNumber() | Aggregate() | Sink():
+            return
+        case _:
+            assert_never(node)
 
 
 def _interval_join(join: Join) -> Iterator[PositionedError]:

@@ -1,6 +1,6 @@
 """How much state an operator keeps: the formulas of docs/tuning.md, which a test compares.
 
-`row` is what `packed_bytes` says of the kept columns; the rest is what cells and their keys take
+`row` is the `packed_bytes` of the kept columns; the rest is what cells and their keys take
 beside it, measured by `python -m bench.hot_key`.
 """
 

@@ -22,7 +22,7 @@ JOIN_NAMES = {
 
 
 def kind_refusals(join: Join) -> Iterator[PositionedError]:
-    """What the text says counts, not what WHERE makes of the join."""
+    """The kind of join that the text names counts, not what WHERE makes of it."""
     if is_versioned(join) and join.kind not in ("inner", "left"):
         yield wrong(
             "TEMPORAL_JOIN_KIND",

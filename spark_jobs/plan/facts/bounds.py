@@ -1,6 +1,6 @@
 """Bounds that a join condition puts on one side's time by the other's: interval joins.
 
-Flink runs such a join as an interval join whatever its author had in mind.
+Flink runs every join with such bounds on both sides as an interval join.
 
 Every comparison is read as `left time - right time <op> constant`, so the spelling does not matter:
 operand order, BETWEEN, intervals added on either side, negated or multiplied, casts that lose
@@ -29,7 +29,7 @@ class Interval:
     """Left time within [right time + lower_ms, right time + upper_ms], both inclusive.
 
     `left` and `right` are the positions of the times in the fields of their own side. `condition`
-    is what the join condition says besides. `lower_ms > upper_ms` is a join without matches.
+    is the rest of the join condition. `lower_ms > upper_ms` is a join without matches.
     """
 
     time: OneOf["rowtime", "proctime"]

@@ -1,4 +1,4 @@
-"""Which kinds of change a node may produce, as Flink's changelog mode inference says."""
+"""Which kinds of change a node may produce, as Flink's changelog mode inference has it."""
 
 from collections.abc import Sequence
 from typing import assert_never

@@ -1,4 +1,4 @@
-"""Key facts: which conditions of a join are equalities, and which columns tell rows apart.
+"""Key facts: which conditions of a join are equalities, and which columns make rows unique.
 
 The rules are those of Flink's planner (FlinkRelMdUniqueKeys, JoinInfo), so that the state layouts
 explain prints are the ones Flink would print.
@@ -228,7 +228,7 @@ def _joined(
 
 
 def is_unique(keys: frozenset[Key], by: Key) -> bool:
-    """Whether the columns `by` tell all rows apart."""
+    """Whether all rows differ in the columns `by`."""
     return any(key <= by for key in keys)
 
 

@@ -2,8 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import assert_never
 
-from spark_jobs.plan.nodes.logical import Field, Filter, Logical, Position, Project, Scan, inputs_of
+from spark_jobs.plan.nodes.logical import (
+    Aggregate,
+    Deduplicate,
+    Field,
+    Filter,
+    Join,
+    Logical,
+    Position,
+    Project,
+    RowNumber,
+    Scan,
+    Sink,
+    Union,
+    inputs_of,
+)
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.types.expr import Column, Expr, transform
 
@@ -40,8 +55,12 @@ def source_of(node: Logical) -> Source | None:
             return _source(scan, condition, _all(scan), node.fields)
         case Scan():
             return _source(node, None, _all(node), node.fields)
-        case _:
+        case Project() | Filter() | Join() | Union() | Sink():
             return None
+        case RowNumber() | Deduplicate() | Aggregate():
+            return None
+        case _:
+            assert_never(node)
 
 
 def _source(

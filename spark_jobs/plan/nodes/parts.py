@@ -10,7 +10,7 @@ from spark_jobs.sql.types.data_types import DataType
 SideLayout: TypeAlias = OneOf["join-key-contains-unique-key", "has-unique-key", "no-unique-key"]
 
 InputFaults: TypeAlias = OneOf["repair", "trust"]
-"""What becomes of changes that no changelog holds: ignored or made whole, or taken as they come."""
+"""Changes that no changelog holds are repaired (ignored, made whole), or trusted as they come."""
 
 
 INLINE = {"json": "inline"}
@@ -41,7 +41,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class ReadColumn:
-    """A column of the table and where in the record it stands; `sql_type` tells TIME from INT."""
+    """A column of the table and where in the record it stands; `sql_type` sets TIME apart from INT."""
 
     name: str
     type: DataType
@@ -102,10 +102,10 @@ class TopicTime:
 class Timing:
     """How time reaches an operator and leaves it; all times in milliseconds.
 
-    `inputs`: per side, whose watermarks count (empty: the operator asks for none). `forward`: the
-    topic index under which its own watermark goes on, None where nobody below asks. `tick_ms`:
-    how often the clock must tick for it, 0 for its other news alone (partition counts, the end),
-    None where the clock is not among its inputs. `ttl_ms`: state TTL per side, 0 for ever.
+    `inputs`: per side, whose watermarks count (empty: the operator follows none). `forward`: the
+    topic index under which its own watermark goes on, None where no operator further on follows
+    it. `tick_ms`: how often the clock must tick for it, 0 for its other news alone (partition
+    counts, the end), None where it has no clock. `ttl_ms`: state TTL per side, 0 for ever.
     `listens`, `forwards`: whether `inputs` and `forward` are filled when the tree is numbered.
     """
 
@@ -120,7 +120,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What becomes of an operator's rows before they leave it.
+    """What happens to an operator's rows before they leave it.
 
     `where` filters them; `pair_by` is the sink's key over them, set where an upsert sink follows
     directly: a -U or -D then leaves, as -D, only if the batch does not add its key again.
@@ -188,7 +188,7 @@ class AggregateCall:
 class Advice:
     """What to do about a plan; `add` are lines of SQL, for the job or for WITH.
 
-    A warning tells of what may go wrong, other advice of what may be better.
+    A warning is about what may go wrong, other advice about what may be better.
     """
 
     text: str

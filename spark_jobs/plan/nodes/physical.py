@@ -1,8 +1,8 @@
 """Physical nodes: what runs. Their JSON is the contract with the kernel.
 
 Expressions are Spark SQL text over backticked column names; field names become camelCase in JSON.
-The nodes say all that runs per row; how a query is started is not theirs. What depends on the
-whole tree (ids, topic indexes, gating) is filled in by plan/strategy/numbering.py.
+The nodes describe all that runs per row, and nothing about how a query is started. What depends on
+the whole tree (ids, topic indexes, gating) is filled in by plan/strategy/numbering.py.
 """
 
 from collections.abc import Mapping
@@ -201,7 +201,7 @@ class Aggregate:
 class SinkMaterializer:
     """The rows of each sink key as an ordered list, where the query's own key is another.
 
-    `upsert_key`: ordinals that tell rows apart, empty for all columns. `strategy` deduplicate
+    `upsert_key`: ordinals by which rows differ, empty for all columns. `strategy` deduplicate
     shows the newest; nothing and error wait for the watermark, then keep the first or fail.
     """
 
@@ -221,7 +221,7 @@ Machine: TypeAlias = (
 class Stateful:
     """An operator with state: its machine, what enters and leaves it, how time reaches it.
 
-    `passes_loaded`: an operator further on has to hear which partitions are loaded.
+    `passes_loaded`: an operator further on needs to know which partitions are loaded.
     """
 
     id: str

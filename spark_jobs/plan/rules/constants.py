@@ -24,7 +24,7 @@ COMPARED: dict[str, Callable[[int, int], bool]] = {
 
 
 def fold_constants(node: Logical) -> Logical:
-    """`ON TRUE`, `WHERE 1 = 1`: what holds for every row need not be asked of any."""
+    """`ON TRUE`, `WHERE 1 = 1`: what holds for every row need not be evaluated."""
     node = map_inputs(node, fold_constants)
     match node:
         case Filter(input=inner, condition=condition):

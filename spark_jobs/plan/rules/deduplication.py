@@ -20,7 +20,7 @@ ONE = Literal(1, with_nullable(BIGINT, False))
 def deduplicate(node: Logical) -> Logical:
     """A filter that keeps row number 1 by a time attribute becomes a Deduplicate.
 
-    What else the filter asks stays above it, with 1 for the row number. Any other ROW_NUMBER is
+    The filter's other predicates stay above it, with 1 for the row number. Any other ROW_NUMBER is
     left as it is and refused by name.
     """
     node = map_inputs(node, deduplicate)
@@ -52,7 +52,7 @@ def correct_first_rows(node: Logical) -> Logical:
 def _needed(node: Deduplicate) -> Logical:
     """A changelog that has one row per key by itself needs no deduplication.
 
-    An append-only table does not: there a primary key says whose versions its rows are.
+    An append-only table has not: its rows are versions, and a primary key names what they are of.
     """
     updating = facts(node.input).kinds != INSERT
     one_row = is_unique(facts(node.input).unique_keys, frozenset(node.partition))

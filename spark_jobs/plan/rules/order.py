@@ -30,7 +30,7 @@ def optimize(node: Logical, settings: Mapping[str, str] | None = None) -> Logica
 
 
 def project_root(node: Logical) -> Logical:
-    """Give the result a projection of its own, which says its names."""
+    """Give the result a projection of its own, which holds its names."""
     match node:
         case Sink(input=inner):
             return replace(node, input=project_root(inner))

@@ -50,7 +50,7 @@ ON_MOVES: dict[JoinType, tuple[bool, bool]] = {
     "semi": (True, True),
     "anti": (False, True),
 }
-"""Whether the left, the right rows only serve to match: what ON asks of them may be asked below."""
+"""Whether predicates of ON may go to the left, the right: to a side that only serves to match."""
 
 
 def push_filters(node: Logical) -> Logical:

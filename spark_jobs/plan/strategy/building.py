@@ -2,11 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from spark_jobs.options.kinds import parse_duration_ms
 from spark_jobs.options.settings import SETTINGS
 from spark_jobs.plan.facts.keys import and_all
-from spark_jobs.plan.nodes.logical import Filter, Join, Logical, Project, Scan, inputs_of
+from spark_jobs.plan.nodes.logical import (
+    Aggregate,
+    Deduplicate,
+    Filter,
+    Join,
+    Logical,
+    Project,
+    RowNumber,
+    Scan,
+    Sink,
+    Union,
+    inputs_of,
+)
 from spark_jobs.plan.nodes.parts import Advice, InputFaults
 from spark_jobs.plan.nodes.physical import Stateful
 from spark_jobs.sql.types.expr import Column, Expr, conjuncts, transform
@@ -21,8 +34,8 @@ class Shape:
     """What an operator wants of one of its inputs: expressions over that input's fields.
 
     `row` and `key` are what leaves; `drop_null_keys` are the places in the key whose NULL means
-    that the row can neither match nor show. `rowtime` is the event time of a row; `marks` asks for
-    watermarks; `upsert` says that rows may come without their old versions.
+    that the row can neither match nor show. `rowtime` is the event time of a row. `marks`:
+    watermarks are needed. `upsert`: rows may come without their old versions.
     """
 
     row: tuple[tuple[str, Expr], ...]
@@ -121,7 +134,7 @@ class Building:
         return self.setting("table.local-time-zone")
 
     def warn(self, *warnings: Advice) -> None:
-        """Each is said once."""
+        """Add those that are not there yet."""
         self.warnings += [w for w in dict.fromkeys(warnings) if w not in self.warnings]
 
 
@@ -149,8 +162,10 @@ def peel(node: Logical) -> Peeled:
             below = peel(inner)
             both = (*conjuncts(below.where), *conjuncts(inline(condition, below.exprs)))
             return replace(below, where=and_all(both))
-        case _:
+        case Scan() | Join() | Union() | RowNumber() | Deduplicate() | Aggregate() | Sink():
             return Peeled(node, None, tuple(column(node, i) for i in range(len(node.fields))))
+        case _:
+            assert_never(node)
 
 
 def tables(node: Logical) -> str:

@@ -35,7 +35,7 @@ from spark_jobs.plan.strategy.timing import state_ttl, timing
 
 
 def regular_join(join: Join, required: Required, building: Building) -> Planned:
-    """All rows of both sides, for as long as their TTL says."""
+    """All rows of both sides, kept for their TTL."""
     sides = join_sides(join, required.exprs, building)
     ttl_ms = state_ttl(building, join.ttl_ms)
     return Planned(
@@ -168,7 +168,7 @@ def _temporal_inputs(
 
 
 def _gate(join: Join, building: Building) -> Gate:
-    """A build side that is read from topics says nothing until it is complete."""
+    """Probe rows wait until the build side is complete: before, they would miss rows of it."""
     snapshot = join.snapshot
     gate = Gate(
         kind="loaded",
@@ -177,7 +177,7 @@ def _gate(join: Join, building: Building) -> Gate:
         table=tables(join.right),
     )
     if snapshot is not None and snapshot.at_ms is not None:
-        # how long to wait for it is the query's to say, not the job's
+        # the query decides how long to wait for it, not the job
         gate = replace(gate, kind="watermark", at_ms=snapshot.at_ms, timeout_ms=0)
     if snapshot is not None and snapshot.idle_ms:
         gate = replace(gate, timeout_ms=snapshot.idle_ms, on_timeout="go")

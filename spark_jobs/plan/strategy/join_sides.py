@@ -145,7 +145,7 @@ def input_side(
     keeps_key: bool,
     times: tuple[int, ...] = (),
 ) -> JoinSide:
-    """What is known of one input of a join by these keys whose columns `used` somebody reads.
+    """One input of a join by these keys; its columns `used` are read further on.
 
     `keeps_key`: state goes by unique key, whose columns it therefore stores. `times`: fields that
     are read as the rows' time.
@@ -173,7 +173,7 @@ def keeps_order(node: Logical) -> bool:
     """Whether several changes of a row may come in one batch, so that their order counts.
 
     A temporal join passes the changes of its probe side on, each with its version. Only those of
-    one join key leave in order, so rows may be told apart by keys that contain it.
+    one join key leave in order, so rows may be addressed by keys that contain it.
     """
     base = peel(node).base
     return isinstance(base, Join) and is_versioned(base) and facts(base.left).kinds != INSERT

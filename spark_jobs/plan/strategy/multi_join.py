@@ -171,7 +171,7 @@ def _equal_to_key(chain: Chain, place: int) -> Iterator[Expr]:
 
 
 def _bare(expr: Expr) -> Expr:
-    """The expression for comparison: a column's name and nullability say nothing of its value."""
+    """The expression for comparison: a column's name and nullability do not change its value."""
     return transform(expr, lambda c: Column(c.index, "", with_nullable(c.type, True)))
 
 

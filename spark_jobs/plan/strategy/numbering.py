@@ -8,6 +8,7 @@ number, and so does each operator whose watermark goes on.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from spark_jobs.plan.nodes.parts import FIRST_FORWARD, Timing, Topic, TopicTime
 from spark_jobs.plan.nodes.physical import (
@@ -28,7 +29,7 @@ from spark_jobs.plan.strategy.timing import tick_ms
 
 
 def numbered(root: KafkaSink | Results) -> KafkaSink | Results:
-    """The finished tree with everything filled in that only the tree as a whole says."""
+    """The finished tree with what depends on all of it filled in."""
     numbers = _Numbers()
     inputs = [replace(p, input=numbers.operator(p.input, gated=False)) for p in root.inputs]
     return replace(root, inputs=tuple(inputs))
@@ -90,7 +91,7 @@ def _opens_gate(node: Stateful, read: JoinInput) -> bool:
 def _streams(node: Stateful, side: int) -> Iterator[TopicTime]:
     """Whose watermarks speak for a side: its tables', or those that operators below pass on.
 
-    A side that has to be loaded is followed down to its topics: nothing below it speaks of those.
+    A side that has to be loaded is followed down to its topics, which report being loaded.
     """
     for read in node.inputs:
         if read.side != side:
@@ -107,8 +108,10 @@ def _speaks(read: JoinInput) -> Iterator[TopicTime]:
             yield from _topic_times(read) if read.marks else ()
         case Rekey(input=Stateful(machine=Normalize() | KeyChanges(), inputs=(below,))):
             yield from _speaks(below)
-        case Rekey(input=below) if below.timing.forward is not None:
-            yield TopicTime(below.timing.forward, 0)
+        case Rekey(input=Stateful(timing=Timing(forward=forward))):
+            yield from () if forward is None else (TopicTime(forward, 0),)
+        case _:
+            assert_never(read)
 
 
 def _topic_times(scan: KafkaScan) -> Iterator[TopicTime]:

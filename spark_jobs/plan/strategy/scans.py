@@ -174,15 +174,19 @@ def normalized(
         changelog_mode=mode_text(ALL, pair_by is None),
         unique_keys=(table.primary_key,),
     )
-    if not machine.key_changes:
-        return below
-    # heals those rows of the normaliser whose key has changed; it is fed all of them
+    return _healed(below, machine, shape, table, building) if machine.key_changes else below
+
+
+def _healed(
+    below: Stateful, normalize: Normalize, shape: Shape, table: Table, building: Building
+) -> Stateful:
+    """Heals the rows of a normaliser whose key has changed; all its rows pass."""
     wait_ms = parse_duration_ms(table.option("rejoin.debezium.key-change-wait") or "") or 0
     return replace(
         below,
-        machine=KeyChanges(machine.schema, machine.key, wait_ms),
+        machine=KeyChanges(normalize.schema, normalize.key, wait_ms),
         timing=timing(building, ttl_ms=below.timing.ttl_ms, waits_ms=max(wait_ms, 1)),
-        inputs=(rekey(below, names, shape, 0, building),),
+        inputs=(rekey(below, column_names(table), shape, 0, building),),
     )
 
 
@@ -216,20 +220,20 @@ def rekey(
 def row_type(named: Iterable[tuple[str, DataType]]) -> DataType:
     """The type of a row in flight.
 
-    All its columns may be NULL, whatever the table says: deletions carry keys only, and an outer
-    join pads.
+    All its columns may be NULL, also those declared NOT NULL: deletions carry keys only, and an
+    outer join pads.
     """
     fields = tuple(RowField(n, with_nullable(t, True)) for n, t in named)
     return DataType("ROW", nullable=False, fields=fields)
 
 
 def text_of(expr: Expr | None, names: Sequence[str]) -> str | None:
-    """Spark's text of an expression that need not be there."""
+    """Spark's text of an expression; None of none."""
     return None if expr is None else render(expr, names)
 
 
 def texts_of(exprs: Sequence[Expr] | None, names: Sequence[str]) -> tuple[str, ...] | None:
-    """Spark's texts of expressions that need not be there."""
+    """Spark's texts of expressions; None of none."""
     return None if exprs is None else tuple(render(e, names) for e in exprs)
 
 

@@ -90,7 +90,7 @@ def root(optimized: Logical, name: str, building: Building) -> KafkaSink | Resul
 def _is_materialized(select: Logical, target: Target, building: Building) -> bool:
     """Whether a sink key may stand for several rows at a time, so that all must be kept.
 
-    Flink asks for an upsert key within the sink's key; here a unique key is enough, because all
+    Flink requires an upsert key within the sink's key; here a unique key is enough, because all
     changes of a sink key meet once more where they come from several tasks.
     """
     when = building.setting("table.exec.sink.upsert-materialize").lower()
@@ -152,7 +152,7 @@ def _stateless(source: Source, target: Target, building: Building) -> Operator:
 
 
 def _same_key(source: Source, target: Target) -> bool:
-    """Upserts into an upsert sink of the same key need no state: each record says it all."""
+    """Upserts into an upsert sink of the same key need no state: each record is the whole row."""
     exprs = [source.exprs[i] for i in target.key]
     names = {e.name for e in exprs if isinstance(e, Column)}
     return (

@@ -25,7 +25,7 @@ from spark_jobs.plan.strategy.row_operators import aggregate, deduplicate
 from spark_jobs.plan.strategy.scans import rekey, table_input
 
 Operated: TypeAlias = Join | Deduplicate | Aggregate | Chain
-"""What becomes one operator."""
+"""A logical node, or a chain of them, that one operator runs."""
 
 
 def operate(node: Operated, required: Required, building: Building) -> Planned:

@@ -29,7 +29,7 @@ def expr_text(expr: Expr, refer: Refer) -> str:
 
 
 def literal_text(literal: Literal) -> str:
-    """A constant with its type where the text alone would not tell it."""
+    """A constant, with its type where the text alone does not show it."""
     match literal.value, literal.type:
         case None, _:
             return "null"

@@ -1,4 +1,4 @@
-"""A planned job for whoever shows it: each query as boxes and arrows, and what was configured."""
+"""A planned job as the page shows it: each query as boxes and arrows, and what was configured."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -41,7 +41,7 @@ def _masked(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def query_record(plan: QueryPlan, text: str) -> QueryRecord:
-    """`text` is what `rejoin explain` says of the query."""
+    """`text` is what `rejoin explain` prints for the query."""
     drawing = _Drawing(plan.name, dict(_idle_timeouts(plan.root)))
     drawing.end(plan.root)
     shown = masked(to_json(plan.root))

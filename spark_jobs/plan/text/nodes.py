@@ -343,7 +343,7 @@ def _scan(node: KafkaScan) -> list[str]:
 
 
 def _events(node: KafkaScan) -> list[str]:
-    """What Debezium's odd events do; what a bad record does is the table's policy."""
+    """How Debezium events without values, TRUNCATE and repeated events are treated."""
     read = node.debezium
     if read is None:
         return []
