@@ -17,10 +17,10 @@ from spark_jobs.api.script import Script
 from spark_jobs.api.text import interval_text, quoted
 from spark_jobs.errors import SqlError
 from spark_jobs.plan.facts.facts import facts
-from spark_jobs.plan.nodes.logical import Filter, Join, Project
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.plan.text.explain import explain_text
 from spark_jobs.sql.bind.temporal_functions import create_temporal_table_function
+from spark_jobs.sql.logical import Filter, Join, Project
 
 Expression: TypeAlias = Column | str
 JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]

@@ -12,7 +12,6 @@ from spark_jobs.errors import PositionedError, SqlErrors
 from spark_jobs.plan.check.advice import advise
 from spark_jobs.plan.check.missing_rows import null_columns
 from spark_jobs.plan.check.refusals import refusals
-from spark_jobs.plan.nodes.logical import Logical, Sink
 from spark_jobs.plan.nodes.physical import QueryPlan
 from spark_jobs.plan.nodes.walk import stateful_nodes
 from spark_jobs.plan.rules.order import optimize
@@ -20,6 +19,7 @@ from spark_jobs.plan.strategy.building import Building, warning
 from spark_jobs.plan.strategy.numbering import numbered
 from spark_jobs.plan.strategy.sinks import root
 from spark_jobs.sql.bind.binder import Job
+from spark_jobs.sql.logical import Logical, Sink
 
 BARE_QUERY = "query"
 

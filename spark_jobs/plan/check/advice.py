@@ -14,7 +14,7 @@ from spark_jobs.plan.nodes.physical import (
     Stateful,
     TemporalJoin,
 )
-from spark_jobs.plan.nodes.walk import scans, stateful_nodes
+from spark_jobs.plan.nodes.walk import idle_timeouts, scans, stateful_nodes
 
 WIDE = 16  # a stored row of so many columns is worth advice
 
@@ -31,14 +31,10 @@ def advise(root: Physical) -> Iterator[Advice]:
 def _idle_partitions(root: Physical) -> Iterator[Advice]:
     """A partition that has no records and no idle timeout holds back everything."""
     tables = {topic.index: scan.table for scan in scans(root) for topic in scan.topics}
-    followed = {
-        time.topic: time.idle_timeout_ms
-        for node in stateful_nodes(root)
-        for side in node.timing.inputs
-        for time in side
-    }
     waiting = dict.fromkeys(
-        tables[topic] for topic, ms in sorted(followed.items()) if topic < FIRST_FORWARD and not ms
+        tables[topic]
+        for topic, ms in sorted(idle_timeouts(root).items())
+        if topic < FIRST_FORWARD and not ms
     )
     if waiting:
         yield Advice(

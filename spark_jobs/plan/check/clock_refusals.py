@@ -11,7 +11,7 @@ from spark_jobs.plan.check.problems import unsupported
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.sources import Source, sources
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,

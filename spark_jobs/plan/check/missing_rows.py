@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import assert_never
 
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.nodes.parts import Advice, and_words
+from spark_jobs.sql.catalog import Column as TableColumn
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,
@@ -23,8 +25,6 @@ from spark_jobs.plan.nodes.logical import (
     Union,
     inputs_of,
 )
-from spark_jobs.plan.nodes.parts import Advice, and_words
-from spark_jobs.sql.catalog import Column as TableColumn
 from spark_jobs.sql.types.data_types import INTEGERS
 from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, conjuncts
 

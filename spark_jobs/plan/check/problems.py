@@ -3,15 +3,7 @@
 from spark_jobs.errors import SqlError, UnsupportedError
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import facts
-from spark_jobs.plan.nodes.logical import (
-    Aggregate,
-    Deduplicate,
-    Join,
-    Logical,
-    Position,
-    Scan,
-    inputs_of,
-)
+from spark_jobs.sql.logical import Aggregate, Deduplicate, Join, Logical, Position, Scan, inputs_of
 
 
 def wrong(code: str, message: str, at: Position, hint: str) -> SqlError:

@@ -15,7 +15,8 @@ from spark_jobs.plan.check.temporal_refusals import JOIN_NAMES, kind_refusals, t
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import compares_different_times, facts
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.rules.deduplication import keeps_first_rank, orders_by_time
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,
@@ -28,7 +29,6 @@ from spark_jobs.plan.nodes.logical import (
     Union,
     inputs_of,
 )
-from spark_jobs.plan.rules.deduplication import keeps_first_rank, orders_by_time
 from spark_jobs.sql.types.expr import Expr, columns
 
 

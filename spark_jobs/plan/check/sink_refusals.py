@@ -8,8 +8,8 @@ from spark_jobs.plan.facts.changelog import INSERT, sink_mode
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.keys import by_processing_time, is_unique, key_order
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import Join, Logical, Scan, Sink, inputs_of
 from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.logical import Join, Logical, Scan, Sink, inputs_of
 
 
 def sink_refusals(sink: Sink, settings: Mapping[str, str]) -> Iterator[PositionedError]:

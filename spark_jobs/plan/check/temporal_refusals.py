@@ -8,7 +8,7 @@ from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import as_of_time, facts
 from spark_jobs.plan.facts.keys import Key, smallest
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import Filter, Join, Logical, Project
+from spark_jobs.sql.logical import Filter, Join, Logical, Project
 from spark_jobs.sql.types.expr import Column, columns
 
 JOIN_NAMES = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from spark_jobs.plan.facts.keys import JoinCondition, condition_of
-from spark_jobs.plan.nodes.logical import Join, TimeAttribute
+from spark_jobs.sql.logical import Join, TimeAttribute
 from spark_jobs.sql.types.data_types import INTEGERS, TIMESTAMPS, DataType
 from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, conjuncts
 

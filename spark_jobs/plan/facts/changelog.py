@@ -5,7 +5,8 @@ from typing import assert_never
 
 from spark_jobs.options.formats import FORMATS
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.sql.catalog import ChangelogMode, Table
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,
@@ -17,7 +18,6 @@ from spark_jobs.plan.nodes.logical import (
     Sink,
     Union,
 )
-from spark_jobs.sql.catalog import ChangelogMode, Table
 
 Kinds = frozenset[str]
 

@@ -7,7 +7,7 @@ from spark_jobs.plan.facts.bounds import Interval, interval, mixed_times
 from spark_jobs.plan.facts.changelog import Kinds, kinds
 from spark_jobs.plan.facts.keys import JoinCondition, Key, split_condition, unique_keys
 from spark_jobs.plan.facts.times import Times, times, version_time
-from spark_jobs.plan.nodes.logical import Deduplicate, Join, Logical, TimeAttribute, inputs_of
+from spark_jobs.sql.logical import Deduplicate, Join, Logical, TimeAttribute, inputs_of
 from spark_jobs.sql.types.expr import Column
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import assert_never
 
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,

@@ -7,7 +7,7 @@ lose it: its column is a plain timestamp from there on.
 from collections.abc import Sequence
 from typing import assert_never
 
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,

@@ -41,7 +41,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class ReadColumn:
-    """A column of the table and where in the record it stands; `sql_type` sets TIME apart from INT."""
+    """A column of the table and where in the record it stands; `sql_type` is INT or TIME."""
 
     name: str
     type: DataType

@@ -42,3 +42,9 @@ def scans(node: Physical) -> tuple[KafkaScan, ...]:
 def stateful_nodes(node: Physical) -> tuple[Stateful, ...]:
     """The operators with state, in the order in which Spark reports on them: the last one first."""
     return tuple(found for found in nodes(node) if isinstance(found, Stateful))
+
+
+def idle_timeouts(node: Physical) -> dict[int, int]:
+    """The idle timeouts of the topics, by index, whose watermarks operators follow; 0 for never."""
+    sides = (side for found in stateful_nodes(node) for side in found.timing.inputs)
+    return {stream.topic: stream.idle_timeout_ms for side in sides for stream in side}

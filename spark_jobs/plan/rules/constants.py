@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from spark_jobs.plan.facts.keys import and_all
-from spark_jobs.plan.nodes.logical import Filter, Join, Logical
 from spark_jobs.plan.rules.rewriting import map_inputs, without_true
+from spark_jobs.sql.logical import Filter, Join, Logical
 from spark_jobs.sql.types.data_types import BOOLEAN, INTEGERS, with_nullable
 from spark_jobs.sql.types.expr import Call, Expr, Literal, conjuncts
 

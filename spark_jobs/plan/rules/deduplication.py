@@ -3,16 +3,16 @@
 from dataclasses import replace
 from typing import Literal as OneOf
 
+from spark_jobs.plan.facts.bounds import FLIPPED
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import facts, waits_for_watermark
 from spark_jobs.plan.facts.keys import is_unique
-from spark_jobs.plan.nodes.logical import Deduplicate, Filter, Logical, Project, RowNumber
 from spark_jobs.plan.rules.constants import integer
 from spark_jobs.plan.rules.rewriting import filtered, map_inputs, refs
+from spark_jobs.sql.logical import Deduplicate, Filter, Logical, Project, RowNumber
 from spark_jobs.sql.types.data_types import BIGINT, with_nullable
 from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, conjuncts, transform
 
-FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 RANK_ONE = frozenset({("=", 1), ("<=", 1), ("<", 2)})
 ONE = Literal(1, with_nullable(BIGINT, False))
 

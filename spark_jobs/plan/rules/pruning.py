@@ -7,7 +7,8 @@ from typing import assert_never
 from spark_jobs.plan.facts.changelog import changelog_of
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.rules.rewriting import moved, refs
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Field,
@@ -20,7 +21,6 @@ from spark_jobs.plan.nodes.logical import (
     Sink,
     Union,
 )
-from spark_jobs.plan.rules.rewriting import moved, refs
 from spark_jobs.sql.types.expr import Expr, columns
 
 Needed = frozenset[int]

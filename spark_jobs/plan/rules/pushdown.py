@@ -12,8 +12,10 @@ from typing import assert_never
 
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.keys import and_all, by_processing_time, shift, side_of
+from spark_jobs.plan.facts.sources import inline
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.rules.rewriting import filtered, without_true
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,
@@ -26,7 +28,6 @@ from spark_jobs.plan.nodes.logical import (
     Sink,
     Union,
 )
-from spark_jobs.plan.rules.rewriting import filtered, inline, without_true
 from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, columns, conjuncts, transform
 
 NULL_REJECTING = frozenset({"=", "<>", "<", "<=", ">", ">=", "LIKE", "IS NOT NULL", "BETWEEN"})

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from spark_jobs.plan.facts.keys import and_all
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Field,
@@ -44,11 +44,6 @@ def filtered(node: Logical, predicates: Iterable[Expr]) -> Logical:
 
 def without_true(predicates: Iterable[Expr]) -> tuple[Expr, ...]:
     return tuple(p for p in predicates if not (isinstance(p, Literal) and p.value is True))
-
-
-def inline(expr: Expr, exprs: tuple[Expr, ...]) -> Expr:
-    """The expression over what the projection `exprs` is over."""
-    return transform(expr, lambda c: exprs[c.index])
 
 
 def moved(expr: Expr, places: dict[int, int]) -> Expr:

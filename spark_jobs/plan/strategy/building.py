@@ -2,27 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
 
 from spark_jobs.options.kinds import parse_duration_ms
 from spark_jobs.options.settings import SETTINGS
-from spark_jobs.plan.facts.keys import and_all
-from spark_jobs.plan.nodes.logical import (
-    Aggregate,
-    Deduplicate,
-    Filter,
-    Join,
-    Logical,
-    Project,
-    RowNumber,
-    Scan,
-    Sink,
-    Union,
-    inputs_of,
-)
+from spark_jobs.plan.facts.sources import inline, peel
 from spark_jobs.plan.nodes.parts import Advice, InputFaults
 from spark_jobs.plan.nodes.physical import Stateful
-from spark_jobs.sql.types.expr import Column, Expr, conjuncts, transform
+from spark_jobs.sql.logical import Join, Logical, Scan, inputs_of
+from spark_jobs.sql.types.expr import Expr
 
 EVENT_TIME = "WATERMARK FOR t AS t - INTERVAL '5' SECOND  -- in each table, and use t in the query"
 BOUND_ALL = "SET 'table.exec.state.ttl' = '30 d';  -- a row that nothing touched for so long goes"
@@ -143,31 +130,6 @@ def warning(text: str, *add: str) -> Advice:
     return Advice(text, add, is_warning=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Peeled:
-    """A node without the projections and filters on top: `exprs` and `where` are over `base`."""
-
-    base: Logical
-    where: Expr | None
-    exprs: tuple[Expr, ...]
-
-
-def peel(node: Logical) -> Peeled:
-    """Take off `Project?(Filter?(...))`, however often."""
-    match node:
-        case Project(input=inner, exprs=exprs):
-            below = peel(inner)
-            return replace(below, exprs=tuple(inline(e, below.exprs) for e in exprs))
-        case Filter(input=inner, condition=condition):
-            below = peel(inner)
-            both = (*conjuncts(below.where), *conjuncts(inline(condition, below.exprs)))
-            return replace(below, where=and_all(both))
-        case Scan() | Join() | Union() | RowNumber() | Deduplicate() | Aggregate() | Sink():
-            return Peeled(node, None, tuple(column(node, i) for i in range(len(node.fields))))
-        case _:
-            assert_never(node)
-
-
 def tables(node: Logical) -> str:
     """What an input is made of, for people."""
     match peel(node).base:
@@ -179,17 +141,6 @@ def tables(node: Logical) -> str:
             below = inputs_of(base)
             names = " union ".join(tables(i) for i in below)
             return f"({names})" if len(below) > 1 else names
-
-
-def column(node: Logical, index: int) -> Column:
-    """A field of a node as an expression."""
-    field = node.fields[index]
-    return Column(index, field.name, field.type)
-
-
-def inline(expr: Expr, exprs: Sequence[Expr]) -> Expr:
-    """The expression with columns replaced by what makes them."""
-    return transform(expr, lambda c: exprs[c.index])
 
 
 def setting(settings: Mapping[str, str], name: str) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from spark_jobs.plan.facts.bounds import Interval
 from spark_jobs.plan.facts.facts import facts
-from spark_jobs.plan.nodes.logical import Join, Logical
+from spark_jobs.plan.facts.sources import column
 from spark_jobs.plan.nodes.parts import Advice, Gate, and_words
 from spark_jobs.plan.nodes.physical import IntervalJoin, RegularJoin, TemporalJoin
 from spark_jobs.plan.strategy.building import (
@@ -17,7 +17,6 @@ from spark_jobs.plan.strategy.building import (
     Input,
     Planned,
     Required,
-    column,
     tables,
     warning,
 )
@@ -32,6 +31,7 @@ from spark_jobs.plan.strategy.join_sides import (
 from spark_jobs.plan.strategy.operator import operator
 from spark_jobs.plan.strategy.scans import is_normalized
 from spark_jobs.plan.strategy.timing import state_ttl, timing
+from spark_jobs.sql.logical import Join, Logical
 
 
 def regular_join(join: Join, required: Required, building: Building) -> Planned:

@@ -14,13 +14,13 @@ from spark_jobs.plan.facts.keys import (
     is_unique,
     smallest,
 )
-from spark_jobs.plan.facts.sources import Source, source_of
+from spark_jobs.plan.facts.sources import Source, peel, source_of
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import Deduplicate, Field, Join, Logical, Project
 from spark_jobs.plan.nodes.parts import Pair, Side, SideLayout
-from spark_jobs.plan.strategy.building import Building, Input, Shape, peel
+from spark_jobs.plan.strategy.building import Building, Input, Shape
 from spark_jobs.plan.strategy.healing import is_taken_as_it_is
 from spark_jobs.plan.strategy.scans import row_type, text_of
+from spark_jobs.sql.logical import Deduplicate, Field, Join, Logical, Project
 from spark_jobs.sql.types.data_types import DataType
 from spark_jobs.sql.types.expr import Column, Expr, columns
 

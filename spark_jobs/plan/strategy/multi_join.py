@@ -13,19 +13,10 @@ from typing import Literal
 
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.keys import EquiKey, Key, and_all, shift
+from spark_jobs.plan.facts.sources import Peeled, inline, peel
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import Field, Join, Logical
 from spark_jobs.plan.nodes.physical import MultiJoin
-from spark_jobs.plan.strategy.building import (
-    Building,
-    Input,
-    Peeled,
-    Planned,
-    Required,
-    Shape,
-    inline,
-    peel,
-)
+from spark_jobs.plan.strategy.building import Building, Input, Planned, Required, Shape
 from spark_jobs.plan.strategy.join_operators import growth
 from spark_jobs.plan.strategy.join_sides import (
     JoinSide,
@@ -37,6 +28,7 @@ from spark_jobs.plan.strategy.join_sides import (
 from spark_jobs.plan.strategy.operator import operator
 from spark_jobs.plan.strategy.scans import row_type, text_of
 from spark_jobs.plan.strategy.timing import state_ttl, timing
+from spark_jobs.sql.logical import Field, Join, Logical
 from spark_jobs.sql.types.data_types import with_nullable
 from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts, transform
 

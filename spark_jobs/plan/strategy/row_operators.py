@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from spark_jobs.plan.facts.facts import facts, waits_for_watermark
 from spark_jobs.plan.facts.keys import smallest
-from spark_jobs.plan.nodes.logical import Aggregate, AggregateCall, Deduplicate, Logical, Sink
+from spark_jobs.plan.facts.sources import column
 from spark_jobs.plan.nodes.parts import Advice
 from spark_jobs.plan.nodes.parts import AggregateCall as Call
 from spark_jobs.plan.nodes.physical import Aggregate as AggregateMachine
@@ -19,7 +19,6 @@ from spark_jobs.plan.strategy.building import (
     Planned,
     Required,
     Shape,
-    column,
     tables,
     warning,
 )
@@ -27,6 +26,7 @@ from spark_jobs.plan.strategy.join_sides import key_type, unique_names
 from spark_jobs.plan.strategy.operator import operator
 from spark_jobs.plan.strategy.scans import row_type
 from spark_jobs.plan.strategy.timing import state_ttl, timing
+from spark_jobs.sql.logical import Aggregate, AggregateCall, Deduplicate, Logical, Sink
 from spark_jobs.sql.types.expr import Column, Expr, columns
 
 

@@ -7,25 +7,18 @@ from typing import assert_never
 from spark_jobs.plan.facts.changelog import INSERT, sink_mode
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.keys import Key, is_unique, key_order
-from spark_jobs.plan.facts.sources import Source
-from spark_jobs.plan.nodes.logical import Aggregate, Deduplicate, Join, Logical, Scan, Sink, Union
-from spark_jobs.plan.nodes.logical import Project as Select
+from spark_jobs.plan.facts.sources import Source, peel, source_of
 from spark_jobs.plan.nodes.parts import Named
 from spark_jobs.plan.nodes.physical import KafkaSink, Operator, Project, Results
 from spark_jobs.plan.spark_sql.expressions import render
-from spark_jobs.plan.strategy.building import Building, Required, Shape, peel
+from spark_jobs.plan.strategy.building import Building, Required, Shape
 from spark_jobs.plan.strategy.healing import needs_rows
 from spark_jobs.plan.strategy.multi_join import Chain
 from spark_jobs.plan.strategy.row_operators import materialized
 from spark_jobs.plan.strategy.scans import column_names, is_normalized, normalized, scan
-from spark_jobs.plan.strategy.tree import (
-    Operated,
-    branches,
-    fed,
-    operate,
-    source_below,
-    stateful_below,
-)
+from spark_jobs.plan.strategy.tree import Operated, branches, fed, operate, stateful_below
+from spark_jobs.sql.logical import Aggregate, Deduplicate, Join, Logical, Sink, Union
+from spark_jobs.sql.logical import Project as Select
 from spark_jobs.sql.types.data_types import DataType, RowField
 from spark_jobs.sql.types.expr import Column, Expr, columns
 
@@ -120,16 +113,17 @@ def _projects(
 
     With each goes whether all changes of one sink key leave one task in order.
     """
+    source = source_of(select)
+    if source is not None:
+        node = _stateless(source, target, building)
+        names = column_names(source.table)
+        yield _project(select, target, node, names, source.exprs, building), True
+        return
     above = peel(select)
     match above.base:
         case Union():
             for branch in branches(above):
                 yield from _projects(Select(branch, above.exprs, select.fields), target, building)
-        case Scan():
-            source = source_below(select, above)
-            node = _stateless(source, target, building)
-            names = column_names(source.table)
-            yield _project(select, target, node, names, source.exprs, building), True
         case _:
             base, over = stateful_below(above, building)
             required = Required(

@@ -5,24 +5,15 @@ from itertools import chain
 from typing import TypeAlias, assert_never
 
 from spark_jobs.plan.facts.facts import facts
-from spark_jobs.plan.facts.sources import Source, source_of
+from spark_jobs.plan.facts.sources import Peeled, peel, source_of
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import (
-    Aggregate,
-    Deduplicate,
-    Filter,
-    Join,
-    Logical,
-    Project,
-    Scan,
-    Union,
-)
 from spark_jobs.plan.nodes.physical import JoinInput
-from spark_jobs.plan.strategy.building import Building, Input, Peeled, Planned, Required, peel
+from spark_jobs.plan.strategy.building import Building, Input, Planned, Required
 from spark_jobs.plan.strategy.join_operators import interval_join, regular_join, temporal_join
 from spark_jobs.plan.strategy.multi_join import Chain, multi_join, peel_chain
 from spark_jobs.plan.strategy.row_operators import aggregate, deduplicate
 from spark_jobs.plan.strategy.scans import rekey, table_input
+from spark_jobs.sql.logical import Aggregate, Deduplicate, Filter, Join, Logical, Union
 
 Operated: TypeAlias = Join | Deduplicate | Aggregate | Chain
 """A logical node, or a chain of them, that one operator runs."""
@@ -41,10 +32,11 @@ def fed(planned: Planned, building: Building) -> Planned:
 
 
 def _feeds(wanted: Input, building: Building) -> tuple[JoinInput, ...]:
+    source = source_of(wanted.node)
+    if source is not None:
+        return (table_input(source, wanted, building),)
     above = peel(wanted.node)
     match above.base:
-        case Scan():
-            return (table_input(source_below(wanted.node, above), wanted, building),)
         case Union():
             over = replace(wanted, shape=wanted.shape.over(above.exprs))
             each = (_feeds(replace(over, node=branch), building) for branch in branches(above))
@@ -95,12 +87,3 @@ def branches(above: Peeled) -> tuple[Logical, ...]:
         raise ValueError(f"{type(above.base).__name__} is no union")
     inputs = above.base.inputs
     return inputs if above.where is None else tuple(Filter(i, above.where) for i in inputs)
-
-
-def source_below(node: Logical, above: Peeled) -> Source:
-    """The table below projections and filters, however they are stacked."""
-    below = above.base if above.where is None else Filter(above.base, above.where)
-    source = source_of(Project(below, above.exprs, node.fields))
-    if source is None:
-        raise ValueError(f"{type(above.base).__name__} is no table")
-    return source

@@ -7,20 +7,15 @@ modes, unique keys, state layout, how long state is kept, delivery, warnings.
 from collections.abc import Mapping, Sequence
 
 from spark_jobs.errors import SqlErrors
-from spark_jobs.plan.nodes.logical import Logical
 from spark_jobs.plan.nodes.parts import Advice
 from spark_jobs.plan.nodes.physical import QueryPlan
 from spark_jobs.plan.nodes.plan_json import Json, to_json
 from spark_jobs.plan.planner import plan, plan_query
 from spark_jobs.plan.rules.order import optimize
-from spark_jobs.plan.text.flink import (
-    draw,
-    flink_logical_tree,
-    flink_physical_tree,
-    logical_tree,
-)
+from spark_jobs.plan.text.flink import draw, flink_logical_tree, flink_physical_tree, logical_tree
 from spark_jobs.plan.text.nodes import node_tree
 from spark_jobs.sql.bind.binder import BoundQuery, Job, bind, bind_query
+from spark_jobs.sql.logical import Logical
 
 SECRET_WORDS = ("password", "secret", "token", "jaas", "user-info", "private")
 MASK = "***"

@@ -10,7 +10,17 @@ from spark_jobs.plan.facts.facts import as_of_time, facts
 from spark_jobs.plan.facts.keys import EquiKey, smallest
 from spark_jobs.plan.facts.sources import sources
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.strategy.join_sides import input_spec
+from spark_jobs.plan.text.flink_expr import (
+    by_name,
+    by_position,
+    call_text,
+    expr_text,
+    field_names,
+    joined_names,
+)
+from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,
@@ -22,16 +32,6 @@ from spark_jobs.plan.nodes.logical import (
     Sink,
     Union,
 )
-from spark_jobs.plan.strategy.join_sides import input_spec
-from spark_jobs.plan.text.flink_expr import (
-    by_name,
-    by_position,
-    call_text,
-    expr_text,
-    field_names,
-    joined_names,
-)
-from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.types.expr import Call, Column
 
 JOIN_TYPES = {

@@ -1,11 +1,11 @@
 """A planned job as the page shows it: each query as boxes and arrows, and what was configured."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from spark_jobs.job_record import AdviceRecord, GraphEdge, GraphNode, JobRecord, QueryRecord
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, Operator, QueryPlan, Rekey, Results
 from spark_jobs.plan.nodes.plan_json import to_json
-from spark_jobs.plan.nodes.walk import stateful_nodes
+from spark_jobs.plan.nodes.walk import idle_timeouts
 from spark_jobs.plan.text.explain import explain_query, masked
 from spark_jobs.plan.text.nodes import node_tree
 from spark_jobs.plan.text.times import retention_text
@@ -42,7 +42,7 @@ def _masked(options: Mapping[str, str]) -> dict[str, str]:
 
 def query_record(plan: QueryPlan, text: str) -> QueryRecord:
     """`text` is what `rejoin explain` prints for the query."""
-    drawing = _Drawing(plan.name, dict(_idle_timeouts(plan.root)))
+    drawing = _Drawing(plan.name, idle_timeouts(plan.root))
     drawing.end(plan.root)
     shown = masked(to_json(plan.root))
     return QueryRecord(
@@ -121,11 +121,3 @@ class _Drawing:
         )
         self.nodes.append(found)
         return found.id
-
-
-def _idle_timeouts(root: KafkaSink | Results) -> Iterator[tuple[int, int]]:
-    """The idle timeout of each topic whose watermark an operator follows; 0 for never."""
-    for node in stateful_nodes(root):
-        for side in node.timing.inputs:
-            for stream in side:
-                yield stream.topic, stream.idle_timeout_ms

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.plan.nodes.logical import Field, Join, JoinType, Logical, Position, Scan
 from spark_jobs.plan.nodes.physical import Physical
 from spark_jobs.plan.nodes.walk import nodes
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.sql.bind.binder import Job, bind, bind_query
 from spark_jobs.sql.catalog import Column, Table, Watermark
+from spark_jobs.sql.logical import Field, Join, JoinType, Logical, Position, Scan
 from spark_jobs.sql.types.data_types import BIGINT, BOOLEAN, timestamp
 from spark_jobs.sql.types.expr import Call, Expr
 from spark_jobs.sql.types.expr import Column as Ref

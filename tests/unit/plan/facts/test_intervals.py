@@ -4,10 +4,10 @@ import pytest
 
 from spark_jobs.plan.facts.bounds import Interval
 from spark_jobs.plan.facts.facts import compares_different_times, facts
-from spark_jobs.plan.nodes.logical import Join, Logical, Project
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.plan.text.flink_expr import by_name, expr_text, field_names
 from spark_jobs.sql.bind.binder import bind_query
+from spark_jobs.sql.logical import Join, Logical, Project
 
 KAFKA = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:9092', 'format' = 'json'"
 TABLES = f"""

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from spark_jobs.plan.facts.facts import facts
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.strategy.join_sides import input_spec, unique_names
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Field,
@@ -18,7 +19,6 @@ from spark_jobs.plan.nodes.logical import (
     Scan,
     Union,
 )
-from spark_jobs.plan.strategy.join_sides import input_spec, unique_names
 from spark_jobs.sql.types.data_types import BIGINT, INT, STRING, DataType, decimal, timestamp
 from spark_jobs.sql.types.expr import Call, Column, Literal
 

@@ -7,7 +7,7 @@ import pytest
 
 from spark_jobs.plan.facts.changelog import ALL, INSERT, mode_text
 from spark_jobs.plan.facts.facts import as_of_time, facts, waits_for_watermark
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.sql.logical import (
     Aggregate,
     AggregateCall,
     Deduplicate,
