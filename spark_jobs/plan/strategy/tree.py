@@ -25,7 +25,7 @@ def operate(node: Operated, required: Required, building: Building) -> Planned:
 
 
 def fed(planned: Planned, building: Building) -> Planned:
-    """The operator over its inputs; what they warn of comes first."""
+    """The operator over its inputs, whose warnings come before its own."""
     inputs = tuple(chain.from_iterable(_feeds(i, building) for i in planned.inputs))
     building.warn(*planned.warnings)
     return replace(planned, node=replace(planned.node, inputs=inputs))
@@ -36,18 +36,16 @@ def _feeds(wanted: Input, building: Building) -> tuple[JoinInput, ...]:
     if source is not None:
         return (table_input(source, wanted, building),)
     above = peel(wanted.node)
-    match above.base:
-        case Union():
-            over = replace(wanted, shape=wanted.shape.over(above.exprs))
-            each = (_feeds(replace(over, node=branch), building) for branch in branches(above))
-            return tuple(chain.from_iterable(each))
-        case _:
-            base, over_base = stateful_below(above, building)
-            shape = wanted.shape.over(over_base.exprs)
-            required = Required(shape.exprs, over_base.where, forwards=shape.marks)
-            below = operate(base, required, building)
-            read = rekey(below.node, below.names, shape, wanted.side, building)
-            return (replace(read, ordered=below.ordered),)
+    if isinstance(above.base, Union):
+        over = replace(wanted, shape=wanted.shape.over(above.exprs))
+        each = (_feeds(replace(over, node=branch), building) for branch in branches(above))
+        return tuple(chain.from_iterable(each))
+    base, above = stateful_below(above, building)
+    shape = wanted.shape.over(above.exprs)
+    required = Required(shape.exprs, above.where, forwards=shape.marks)
+    below = operate(base, required, building)
+    read = rekey(below.node, below.names, shape, wanted.side, building)
+    return (replace(read, ordered=below.ordered),)
 
 
 def stateful_below(above: Peeled, building: Building) -> tuple[Operated, Peeled]:
