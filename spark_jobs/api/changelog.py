@@ -16,11 +16,11 @@ from spark_jobs.api.columns import conjunction, operand_text, sql_text
 from spark_jobs.api.script import Script
 from spark_jobs.api.text import interval_text, quoted
 from spark_jobs.errors import SqlError
-from spark_jobs.plan.facts.intervals import interval_of
-from spark_jobs.plan.nodes.logical import Filter, Join, Project
+from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.plan.text.explain import explain_text
 from spark_jobs.sql.bind.temporal_functions import create_temporal_table_function
+from spark_jobs.sql.logical import Filter, Join, Project
 
 Expression: TypeAlias = Column | str
 JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -364,4 +364,4 @@ def _is_interval(joined: Changelog) -> bool:
     node = optimize(bound.query, bound.settings)
     while isinstance(node, Project | Filter):
         node = node.input
-    return isinstance(node, Join) and interval_of(node) is not None
+    return isinstance(node, Join) and facts(node).interval is not None

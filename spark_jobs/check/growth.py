@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from spark_jobs.check.finding import Finding
 from spark_jobs.check.rate import HOUR_MS, FillRate
 from spark_jobs.check.sample import DecodedSample
-from spark_jobs.plan.check.fingerprint import stateful_nodes
 from spark_jobs.plan.check.state_size import SideFormula, feeds, side_formulas
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, Stateful
+from spark_jobs.plan.nodes.walk import stateful_nodes
 
 _GIB = 2**30
 

@@ -31,8 +31,8 @@ from spark_jobs.check.topics import (
 from spark_jobs.driver.queries import is_bounded, present, sinks_of
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.kernel.standalone import local_kernel
-from spark_jobs.operators.running import scans
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import JobSettings, Overrides, job_settings, read_environment, read_sql
 from spark_jobs.sql.bind.binder import bind
@@ -87,7 +87,7 @@ class ClusterChecks:
             self.add(finding)
 
     def run(self) -> None:
-        read = {s.node.table: s.node for sink in self.sinks.values() for s in scans(sink)}
+        read = {s.table: s for sink in self.sinks.values() for s in scans(sink)}
         for table, scan in read.items():
             with reporting_errors(self.add, f"table {table}"):
                 findings, self.sources[table] = check_source(scan, self.settings.cores())
@@ -114,11 +114,11 @@ class ClusterChecks:
             self.add_all(check_sink(sink, before, cores))
         with reporting_errors(self.add, f"query {name}"):
             partitions = {table: source.partitions for table, source in tables.items()}
-            self.add_all(check_dead_letters(sink, [s.node for s in scans(sink)], partitions))
+            self.add_all(check_dead_letters(sink, scans(sink), partitions))
         self.add_all(check_widths(name, list(tables.values()), cores))
 
     def _tables(self, sink: KafkaSink) -> dict[str, SampledTable]:
-        names = {scan.node.table for scan in scans(sink)}
+        names = {scan.table for scan in scans(sink)}
         return {name: source for name, source in self.sources.items() if name in names}
 
     def _registries(self, read: Mapping[str, KafkaScan]) -> set[str]:
@@ -154,7 +154,7 @@ class ClusterChecks:
     def _samples(self, kernel: Kernel, answering: set[str]) -> dict[tuple[str, int], DecodedSample]:
         """Decoded samples by table and side: a query may read a table twice, with other columns."""
         found: dict[tuple[str, int], DecodedSample] = {}
-        for scan in (s.node for sink in self.sinks.values() for s in scans(sink)):
+        for scan in (s for sink in self.sinks.values() for s in scans(sink)):
             key, source = (scan.table, scan.side), self.sources.get(scan.table)
             if key in found or source is None or not source.newest:
                 continue

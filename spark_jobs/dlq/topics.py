@@ -1,13 +1,14 @@
 """The dead-letter topics of a command: of a job, or one by name, and the tables that use them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from spark_jobs.access.librdkafka import admin_config
 from spark_jobs.access.topics import resolved
 from spark_jobs.errors import ConfigError
-from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, Physical, inputs_of
+from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import read_sql
 from spark_jobs.sql.bind.binder import bind
@@ -42,7 +43,7 @@ def topics_of_job(job: Path) -> list[DeadLetterTopic]:
             continue
         if sink.dead_letter_topic is not None:
             topic_of(sink.dead_letter_topic, sink)
-        for scan in _scans(sink):
+        for scan in scans(sink):
             if scan.dead_letter_topic is not None:
                 topic = topic_of(scan.dead_letter_topic, sink)
                 topic.changelogs[scan.table] = scan.changelog
@@ -89,10 +90,3 @@ def find_topics(
             hint=f"its dead-letter topics: {', '.join(sorted(topic.name for topic in found))}",
         )
     return chosen
-
-
-def _scans(node: Physical) -> Iterator[KafkaScan]:
-    if isinstance(node, KafkaScan):
-        yield node
-    for below in inputs_of(node):
-        yield from _scans(below)

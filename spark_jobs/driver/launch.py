@@ -17,8 +17,9 @@ from spark_jobs.driver.restarts import Restarts
 from spark_jobs.driver.verdict import Present, accepted, judge, refuse, written_now
 from spark_jobs.errors import RejoinError
 from spark_jobs.operators.build import build_query
-from spark_jobs.operators.running import Running, scans
+from spark_jobs.operators.running import Running
 from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.failure import java_failures
 from spark_jobs.streaming.manifest import VERSION, CheckpointFolder, Manifest
@@ -137,7 +138,7 @@ class OpenQuery:
 
 
 def _new_manifest(name: str, sink: KafkaSink, settings: JobSettings, now: Present) -> Manifest:
-    topics = {t.index: t.name for scan in scans(sink) for t in scan.node.topics}
+    topics = {t.index: t.name for scan in scans(sink) for t in scan.topics}
     return Manifest(
         version=VERSION,
         checkpoint=Manifest.new_identity(),

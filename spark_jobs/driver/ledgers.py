@@ -7,9 +7,10 @@ from spark_jobs.driver.inputs import partition_counts
 from spark_jobs.driver.ownership import Ownership
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.operators.running import Running, scans
+from spark_jobs.operators.running import Running
 from spark_jobs.operators.sink_spec import describe, is_dense
 from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.streaming.manifest import CheckpointFolder
 
 EpochWritten: TypeAlias = Literal["yes", "no"]

@@ -8,9 +8,8 @@ from operator import itemgetter
 from spark_jobs.access.acls import Need, check_topics, check_writer, topic_missing
 from spark_jobs.access.topics import resolved
 from spark_jobs.errors import AccessError, RejoinError
-from spark_jobs.operators.running import scans
-from spark_jobs.plan.check.fingerprint import stateful_nodes
-from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, TemporalJoin
+from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
+from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 
 
 def check_access(sinks: Mapping[str, KafkaSink]) -> None:
@@ -58,16 +57,16 @@ def writer_needs(sink: KafkaSink, job: str) -> tuple[Need, Need, Need]:
 def topic_needs(sink: KafkaSink) -> Iterator[tuple[Mapping[str, str], Need]]:
     """The rights on topics of one query, each with the properties of its connection."""
     for scan in scans(sink):
-        for topic in scan.node.topics:
-            table = scan.node.table
-            yield scan.node.properties, Need("Read", "topic", topic.name, f"source {table}")
-        yield from _dead_letters(sink, scan.node)
+        for topic in scan.topics:
+            table = scan.table
+            yield scan.properties, Need("Read", "topic", topic.name, f"source {table}")
+        yield from _dead_letters(sink, scan)
     yield sink.properties, Need("Write", "topic", sink.topic, f"sink {sink.table}")
     yield from _dead_letters(sink, sink)
     if sink.guarantee == "exactly-once":
         yield sink.properties, writer_needs(sink, "")[2]
     for node in stateful_nodes(sink):
-        if isinstance(node, TemporalJoin) and node.output.late_topic is not None:
+        if node.output.late_topic is not None:
             late = node.output.late_topic
             yield sink.properties, Need("Write", "topic", late, "'rejoin.late.topic'")
 

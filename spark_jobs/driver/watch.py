@@ -22,7 +22,7 @@ from spark_jobs.driver.report import JobReport
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import KafkaError
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.operators.running import scans
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.settings import epoch_words
 from spark_jobs.status import State
 from spark_jobs.streaming.failure import JavaError

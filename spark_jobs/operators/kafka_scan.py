@@ -5,14 +5,14 @@ import json
 from pyspark.sql import DataFrame
 
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.operators.running import Running, Scan, spec
+from spark_jobs.operators.running import Running, spec
 from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.streaming.sources import Subscription
 
 SOURCE = "org.apache.spark.sql.rejoin.ingest.GatedKafka"
 
 
-def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:
+def build_scan(scan: KafkaScan, running: Running, *, chunked: bool) -> DataFrame:
     """The envelopes of one table: rows, rejects and, for joins that need them, marks.
 
     `chunked`: many rows per envelope, as stateful operators expect them.
@@ -21,25 +21,25 @@ def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:
     subscription = Subscription(
         query=running.query,
         table=scan.id,
-        topics=tuple(topic.name for topic in scan.node.topics),
+        topics=tuple(topic.name for topic in scan.topics),
         starts=start.starts,
         ends=start.ends,
-        properties=scan.node.properties,
+        properties=scan.properties,
         max_offsets=running.max_offsets,
-        headers=_reads_headers(scan.node),
+        headers=_reads_headers(scan),
         loaded=start.loaded,
-        alignment=_alignment(scan.node, running),
-        topic_ids={t.name: running.manifest.topic_ids[t.name] for t in scan.node.topics},
+        alignment=_alignment(scan, running),
+        topic_ids={t.name: running.manifest.topic_ids[t.name] for t in scan.topics},
         fails_on_data_loss=not running.goes_on_after_data_loss,
     )
     records = running.spark.readStream.format(SOURCE).options(**subscription.options()).load()
     return envelopes(scan, records, running, chunked=chunked)
 
 
-def envelopes(scan: Scan, records: DataFrame, running: Running, *, chunked: bool) -> DataFrame:
+def envelopes(scan: KafkaScan, records: DataFrame, running: Running, *, chunked: bool) -> DataFrame:
     """The envelopes of Kafka's records."""
     kernel = Kernel.of(running.spark)
-    return kernel.ingest(records, spec(scan.node), running.query, chunked=chunked)
+    return kernel.ingest(records, spec(scan), running.query, chunked=chunked)
 
 
 def _alignment(scan: KafkaScan, running: Running) -> str | None:

@@ -8,8 +8,9 @@ from typing import Any
 
 from spark_jobs.errors import ScenarioError
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.plan.nodes.physical import KafkaScan, Physical, inputs_of
+from spark_jobs.plan.nodes.physical import Physical
 from spark_jobs.plan.nodes.plan_json import to_json
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.scenario.file import Step
 from spark_jobs.scenario.records import Record, to_base64
 from spark_jobs.scenario.runner import BoundScenario, StepOutcome, exchanged_sinks
@@ -113,16 +114,11 @@ class _LocalRun:
 
     def __init__(self, root: Physical, kernel: Kernel) -> None:
         self.jvm = kernel.local(to_json(root))
-        self._tables = set(_tables_below(root))
+        self._tables = {scan.table for scan in scans(root)}
 
     def feed(self, table: str, rows: list[dict[str, Any]]) -> None:
         if table in self._tables and rows:
             self.jvm.feed(table, json.dumps(rows))
-
-
-def _tables_below(node: Physical) -> list[str]:
-    own = [node.table] if isinstance(node, KafkaScan) else []
-    return own + [table for below in inputs_of(node) for table in _tables_below(below)]
 
 
 def _as_json(record: Record, offset: int) -> dict[str, Any]:

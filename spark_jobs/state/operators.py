@@ -3,13 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from spark_jobs.plan.nodes.physical import (
-    IntervalJoin,
-    MultiJoin,
-    RegularJoin,
-    Stateful,
-    TemporalJoin,
-)
+from spark_jobs.plan.nodes.physical import MultiJoin, Stateful, TwoSided
 from spark_jobs.plan.text.nodes import node_tree
 
 
@@ -27,29 +21,22 @@ class StatefulOperator:
 
     @property
     def sides(self) -> tuple[str, ...]:
-        if isinstance(self.node, MultiJoin):
-            return tuple(f"side {i + 1}" for i in range(len(self.node.sides)))
-        two_sided = isinstance(self.node, RegularJoin | IntervalJoin | TemporalJoin)
-        return ("left", "right") if two_sided else ("input",)
+        return self.node.side_names
 
     @property
     def counted(self) -> tuple[str, ...]:
         """What the two row counts of a key group count: the first input, and all others."""
-        if isinstance(self.node, MultiJoin):
-            return ("side 1", f"sides 2 to {len(self.node.sides)}")
+        if isinstance(self.node.machine, MultiJoin):
+            return ("side 1", f"sides 2 to {len(self.sides)}")
         return self.sides
 
     @property
     def structs(self) -> tuple[Any, ...]:
         """Spark's JSON schemas of the rows of each side."""
-        match self.node:
-            case MultiJoin(sides=sides):
-                rows = [side.schema for side in sides]
-            case RegularJoin() | IntervalJoin() | TemporalJoin() as join:
-                rows = [join.left.schema, join.right.schema]
-            case node:
-                rows = [node.schema]
-        return tuple(row.spark_json() for row in rows)
+        machine = self.node.machine
+        if isinstance(machine, TwoSided | MultiJoin):
+            return tuple(side.schema.spark_json() for side in self.node.sides)
+        return (machine.schema.spark_json(),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.kernel.build import kernel_jar
 from spark_jobs.kernel.calls import Kernel, StateReader
 from spark_jobs.kernel.standalone import close, launch
-from spark_jobs.plan.check.fingerprint import stateful_nodes
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.plan_json import to_json
+from spark_jobs.plan.nodes.walk import stateful_nodes
 from spark_jobs.settings import JobSettings
 from spark_jobs.state.operators import StatefulOperator, StateSelection
 from spark_jobs.streaming.failure import JavaError

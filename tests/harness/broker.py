@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from spark_jobs.embedded.process import Child
-from spark_jobs.plan.nodes.physical import KafkaScan, Physical, inputs_of
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.scenario.file import Step
 from spark_jobs.scenario.records import Encoder, Record
 from spark_jobs.scenario.runner import BoundScenario, StepOutcome
@@ -41,7 +41,7 @@ class BrokerBackend:
         self._producer = Producer({"enable.idempotence": True, "bootstrap.servers": servers})
         self._job: Child | None = None
         self._starts = 0
-        self._reads = {t for plan in bound.plans for t in _tables_read(plan.root)}
+        self._reads = {scan.table for plan in bound.plans for scan in scans(plan.root)}
         self._partitions = _partition_counts(bound)
         self._create_topics()
         self._sql = folder / f"{bound.scenario.name}.sql"
@@ -189,11 +189,6 @@ def _record_counts(bound: BoundScenario, table: Table) -> Mapping[int, int]:
             if given.table == table.name:
                 counts[given.partition] += len(encoder.encode([given]))
     return counts
-
-
-def _tables_read(node: Physical) -> list[str]:
-    own = [node.table] if isinstance(node, KafkaScan) else []
-    return own + [table for below in inputs_of(node) for table in _tables_read(below)]
 
 
 def _reason(message: Message) -> str:

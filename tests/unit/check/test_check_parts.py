@@ -19,9 +19,9 @@ from spark_jobs.check.sample import DecodedSample
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import KafkaError
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.operators.running import scans
 from spark_jobs.plan.check.state_size import packed_bytes
 from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
 from spark_jobs.sql.types.data_types import DataType, RowField
@@ -51,7 +51,7 @@ def growth(sql: str, **rows: dict[str, Any]) -> dict[str, Finding]:
     sink = sink_of(sql)
     rate = FillRate(361, HOUR_MS, 0, 10, 4)
     samples = {}
-    for scan in (scan.node for scan in scans(sink)):
+    for scan in scans(sink):
         row = [rows[scan.table][named.name] for named in scan.row]
         samples[scan.table, scan.side] = DecodedSample(
             scan, ["+I"] * 4, [row] * 4, keys=2, records=4
