@@ -76,8 +76,8 @@ def run(
     is where a restart goes on, with neither loss nor repetition. Progress goes to stderr, with
     lag, rate and the time until it is caught up; as JSON to stdout.
     """
+    from spark_jobs.driver.console import JsonConsole, TextConsole
     from spark_jobs.main import run_job
-    from spark_jobs.streaming.console import JsonConsole, TextConsole
 
     overrides = Overrides(checkpoint, status_dir, sidecar_port, sidecar, epoch_written or ())
     run_job(job, overrides, JsonConsole(sys.stdout) if as_json else TextConsole(sys.stderr))
@@ -92,7 +92,7 @@ def explain(job: SqlFile, as_json: AsJson = False) -> None:
     For whoever writes the SQL, before it runs: connects to nothing. Advice comes with the line to
     add. A file whose last statement is a SELECT is explained too.
     """
-    from spark_jobs.plan.explain import explain_json, explain_text
+    from spark_jobs.plan.text.explain import explain_json, explain_text
 
     text = read_sql(job)
     if as_json:

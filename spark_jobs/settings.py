@@ -15,8 +15,8 @@ from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from spark_jobs.errors import ConfigError
-from spark_jobs.sql.option import REFERENCE, parse_duration_ms
-from spark_jobs.sql.options import SETTINGS
+from spark_jobs.options.kinds import REFERENCE, parse_duration_ms
+from spark_jobs.options.settings import SETTINGS
 
 DEFAULT_GROUPS = 128
 MAX_OFFSETS = 1_000_000  # per epoch and table; bounds an epoch's memory and its transaction

@@ -2,7 +2,7 @@
 
 from spark_jobs.errors import SqlErrors
 from spark_jobs.plan.planner import plan
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 
 KAFKA = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'x:1'"
 UPSERT = (

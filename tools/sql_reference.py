@@ -7,18 +7,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from spark_jobs.errors import SqlErrors
-from spark_jobs.sql import functions
-from spark_jobs.sql.binder import bind
-from spark_jobs.sql.format_options import FORMATS
-from spark_jobs.sql.functions import (
+from spark_jobs.options.connectors import CONNECTORS
+from spark_jobs.options.formats import FORMATS
+from spark_jobs.options.kinds import Option
+from spark_jobs.options.settings import REFUSED_SETTINGS, SETTINGS
+from spark_jobs.sql.bind.binder import bind
+from spark_jobs.sql.types import functions
+from spark_jobs.sql.types.functions import (
     EXTRACTS,
     GROUP_FUNCTIONS,
     SIGNATURES,
     SYNONYMS,
     UNITS_OF,
 )
-from spark_jobs.sql.option import Option
-from spark_jobs.sql.options import CONNECTORS, REFUSED_SETTINGS, SETTINGS
 from tools.sql_probes import (
     ANY_INSERT,
     CHANGELOGS,

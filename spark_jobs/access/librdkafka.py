@@ -15,9 +15,9 @@ from spark_jobs.access.stores import (
     read_trusted,
 )
 from spark_jobs.errors import ConfigError
+from spark_jobs.options.client_properties import CLIENT_CREDENTIALS, REFUSED, value_problem
+from spark_jobs.options.jaas import JaasEntry, parse_jaas
 from spark_jobs.settings import resolve_all
-from spark_jobs.sql.jaas import JaasEntry, parse_jaas
-from spark_jobs.sql.kafka_properties import CLIENT_CREDENTIALS, REFUSED, value_problem
 
 _RENAMED = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",

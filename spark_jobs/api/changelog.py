@@ -16,11 +16,11 @@ from spark_jobs.api.columns import conjunction, operand_text, sql_text
 from spark_jobs.api.script import Script
 from spark_jobs.api.text import interval_text, quoted
 from spark_jobs.errors import SqlError
-from spark_jobs.plan.explain import explain_text
-from spark_jobs.plan.intervals import interval_of
-from spark_jobs.plan.logical import Filter, Join, Project
-from spark_jobs.plan.rules import optimize
-from spark_jobs.sql.temporal_functions import create_temporal_table_function
+from spark_jobs.plan.facts.intervals import interval_of
+from spark_jobs.plan.nodes.logical import Filter, Join, Project
+from spark_jobs.plan.rules.order import optimize
+from spark_jobs.plan.text.explain import explain_text
+from spark_jobs.sql.bind.temporal_functions import create_temporal_table_function
 
 Expression: TypeAlias = Column | str
 JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]

@@ -10,8 +10,8 @@ from spark_jobs.api.changelog import Changelog, TemporalTableFunction
 from spark_jobs.api.running import RunningJob, start_job
 from spark_jobs.api.script import Script
 from spark_jobs.api.text import quoted, string_text
-from spark_jobs.plan.explain import explain_job
 from spark_jobs.plan.planner import plan
+from spark_jobs.plan.text.explain import explain_job
 from spark_jobs.settings import Overrides, job_settings, read_environment, read_sql
 
 

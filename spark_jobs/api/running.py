@@ -10,28 +10,28 @@ from typing import Self, TextIO
 from pyspark.sql import SparkSession
 
 from spark_jobs.api.session import check_session, job_session
+from spark_jobs.driver.console import TextConsole, progress_line
+from spark_jobs.driver.progress import Progress
+from spark_jobs.driver.replays import Replays
+from spark_jobs.driver.report import JobReport
+from spark_jobs.driver.rights import check_access
+from spark_jobs.driver.sidecar import sidecar
+from spark_jobs.driver.watch import Watch
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import ConfigError, RejoinError
 from spark_jobs.main import (
-    Watch,
     failing,
     first_report,
     last_word,
     launch,
-    sidecar,
     sinks_of,
 )
-from spark_jobs.operators.access import check_access
-from spark_jobs.plan.physical import KafkaSink
+from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import JobSettings
-from spark_jobs.sql.binder import Job
+from spark_jobs.sql.bind.binder import Job
 from spark_jobs.status import JobStatus
-from spark_jobs.streaming.console import TextConsole, progress_line
-from spark_jobs.streaming.pace import Progress
 from spark_jobs.streaming.query import open_gate
-from spark_jobs.streaming.replays import Replays
-from spark_jobs.streaming.report import JobReport
 from spark_jobs.streaming.session import reset_counters
 
 # the kernel's gate and counters belong to the whole application

@@ -2,7 +2,7 @@
 
 from spark_jobs.errors import SqlErrors
 from spark_jobs.plan.planner import plan
-from spark_jobs.sql.binder import BoundQuery, Job, bind, bind_query
+from spark_jobs.sql.bind.binder import BoundQuery, Job, bind, bind_query
 
 
 class Script:

@@ -3,7 +3,7 @@
 import re
 
 from spark_jobs.errors import SqlError
-from spark_jobs.sql.dialect import Flink
+from spark_jobs.sql.parse.dialect import Flink
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNITS_US = (

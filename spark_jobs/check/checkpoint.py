@@ -6,9 +6,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from spark_jobs.check.finding import Finding
+from spark_jobs.driver.verdict import Present, judge, verdict, way_out
 from spark_jobs.errors import EXIT_CODES, ConfigError, RejoinError
 from spark_jobs.streaming.manifest import MANIFEST, Manifest
-from spark_jobs.streaming.verdict import Present, judge, verdict, way_out
 
 
 def check_checkpoint(location: str, queries: Mapping[str, Present]) -> Iterator[Finding]:

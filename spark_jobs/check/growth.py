@@ -1,6 +1,6 @@
 """The state that a query would gather in an hour, from the pace and the rows of its samples.
 
-The formulas are docs/tuning.md's (spark_jobs/plan/state_size.py), RocksDB's own share aside. Rates
+The formulas are docs/tuning.md's (plan/check/state_size.py), RocksDB's own share aside. Rates
 are those of the tables; what reaches an operator from another one is not guessed.
 """
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from spark_jobs.check.finding import Finding
 from spark_jobs.check.pace import HOUR_MS, Pace
 from spark_jobs.check.sample import Decoded
-from spark_jobs.plan.fingerprint import stateful_nodes
-from spark_jobs.plan.physical import KafkaScan, KafkaSink, Stateful
-from spark_jobs.plan.state_size import SideFormula, feeds, side_formulas
+from spark_jobs.plan.check.fingerprint import stateful_nodes
+from spark_jobs.plan.check.state_size import SideFormula, feeds, side_formulas
+from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, Stateful
 
 _GIB = 2**30
 

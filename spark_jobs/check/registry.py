@@ -15,8 +15,8 @@ from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import registered_schema
 from spark_jobs.operators.kafka_sink import record_columns
 from spark_jobs.operators.running import resolve_public, spec
-from spark_jobs.plan.physical import KafkaScan, KafkaSink
-from spark_jobs.sql.format_options import FORMATS, Format
+from spark_jobs.options.formats import FORMATS, Format
+from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 
 PATIENCE_S = 2.0
 Part: TypeAlias = Literal["key", "value"]

@@ -11,8 +11,8 @@ from confluent_kafka import Message
 
 from spark_jobs.check.finding import Finding
 from spark_jobs.operators.running import spec
-from spark_jobs.plan.node_parts import Named
-from spark_jobs.plan.physical import KafkaScan, Project
+from spark_jobs.plan.nodes.parts import Named
+from spark_jobs.plan.nodes.physical import KafkaScan, Project
 
 _REJECTS = "rejects"
 

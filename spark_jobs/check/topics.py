@@ -8,8 +8,8 @@ from confluent_kafka import Message
 from spark_jobs.check.finding import Finding
 from spark_jobs.check.pace import HOUR_MS, Pace, measure
 from spark_jobs.errors import EXIT_CODES, KafkaError
-from spark_jobs.plan.fingerprint import stateful_nodes
-from spark_jobs.plan.physical import KafkaScan, KafkaSink
+from spark_jobs.plan.check.fingerprint import stateful_nodes
+from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 from spark_jobs.streaming.kafka import KafkaEdge, Limit, resolved
 
 SAMPLE = 100

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from spark_jobs.dlq.letter import Letter, Place
 from spark_jobs.errors import ConfigError
-from spark_jobs.sql.option import parse_duration_ms
+from spark_jobs.options.kinds import parse_duration_ms
 
 _RANGE = re.compile(r"(\d+):(\d+)(?:-(\d+))?")
 

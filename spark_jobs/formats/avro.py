@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from spark_jobs.errors import FormatError
-from spark_jobs.sql.format_options import Format
-from spark_jobs.sql.types import STRING, DataType, RowField
+from spark_jobs.options.formats import Format
+from spark_jobs.sql.types.data_types import STRING, DataType, RowField
 
 PLAIN = "avro"
 ROOT_RECORD = "org.apache.flink.avro.generated.record"

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from spark_jobs.formats.avro import avro_schema, envelope_schema, with_schema
 from spark_jobs.formats.registry import PATIENCE_S, RegistryClient
+from spark_jobs.options.formats import FORMATS, Format
 from spark_jobs.sql.catalog import REGISTRY_TIMEOUT_MS
-from spark_jobs.sql.format_options import FORMATS, Format
-from spark_jobs.sql.types import RowField
+from spark_jobs.sql.types.data_types import RowField
 
 
 def encodable(declared: Format, topic: str, part: str, columns: Sequence[RowField]) -> Format:

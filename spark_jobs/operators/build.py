@@ -12,7 +12,7 @@ from spark_jobs.operators.kafka_scan import build_scan
 from spark_jobs.operators.kafka_sink import build_changes, build_records, build_sink, describe
 from spark_jobs.operators.running import Running, Scan, feeds_gate, scans
 from spark_jobs.operators.stateful import build_rekey, build_stateful
-from spark_jobs.plan.physical import JoinInput, KafkaScan, KafkaSink, Operator, Stateful
+from spark_jobs.plan.nodes.physical import JoinInput, KafkaScan, KafkaSink, Operator, Stateful
 
 ReadScan = Callable[[Scan, bool], DataFrame]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.operators.running import Running, Scan, scans
-from spark_jobs.plan.fingerprint import stateful_nodes
-from spark_jobs.plan.physical import Physical
+from spark_jobs.plan.check.fingerprint import stateful_nodes
+from spark_jobs.plan.nodes.physical import Physical
 from spark_jobs.streaming.session import kernel
 
 

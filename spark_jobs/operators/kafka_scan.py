@@ -5,7 +5,7 @@ import json
 from pyspark.sql import DataFrame
 
 from spark_jobs.operators.running import Running, Scan, spec
-from spark_jobs.plan.physical import KafkaScan
+from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.streaming.kafka import Subscription
 
 SOURCE = "org.apache.spark.sql.rejoin.GatedKafka"

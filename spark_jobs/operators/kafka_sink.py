@@ -11,10 +11,10 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_jobs.formats.sink_schema import encodable
 from spark_jobs.operators.running import Running, resolve_public
-from spark_jobs.plan.physical import KafkaScan, KafkaSink, Project
-from spark_jobs.plan.plan_json import Json, to_json
-from spark_jobs.sql.format_options import Format
-from spark_jobs.sql.types import RowField
+from spark_jobs.options.formats import Format
+from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, Project
+from spark_jobs.plan.nodes.plan_json import Json, to_json
+from spark_jobs.sql.types.data_types import RowField
 
 
 def build_sink(

@@ -7,7 +7,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.plan.physical import (
+from spark_jobs.options.secrets import holds_secret
+from spark_jobs.plan.nodes.physical import (
     KafkaScan,
     Physical,
     Rekey,
@@ -15,8 +16,7 @@ from spark_jobs.plan.physical import (
     TemporalJoin,
     inputs_of,
 )
-from spark_jobs.plan.plan_json import Json, to_json
-from spark_jobs.sql.secrets import holds_secret
+from spark_jobs.plan.nodes.plan_json import Json, to_json
 from spark_jobs.streaming.kafka import resolved
 from spark_jobs.streaming.manifest import Manifest
 from spark_jobs.streaming.session import kernel

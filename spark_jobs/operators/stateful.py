@@ -5,7 +5,7 @@ import json
 from pyspark.sql import DataFrame
 
 from spark_jobs.operators.running import Running, operator_id, spec
-from spark_jobs.plan.physical import Rekey, Stateful
+from spark_jobs.plan.nodes.physical import Rekey, Stateful
 
 
 def build_stateful(

@@ -1,1 +1,1 @@
-"""Meaning to strategy: logical plan, rules, physical plan, explain. Never imports pyspark."""
+"""Meaning to strategy: rules, facts, strategy, nodes, checks, texts. Never imports pyspark."""

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from itertools import chain, count
 
 from spark_jobs.errors import PositionedError, SqlErrors
-from spark_jobs.plan.advice import advise
-from spark_jobs.plan.building import Building
-from spark_jobs.plan.logical import Logical, Sink
-from spark_jobs.plan.missing_rows import null_columns
-from spark_jobs.plan.physical import Physical, QueryPlan, TemporalJoin, inputs_of
-from spark_jobs.plan.refusals import refusals
-from spark_jobs.plan.rules import optimize
-from spark_jobs.plan.sinks import root
-from spark_jobs.sql.binder import Job
+from spark_jobs.plan.check.advice import advise
+from spark_jobs.plan.check.missing_rows import null_columns
+from spark_jobs.plan.check.refusals import refusals
+from spark_jobs.plan.nodes.logical import Logical, Sink
+from spark_jobs.plan.nodes.physical import Physical, QueryPlan, TemporalJoin, inputs_of
+from spark_jobs.plan.rules.order import optimize
+from spark_jobs.plan.strategy.building import Building
+from spark_jobs.plan.strategy.sinks import root
+from spark_jobs.sql.bind.binder import Job
 
 BARE_QUERY = "query"
 

@@ -12,8 +12,8 @@ from spark_jobs.scenario.file import DeadLetter, Expected, Input, Scenario, Step
 from spark_jobs.scenario.literals import Literal
 from spark_jobs.scenario.records import input_columns, kinds_of, physical_columns
 from spark_jobs.sql.catalog import Column, Table
-from spark_jobs.sql.source import nearest
-from spark_jobs.sql.types import DataType
+from spark_jobs.sql.parse.source import nearest
+from spark_jobs.sql.types.data_types import DataType
 
 _INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _TEXTS: dict[str, Callable[[str], object]] = {

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from spark_jobs.options.connectors import REGISTRY_OPTIONS
 from spark_jobs.sql.catalog import Table
-from spark_jobs.sql.options import REGISTRY_OPTIONS
 
 _INSTEAD = {
     "avro": "json",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spark_jobs.errors import ScenarioError
-from spark_jobs.plan.physical import KafkaScan, Physical, inputs_of
-from spark_jobs.plan.plan_json import to_json
+from spark_jobs.plan.nodes.physical import KafkaScan, Physical, inputs_of
+from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.scenario.file import Step
 from spark_jobs.scenario.records import Record, to_base64
 from spark_jobs.scenario.runner import Bound, Outcome, exchanged_sinks

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spark_jobs.errors import SqlErrors
-from spark_jobs.plan.physical import KafkaSink, QueryPlan
+from spark_jobs.plan.nodes.physical import KafkaSink, QueryPlan
 from spark_jobs.plan.planner import plan
 from spark_jobs.scenario.checks import check_rows
 from spark_jobs.scenario.file import DeadLetter, Expected, Scenario, Step
 from spark_jobs.scenario.fold import Compared, View, compared, sink_key, view_difference
 from spark_jobs.scenario.formats import in_json
 from spark_jobs.scenario.records import Change, Encoder, Record, decode, physical_columns, row_of
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 from spark_jobs.sql.catalog import Table
 
 SinkRecords = Mapping[str, Sequence[Record]]

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from spark_jobs.sql.types import DataType
+from spark_jobs.sql.types.data_types import DataType
 
 Value: TypeAlias = Any  # hashable; None, bool, int, float, Decimal, str, bytes, datetime, tuple
 Row: TypeAlias = tuple[Value, ...]

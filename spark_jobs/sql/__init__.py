@@ -1,1 +1,1 @@
-"""Text to meaning: parser, catalog, binder, types. Never imports pyspark."""
+"""Text to meaning: parse and bind, to a catalog and logical plans. Never imports pyspark."""

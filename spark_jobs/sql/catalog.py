@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from spark_jobs.sql.expr import Expr
-from spark_jobs.sql.format_options import FORMATS, Format
-from spark_jobs.sql.option import parse_duration_ms
-from spark_jobs.sql.options import REGISTRY_OPTIONS, given_or_default
-from spark_jobs.sql.types import DataType
+from spark_jobs.options.connectors import REGISTRY_OPTIONS, given_or_default
+from spark_jobs.options.formats import FORMATS, Format
+from spark_jobs.options.kinds import parse_duration_ms
+from spark_jobs.sql.types.data_types import DataType
+from spark_jobs.sql.types.expr import Expr
 
 REGISTRY_TIMEOUT_MS = "rejoin.registry.timeout-ms"
 ColumnKind: TypeAlias = Literal["physical", "computed", "metadata"]

@@ -3,7 +3,7 @@
 Each node has `fields`, its output columns in order. Positions in expressions refer to the fields
 of the input (for `Join`: left fields, then right fields). A field's `time` is what its type says,
 as in Flink's validated plan; which operators keep a time attribute alive is decided on the
-optimised plan (plan/times.py).
+optimised plan (plan/facts/times.py).
 """
 
 from dataclasses import dataclass, replace
@@ -11,13 +11,13 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from spark_jobs.sql.catalog import Table
-from spark_jobs.sql.expr import Expr
-from spark_jobs.sql.types import DataType
+from spark_jobs.sql.parse.statements import ConflictStrategy
+from spark_jobs.sql.types.data_types import DataType
+from spark_jobs.sql.types.expr import Expr
+from spark_jobs.sql.types.functions import AggregateFunction
 
 TimeAttribute: TypeAlias = OneOf["rowtime", "proctime"] | None
 JoinType: TypeAlias = OneOf["inner", "left", "right", "full", "semi", "anti"]
-AggregateFunction: TypeAlias = OneOf["COUNT", "SUM", "MIN", "MAX", "AVG"]
-ConflictStrategy: TypeAlias = OneOf["deduplicate", "nothing", "error"]
 
 
 @dataclass(frozen=True, slots=True)

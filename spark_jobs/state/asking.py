@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spark_jobs.errors import ConfigError
-from spark_jobs.plan.plan_json import Json
+from spark_jobs.plan.nodes.plan_json import Json
 from spark_jobs.state.keys import KeyColumn, key_columns, parse_key
 from spark_jobs.state.operators import KeptOperator, Wanted
 from spark_jobs.state.reading import QueryState

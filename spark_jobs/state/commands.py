@@ -10,7 +10,7 @@ from rich.console import Console
 
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Overrides, job_settings, read_environment, read_sql
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 from spark_jobs.state import views
 from spark_jobs.state.operators import Wanted
 from spark_jobs.state.values import Told

@@ -10,8 +10,8 @@ from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation
 from typing import NoReturn
 
-from spark_jobs.plan.plan_json import Json
-from spark_jobs.sql.types import MAX_DECIMAL, SPARK_NAMES
+from spark_jobs.plan.nodes.plan_json import Json
+from spark_jobs.sql.types.data_types import MAX_DECIMAL, SPARK_NAMES
 
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _SQL_NAMES = {spark: sql for sql, spark in reversed(SPARK_NAMES.items())}

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from spark_jobs.plan.node_text import node_tree
-from spark_jobs.plan.physical import (
+from spark_jobs.plan.nodes.physical import (
     IntervalJoin,
     MultiJoin,
     RegularJoin,
     Stateful,
     TemporalJoin,
 )
+from spark_jobs.plan.text.nodes import node_tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,18 @@ from typing import Any, TypeVar
 
 from pyspark.errors import PySparkRuntimeError
 
+from spark_jobs.driver.launch import present
+from spark_jobs.driver.verdict import judge, refuse
 from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.kernel.build import kernel_jar
 from spark_jobs.kernel.local_jvm import close, launch
-from spark_jobs.operators.launch import present
-from spark_jobs.plan.fingerprint import stateful_nodes
-from spark_jobs.plan.physical import KafkaSink
-from spark_jobs.plan.plan_json import to_json
+from spark_jobs.plan.check.fingerprint import stateful_nodes
+from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.settings import JobSettings
 from spark_jobs.state.operators import KeptOperator, Wanted
 from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.manifest import MANIFEST, Manifest
-from spark_jobs.streaming.verdict import judge, refuse
 
 T = TypeVar("T")
 _TRIES = 3

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from spark_jobs.plan.plan_json import Json
+from spark_jobs.plan.nodes.plan_json import Json
 
 Told: TypeAlias = dict[str, Any]
 """What is told to a program, as one JSON object."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from spark_jobs.plan.plan_json import Json
+from spark_jobs.plan.nodes.plan_json import Json
 from spark_jobs.state.values import Told, cell_text
 from spark_jobs.terminal import aligned
 

@@ -1,1 +1,1 @@
-"""Connector edges, query life cycle, progress to status."""
+"""What touches Spark's streaming API: sessions, sources, queries, checkpoints."""

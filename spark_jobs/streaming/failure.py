@@ -22,7 +22,7 @@ from spark_jobs.errors import (
     RejoinError,
     StateError,
 )
-from spark_jobs.streaming.access import login_failed
+from spark_jobs.streaming.acls import login_failed
 
 JavaError: type[Exception] = import_module("py4j.protocol").Py4JJavaError  # has no types
 _MOST_CAUSES = 20

@@ -20,7 +20,7 @@ from confluent_kafka.admin._resource import ResourceType
 from spark_jobs.access.librdkafka import admin_config as admin_config
 from spark_jobs.errors import ConfigError, KafkaError
 from spark_jobs.settings import resolve_all, resolve_references
-from spark_jobs.streaming.access import Need, acl_missing, raise_failed_login, topic_missing
+from spark_jobs.streaming.acls import Need, acl_missing, raise_failed_login, topic_missing
 
 Offsets: TypeAlias = dict[str, dict[int, int]]
 OffsetMode: TypeAlias = Literal[

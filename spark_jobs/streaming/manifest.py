@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pyspark.sql import SparkSession
 
 from spark_jobs.errors import StateError
-from spark_jobs.plan.fingerprint import Fingerprint
+from spark_jobs.plan.check.fingerprint import Fingerprint
 from spark_jobs.streaming.kafka import Offsets, offsets_json
 from spark_jobs.streaming.session import kernel
 

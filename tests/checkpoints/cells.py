@@ -13,10 +13,10 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from spark_jobs.plan.physical import KafkaSink
-from spark_jobs.plan.plan_json import to_json
+from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.plan.planner import plan
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 from tests.checkpoints.job import RECORD_MS, ROOT, OldJob
 from tests.harness.gateway import kernel
 

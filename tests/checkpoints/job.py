@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from spark_jobs.embedded.process import Child
 from spark_jobs.scenario.fold import View, show_row
 from spark_jobs.scenario.records import Record, decode
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 from spark_jobs.sql.catalog import Table
 
 ROOT = Path(__file__).parent

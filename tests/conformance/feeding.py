@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal, TypeAlias
 
-from spark_jobs.plan.physical import Deduplicate, Physical, TemporalJoin, inputs_of
+from spark_jobs.plan.nodes.physical import Deduplicate, Physical, TemporalJoin, inputs_of
 from spark_jobs.scenario.file import Input
 from tests.conformance.case import Case
 

@@ -10,7 +10,7 @@ from spark_jobs.scenario.memory import MemoryBackend
 from spark_jobs.scenario.records import Change, Encoder, Record, decode
 from spark_jobs.scenario.runner import Backend, Bound, bind_scenario
 from spark_jobs.scenario.values import Row, canonical
-from spark_jobs.sql.types import DataType
+from spark_jobs.sql.types.data_types import DataType
 from tests.conformance.case import Case, Failed, Skipped
 from tests.conformance.feeding import PAUSE_MS, Feeding, feedings
 from tests.conformance.job import SINK, Place, job_text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.plan.explain import explain_text
+from spark_jobs.plan.text.explain import explain_text
 from spark_jobs.scenario.file import parse_scenario
 from spark_jobs.scenario.memory import MemoryBackend
 from spark_jobs.scenario.runner import Run, bind_scenario

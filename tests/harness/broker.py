@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from spark_jobs.embedded.process import Child
-from spark_jobs.plan.physical import KafkaScan, Physical, inputs_of
+from spark_jobs.plan.nodes.physical import KafkaScan, Physical, inputs_of
 from spark_jobs.scenario.file import Step
 from spark_jobs.scenario.records import Encoder, Record
 from spark_jobs.scenario.runner import Bound, Outcome

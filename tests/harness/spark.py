@@ -18,8 +18,8 @@ from spark_jobs.operators.build import records_of
 from spark_jobs.operators.clock import tell_partitions
 from spark_jobs.operators.kafka_scan import envelopes
 from spark_jobs.operators.running import Running, Scan, scans
-from spark_jobs.plan.physical import KafkaSink
-from spark_jobs.plan.plan_json import to_json
+from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.scenario.file import Step
 from spark_jobs.scenario.records import Record, to_base64
 from spark_jobs.scenario.runner import Bound, Outcome, exchanged_sinks

@@ -11,9 +11,9 @@ from py4j.protocol import Py4JJavaError
 from spark_jobs.embedded.registry import RegistrySecurity, RegistryServer
 from spark_jobs.errors import KafkaError
 from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.options.client_properties import CONNECTION, JAVA_ONLY, REFUSED
+from spark_jobs.options.connectors import MANAGED_PROPERTIES
 from spark_jobs.settings import resolve_all
-from spark_jobs.sql.kafka_properties import CONNECTION, JAVA_ONLY, REFUSED
-from spark_jobs.sql.options import MANAGED_PROPERTIES
 from tests.harness.certificates import STORE_PASSWORD, Authority
 from tests.harness.gateway import jvm
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from spark_jobs.plan.plan_json import to_json
+from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.plan.planner import plan
 from spark_jobs.scenario.records import to_base64
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 from tests.debezium.recording import files, records
 from tests.kernel.avro_records import avro, debezium, framed, record_schema, use_recorded_schemas
 from tests.kernel.conftest import SchemaIds

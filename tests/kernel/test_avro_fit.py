@@ -9,9 +9,9 @@ import pytest
 
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.operators.running import scans, spec
-from spark_jobs.plan.physical import KafkaSink
+from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 from tests.harness.gateway import kernel
 
 TABLES = """

@@ -10,8 +10,8 @@ import fastavro
 import pytest
 
 from spark_jobs.formats.avro import avro_schema, envelope_schema, with_schema
-from spark_jobs.sql.format_options import FORMATS
-from spark_jobs.sql.types import DataType, RowField
+from spark_jobs.options.formats import FORMATS
+from spark_jobs.sql.types.data_types import DataType, RowField
 from tests.kernel.tables import Record, TableScan, write
 
 FLINK = json.loads(

@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from spark_jobs.plan.plan_json import to_json
+from spark_jobs.driver.report import Counters, QueryShape, query_status
+from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.plan.planner import plan
-from spark_jobs.sql.binder import bind
-from spark_jobs.streaming.report import Counters, QueryShape, query_status
+from spark_jobs.sql.bind.binder import bind
 from tests.harness.gateway import jvm
 from tests.kernel.tables import Record, feed
 

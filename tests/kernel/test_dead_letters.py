@@ -7,8 +7,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from spark_jobs.plan import planner
-from spark_jobs.plan.plan_json import to_json
-from spark_jobs.sql.binder import bind
+from spark_jobs.plan.nodes.plan_json import to_json
+from spark_jobs.sql.bind.binder import bind
 from tests.kernel.tables import Record, TableScan, run, struct
 
 GOOD = Record(b'{"id": 1}')

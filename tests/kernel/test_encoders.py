@@ -11,7 +11,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from spark_jobs.formats.avro import avro_schema
-from spark_jobs.sql.types import DataType, RowField
+from spark_jobs.sql.types.data_types import DataType, RowField
 from tests.kernel.tables import Record, TableScan, struct, through, write
 
 JSON = {"name": "json", "options": {}}

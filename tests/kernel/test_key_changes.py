@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.plan.plan_json import to_json
+from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.scenario.file import Scenario
 from spark_jobs.scenario.runner import bind_scenario
 from tests.harness.gateway import kernel

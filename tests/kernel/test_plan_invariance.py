@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.plan.plan_json import to_json
+from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.plan.planner import plan
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 from tests.kernel.oracle.__main__ import random_case
 from tests.kernel.oracle.check import check
 from tests.kernel.oracle.plans import PlanMachine, varied

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from spark_jobs.errors import SqlErrors
-from spark_jobs.plan.physical import QueryPlan
-from spark_jobs.plan.plan_json import to_json
+from spark_jobs.plan.nodes.physical import QueryPlan
+from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.plan.planner import plan, plan_query
-from spark_jobs.sql.binder import bind, bind_query
+from spark_jobs.sql.bind.binder import bind, bind_query
 from tests.harness.gateway import kernel
 
 JOBS = sorted(Path(__file__).parent.parent.joinpath("plans").glob("*.sql"))

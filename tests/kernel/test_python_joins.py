@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col, expr
 
 from rejoin import Changelog, Job, interval_join, regular_join, temporal_join
-from spark_jobs.plan.explain import explain_text
+from spark_jobs.plan.text.explain import explain_text
 
 pytestmark = pytest.mark.usefixtures("pyspark_functions")
 

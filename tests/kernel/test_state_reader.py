@@ -18,7 +18,7 @@ from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.main import sinks_of
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Environment, Overrides, job_settings
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 from spark_jobs.state import asking
 from spark_jobs.state.operators import Wanted
 from spark_jobs.state.reading import QueryState, open_queries

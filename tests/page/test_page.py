@@ -13,9 +13,9 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from spark_jobs.embedded.process import Child, free_ports, port_answers
 from spark_jobs.job_record import write_job
-from spark_jobs.plan.graph import job_record
 from spark_jobs.plan.planner import plan
-from spark_jobs.sql.binder import bind
+from spark_jobs.plan.text.graph import job_record
+from spark_jobs.sql.bind.binder import bind
 from spark_jobs.status import (
     BuildStatus,
     ErrorStatus,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.errors import SqlErrors
-from spark_jobs.plan.explain import explain_text
+from spark_jobs.plan.text.explain import explain_text
 
 HERE = Path(__file__).parent
 JOBS = sorted(HERE.glob("*.sql"))

@@ -10,15 +10,15 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
+from spark_jobs.driver.launch import Launch, shape
+from spark_jobs.driver.report import Counters, query_status
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.main import sinks_of
-from spark_jobs.operators.launch import Launch, shape
-from spark_jobs.plan.physical import KafkaSink
+from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Overrides, job_settings, read_environment
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 from spark_jobs.status import QueryStatus
-from spark_jobs.streaming.report import Counters, query_status
 from spark_jobs.streaming.session import counters
 
 ROWS = 100

@@ -12,9 +12,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
+from spark_jobs.driver.launch import Launch
 from spark_jobs.embedded.broker import Broker
-from spark_jobs.operators.launch import Launch
-from spark_jobs.plan.physical import KafkaSink
+from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.scenario.file import Input
 from spark_jobs.scenario.fold import View
 from spark_jobs.scenario.records import Encoder, Record

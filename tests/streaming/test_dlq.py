@@ -21,10 +21,10 @@ from spark_jobs.commands import ReplayOrder, ask, read_answer, take
 from spark_jobs.dlq.handling import Handler, as_replay, read_contents
 from spark_jobs.dlq.places import topic_by_name
 from spark_jobs.dlq.reading import TopicReader
+from spark_jobs.driver.replays import Replays
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import ConfigError, KafkaError, RejoinError
-from spark_jobs.streaming.replays import Replays
 
 KILLS = 2
 NOON_MS = 1_704_110_400_000

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.driver import ownership as module
+from spark_jobs.driver.ownership import Ownership
 from spark_jobs.errors import StateError
-from spark_jobs.streaming import ownership as module
 from spark_jobs.streaming.manifest import CheckpointFolder
-from spark_jobs.streaming.ownership import Ownership
 
 
 @pytest.fixture

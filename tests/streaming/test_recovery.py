@@ -15,15 +15,15 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
+from spark_jobs.driver.launch import Launch
+from spark_jobs.driver.report import Counters
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import RejoinError, StateError
 from spark_jobs.main import sinks_of
-from spark_jobs.operators.launch import Launch
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Overrides, job_settings, read_environment
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 from spark_jobs.streaming.query import QueryLife
-from spark_jobs.streaming.report import Counters
 from spark_jobs.streaming.session import counters
 
 Word: TypeAlias = Literal["yes", "no"]

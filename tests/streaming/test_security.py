@@ -10,13 +10,13 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from spark_jobs.access.librdkafka import admin_config
+from spark_jobs.driver.rights import check_access, missing_acl, topic_needs, writer_needs
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import AccessError
-from spark_jobs.operators.access import check_access, missing_acl, topic_needs, writer_needs
-from spark_jobs.plan.physical import KafkaSink
+from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
-from spark_jobs.sql.binder import bind
-from spark_jobs.streaming.access import Need
+from spark_jobs.sql.bind.binder import bind
+from spark_jobs.streaming.acls import Need
 from spark_jobs.streaming.kafka import KafkaEdge, Limit
 from tests.harness.certificates import STORE_PASSWORD, Authority
 from tests.harness.gateway import jvm

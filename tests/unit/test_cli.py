@@ -122,7 +122,7 @@ def test_a_folder_that_cannot_be_made_is_told_in_a_line(
 def test_a_port_of_the_sidecar_that_is_taken_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("spark_jobs.main.PORT_WAIT_S", 0.0)
+    monkeypatch.setattr("spark_jobs.driver.sidecar.PORT_WAIT_S", 0.0)
     job, folder = tmp_path / "job.sql", tmp_path / "status"
     job.write_text(INSERT.format(sink="s"))
     with socket.create_server(("127.0.0.1", 0)) as other:

@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient
 
 from spark_jobs.access.librdkafka import admin_config
 from spark_jobs.errors import ConfigError
-from spark_jobs.sql.kafka_properties import CONNECTION, JAVA_ONLY
+from spark_jobs.options.client_properties import CONNECTION, JAVA_ONLY
 from tests.harness.certificates import STORE_PASSWORD, Authority
 
 SCRAM = {

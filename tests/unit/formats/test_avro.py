@@ -7,7 +7,7 @@ from fastavro import parse_schema
 
 from spark_jobs.errors import FormatError
 from spark_jobs.formats.avro import avro_schema
-from spark_jobs.sql.types import DataType, RowField
+from spark_jobs.sql.types.data_types import DataType, RowField
 
 
 def test_types_and_nullability() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from spark_jobs.errors import FormatError
 from spark_jobs.formats.avro import with_schema
-from spark_jobs.sql.format_options import FORMATS
-from spark_jobs.sql.types import DataType, RowField
+from spark_jobs.options.formats import FORMATS
+from spark_jobs.sql.types.data_types import DataType, RowField
 
 
 def timestamp(name: str, precision: int, legacy: str) -> object:

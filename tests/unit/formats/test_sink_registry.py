@@ -11,8 +11,8 @@ from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import ConfigError, FormatError, KafkaError
 from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import encodable
-from spark_jobs.sql.format_options import Format
-from spark_jobs.sql.types import DataType, RowField
+from spark_jobs.options.formats import Format
+from spark_jobs.sql.types.data_types import DataType, RowField
 
 ID = RowField("id", DataType("BIGINT", nullable=False))
 NAME = RowField("name", DataType("STRING"))

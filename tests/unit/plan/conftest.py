@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from spark_jobs.plan.logical import Field, Join, JoinType, Logical, Position, Scan
-from spark_jobs.plan.rules import optimize
-from spark_jobs.sql.binder import Job, bind, bind_query
+from spark_jobs.plan.nodes.logical import Field, Join, JoinType, Logical, Position, Scan
+from spark_jobs.plan.rules.order import optimize
+from spark_jobs.sql.bind.binder import Job, bind, bind_query
 from spark_jobs.sql.catalog import Column, Table, Watermark
-from spark_jobs.sql.expr import Call, Expr
-from spark_jobs.sql.expr import Column as Ref
-from spark_jobs.sql.types import BIGINT, BOOLEAN, timestamp
+from spark_jobs.sql.types.data_types import BIGINT, BOOLEAN, timestamp
+from spark_jobs.sql.types.expr import Call, Expr
+from spark_jobs.sql.types.expr import Column as Ref
 
 OPTIONS = {
     "append": {"connector": "kafka", "format": "json"},

@@ -7,7 +7,7 @@ newer than the left row; only that one is held against the rest of ON.
 from collections.abc import Sequence
 from itertools import product
 
-from spark_jobs.plan.logical import (
+from spark_jobs.plan.nodes.logical import (
     Aggregate,
     AggregateCall,
     Deduplicate,
@@ -20,7 +20,7 @@ from spark_jobs.plan.logical import (
     Sink,
     Union,
 )
-from spark_jobs.sql.expr import Call, Column, Expr, Literal
+from spark_jobs.sql.types.expr import Call, Column, Expr, Literal
 
 Row = tuple[int | None, ...]
 Data = dict[str, list[Row]]

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.plan.explain import masked, plan_json
-from spark_jobs.plan.node_parts import TopicTime
-from spark_jobs.plan.physical import (
+from spark_jobs.plan.nodes.parts import TopicTime
+from spark_jobs.plan.nodes.physical import (
     KafkaScan,
     KafkaSink,
     Normalize,
@@ -17,9 +16,10 @@ from spark_jobs.plan.physical import (
     Rekey,
     TemporalJoin,
 )
-from spark_jobs.plan.plan_json import to_json
+from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.plan.planner import plan
-from spark_jobs.sql.binder import Job
+from spark_jobs.plan.text.explain import masked, plan_json
+from spark_jobs.sql.bind.binder import Job
 
 Jobs = Callable[[str], Job]
 

@@ -6,10 +6,10 @@ so the tables here have one called `test`.
 
 from collections.abc import Callable
 
-from spark_jobs.plan.explain import explain_query
-from spark_jobs.plan.logical import Field, Join, Project, Scan
+from spark_jobs.plan.nodes.logical import Field, Join, Project, Scan
 from spark_jobs.plan.planner import plan_query
-from spark_jobs.sql.expr import Call, Column
+from spark_jobs.plan.text.explain import explain_query
+from spark_jobs.sql.types.expr import Call, Column
 
 LOGICAL = """\
 LogicalProject(a1=[$0], b1=[$3])

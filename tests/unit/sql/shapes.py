@@ -1,6 +1,5 @@
 """Logical nodes and expressions as short text, in Calcite's notation: `=($0, $3)`."""
 
-from spark_jobs.sql.expr import Call, Column, Expr, FieldAccess, Literal
 from spark_jobs.sql.logical import (
     Aggregate,
     AggregateCall,
@@ -14,6 +13,7 @@ from spark_jobs.sql.logical import (
     Sink,
     Union,
 )
+from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, Literal
 
 
 def text(expr: Expr | None) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from spark_jobs.errors import SqlErrors, UnsupportedError
-from spark_jobs.sql.binder import bind_query
-from spark_jobs.sql.type_text import parse_type
-from spark_jobs.sql.types import with_nullable
+from spark_jobs.sql.bind.binder import bind_query
+from spark_jobs.sql.types.data_types import with_nullable
+from spark_jobs.sql.types.type_text import parse_type
 
 # the collection stands beside the repository, at whatever depth that is checked out
 CASES = next(

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.errors import PositionedError, SqlErrors
-from spark_jobs.sql.binder import bind, bind_query
+from spark_jobs.sql.bind.binder import bind, bind_query
 from tests.unit.sql.texts import script
 
 TABLES = script(

@@ -2,8 +2,8 @@
 
 import pytest
 
+from spark_jobs.options.settings import SETTINGS
 from spark_jobs.settings import RestartStrategy
-from spark_jobs.sql.options import SETTINGS
 from spark_jobs.streaming.restart import Restarts
 
 

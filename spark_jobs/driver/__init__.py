@@ -1,0 +1,1 @@
+"""The life of a job: launch, watch, report, stop; who owns its checkpoints; its sidecar."""

@@ -1,0 +1,1 @@
+"""WITH options, SET keys, client properties: names, kinds, defaults. Knows no SQL, no Spark."""

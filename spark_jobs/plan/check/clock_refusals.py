@@ -1,0 +1,115 @@
+"""PROCTIME() may say when something happens; its value may not be read.
+
+A replay of a batch would read another value, so the result would not be the same.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from spark_jobs.errors import PositionedError
+from spark_jobs.plan.check.problems import unsupported
+from spark_jobs.plan.facts.intervals import interval_of
+from spark_jobs.plan.facts.sources import Source, sources
+from spark_jobs.plan.facts.times import is_versioned, times
+from spark_jobs.plan.nodes.logical import (
+    Aggregate,
+    Deduplicate,
+    Filter,
+    Join,
+    Logical,
+    Position,
+    Project,
+    Sink,
+    TimeAttribute,
+    Union,
+    inputs_of,
+)
+from spark_jobs.sql.types.expr import Call, Column, Expr, columns, walk
+
+
+def clock_refusals(root: Logical) -> Iterator[PositionedError]:
+    """Where the value of PROCTIME() is read; a column that only serves as time does no harm."""
+    read = list(sources(root))
+    of_tables = [s for s in read if any(map(_computes, s.exprs)) or _filters_by_clock(s)]
+    for source in of_tables:
+        yield _clock_read(source.position, f" of table {source.table.name}")
+    place = root.position if isinstance(root, Sink) else read[0].position
+    if not of_tables and "proctime" in times(root):
+        yield _clock_read(place, "")
+    elif not of_tables:
+        at = next(_readers(root, place), None)
+        if at is not None:
+            yield _clock_read(at, "")
+
+
+def _filters_by_clock(source: Source) -> bool:
+    return source.filter is not None and any(_is_clock(e) for e in walk(source.filter))
+
+
+def _readers(node: Logical, place: Position) -> Iterator[Position]:
+    """The places of nodes that read it, or of the nearest node above that has one."""
+    at = getattr(node, "position", place)
+    if _reads(node):
+        yield at
+    for input_ in inputs_of(node):
+        yield from _readers(input_, at)
+
+
+def _reads(node: Logical) -> bool:
+    match node:
+        case Filter(input=inner, condition=condition):
+            return _read((condition,), times(inner))
+        case Project(input=inner, exprs=exprs):
+            computed = [e for e in exprs if not isinstance(e, Column) and not _is_clock(e)]
+            return _read(computed, times(inner))
+        case Join():
+            return _joined(node)
+        case Union():
+            kept = times(node)
+            below = (zip(times(i), kept, strict=True) for i in node.inputs)
+            return any(a == "proctime" != b for pairs in below for a, b in pairs)
+        case Aggregate(input=inner, keys=keys, calls=calls):
+            read = [e for c in calls for e in (c.argument, c.filter) if e is not None]
+            return _read((*keys, *read), times(inner))
+        case Deduplicate(input=inner, partition=partition):
+            return any(times(inner)[i] == "proctime" for i in partition)
+        case _:
+            return False
+
+
+def _joined(join: Join) -> bool:
+    """A regular join stores its columns, so it reads them; a time that bounds another is not."""
+    below = (*times(join.left), *times(join.right))
+    if is_versioned(join):
+        return join.condition is not None and _read((join.condition,), below)
+    found = interval_of(join)
+    if found is None:
+        return "proctime" in below
+    width = len(join.left.fields)
+    keys = found.condition.keys
+    return (
+        _read(found.condition.residual, below)
+        or _read([k.left for k in keys], below[:width])
+        or _read([k.right for k in keys], below[width:])
+    )
+
+
+def _read(exprs: Sequence[Expr], below: Sequence[TimeAttribute]) -> bool:
+    return any(below[i] == "proctime" for i in columns(exprs)) or any(map(_computes, exprs))
+
+
+def _computes(expr: Expr) -> bool:
+    """Whether PROCTIME() is part of what the expression computes."""
+    return not _is_clock(expr) and any(_is_clock(e) for e in walk(expr))
+
+
+def _is_clock(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.op == "PROCTIME"
+
+
+def _clock_read(at: Position, what: str) -> PositionedError:
+    return unsupported(
+        "PROCESSING_TIME",
+        f"the query reads the processing time (PROCTIME()){what}, which is not supported",
+        at,
+        "leave it out, or use a timestamp of the record: METADATA FROM 'timestamp'",
+    )

@@ -1,0 +1,236 @@
+"""What a checkpoint remembers of a plan: readable facts of each operator, scan and the sink.
+
+Facts are named values in JSON, so that a later release can compare them without the planner that
+wrote them. A field of a node that has its default is left out: a field that a release adds changes
+no older fingerprint.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, fields
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from spark_jobs.plan.nodes.parts import Side, Timing
+from spark_jobs.plan.nodes.physical import (
+    Aggregate,
+    IntervalJoin,
+    JoinInput,
+    KafkaScan,
+    KafkaSink,
+    MultiJoin,
+    Physical,
+    Project,
+    RegularJoin,
+    Rekey,
+    Results,
+    Stateful,
+    TemporalJoin,
+    inputs_of,
+)
+from spark_jobs.plan.nodes.plan_json import Json, to_json
+from spark_jobs.sql.types.data_types import DataType
+
+Facts: TypeAlias = dict[str, Any]
+"""JSON values; pydantic knows no recursive alias."""
+
+# described elsewhere in the fingerprint, or read off the other facts
+_NOT_OWN = {
+    "id", "inputs", "output", "timing", "gate", "changelogMode", "uniqueKeys",
+    "key", "schema", "inputSchema", "left", "right", "sides",
+    "positions",  # cells with and without source positions are read alike
+    "waitMs",
+}  # fmt: skip
+
+
+class OperatorPrint(BaseModel):
+    """A stateful operator: `state` is what its cells depend on, `around` what may change."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    kind: str
+    state: Facts
+    around: Facts
+
+
+class ScanPrint(BaseModel):
+    """A table that is read, in Spark's order of sources: `topics` with their indexes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    topics: dict[str, int]
+    bounded: bool
+    around: Facts
+
+
+class Fingerprint(BaseModel):
+    """A query. `operators` stand as Spark numbers them: the last one first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    operators: tuple[OperatorPrint, ...]
+    scans: tuple[ScanPrint, ...]
+    sink: Facts
+
+
+def fingerprint(sink: KafkaSink, scans: Sequence[tuple[str, KafkaScan]]) -> Fingerprint:
+    """Of a planned INSERT and its scans by their names within the query."""
+    return Fingerprint(
+        operators=tuple(_operator(node) for node in stateful_nodes(sink)),
+        scans=tuple(_scan(name, node) for name, node in scans),
+        sink=_sink(sink),
+    )
+
+
+def stateful_nodes(node: Physical) -> Iterator[Stateful]:
+    """The operators with state in the order in which Spark reports on them: the last one first."""
+    if not isinstance(node, KafkaScan | Rekey | Project | KafkaSink | Results):
+        yield node
+    for below in inputs_of(node):
+        yield from stateful_nodes(below)
+
+
+def _operator(node: Stateful) -> OperatorPrint:
+    sides = _side_names(node)
+    state: Facts = dict(_own(node))
+    if not isinstance(node, Aggregate):
+        state |= _row("row", getattr(node, "schema", None))
+    state |= _row("key", getattr(node, "key", None))
+    for name, side in zip(sides, _sides(node), strict=False):
+        state |= _row(f"{name} row", side.schema)
+        state |= {f"{name} layout": side.layout, f"{name} upsert": side.upsert}
+        columns = side.schema.fields
+        state[f"{name} unique key"] = [columns[i].name for i in side.unique_key]
+    if isinstance(node, Aggregate):
+        state |= _row("input row", node.input_schema) | _row("result row", node.schema)
+    for number, read in enumerate(node.inputs):
+        # an operator of one input may stand on either side of the next one
+        place = sides[read.side] if len(sides) > 1 else sides[0]
+        state |= {f"input {number}: {k}": v for k, v in _read(read, place).items()}
+    state |= _time_in_state(node.timing, sides)
+    return OperatorPrint(id=node.id, kind=node.kind, state=state, around=_around(node, sides))
+
+
+def _own(node: Stateful) -> Iterator[tuple[str, Json]]:
+    """The fields that only this kind of operator has."""
+    written = to_json(node)
+    names = list(written)[1:]  # the kind comes first
+    for field, name in zip(fields(node), names, strict=True):
+        default = None if field.default is MISSING else field.default
+        if name not in _NOT_OWN and written[name] != default:
+            yield _words(name), written[name]
+
+
+def _words(name: str) -> str:
+    """`lateProbe` as people read it."""
+    return re.sub(r"[A-Z]", lambda letter: f" {letter[0].lower()}", name)
+
+
+def _side_names(node: Stateful) -> tuple[str, ...]:
+    match node:
+        case RegularJoin() | IntervalJoin() | TemporalJoin():
+            return ("left", "right")
+        case MultiJoin():
+            return tuple(f"side {i + 1}" for i in range(len(node.sides)))
+        case _:
+            return ("input",)
+
+
+def _sides(node: Stateful) -> tuple[Side, ...]:
+    match node:
+        case RegularJoin() | IntervalJoin() | TemporalJoin():
+            return (node.left, node.right)
+        case MultiJoin():
+            return node.sides
+        case _:
+            return ()
+
+
+def _row(name: str, row: object) -> Facts:
+    """Columns as `name TYPE`; ordinals of a key stay as they are."""
+    match row:
+        case DataType():
+            return {name: [f"{field.name} {field.type.sql()}" for field in row.fields]}
+        case tuple():
+            return {name: list(row)}
+        case _:
+            return {}
+
+
+def _read(read: JoinInput, side: str) -> Facts:
+    """How rows come in: what is stored depends on these expressions, not on their names."""
+    return {
+        "side": side,
+        "key": list(read.key),
+        "row": [named.expr for named in read.row],
+        "event time": read.rowtime,
+    }
+
+
+def _time_in_state(timing: Timing, sides: Sequence[str]) -> Facts:
+    """Which streams of watermarks are kept, whether rows carry the time of their last change."""
+    streams: list[Json] = [[stream.topic for stream in side] for side in timing.inputs]
+    names = sides if len(timing.ttl_ms) > 1 else ("all sides",)
+    return {
+        "watermarks": streams,
+        "clock": timing.tick_ms is not None,
+        "TTL": [n for n, ms in zip(names, timing.ttl_ms, strict=False) if ms],
+    }
+
+
+def _around(node: Stateful, sides: Sequence[str]) -> Facts:
+    written = to_json(node)
+    timing = node.timing
+    names = sides if len(timing.ttl_ms) > 1 else ("all sides",)
+    around: Facts = {f"TTL of {n}": f"{ms} ms" for n, ms in zip(names, timing.ttl_ms, strict=False)}
+    idle: list[Json] = [[stream.idle_timeout_ms for stream in side] for side in timing.inputs]
+    return {
+        **around,
+        "WHERE behind it": node.output.where,
+        "late topic": node.output.late_topic,
+        "time zone": node.output.time_zone,
+        "watermark policy": timing.policy,
+        "idle timeouts": idle,
+        "gate": written.get("gate"),
+        "wait for key changes": written.get("waitMs"),
+    }
+
+
+def _scan(name: str, node: KafkaScan) -> ScanPrint:
+    return ScanPrint(
+        id=name,
+        topics={topic.name: topic.index for topic in node.topics},
+        bounded=node.bounded.mode != "unbounded",
+        around={
+            "table": node.table,
+            "changelog": node.changelog,
+            "key format": node.key_format and node.key_format.name,
+            "value format": node.value_format.name,
+            "columns read": [f"{c.name} {c.sql_type}" for c in node.columns],
+            "primary key": list(node.primary_key),
+            "WHERE in front": node.filter,
+            "watermark": node.watermark,
+            "starts": node.startup.mode,
+            "ends": node.bounded.mode,
+            "bad records": node.on_error,
+            "dead letters": node.dead_letter_topic,
+        },
+    )
+
+
+def _sink(sink: KafkaSink) -> Facts:
+    selects: list[Json] = [[f"{n.expr} AS {n.name}" for n in p.select] for p in sink.inputs]
+    return {
+        "topic": sink.topic,
+        "mode": sink.mode,
+        "key format": sink.key_format and sink.key_format.name,
+        "value format": sink.value_format.name,
+        "key": list(sink.key_fields),
+        "columns": [f"{field.name} {field.type.sql()}" for field in sink.schema.fields],
+        "SELECT": selects,
+        "delivery": sink.guarantee,
+        "transactional ids": sink.transactional_id_prefix,
+    }

@@ -1,0 +1,196 @@
+"""Bounds that a join condition puts on one side's time by the other's, and what else it says.
+
+Every comparison is read as `left time - right time <op> constant`, so the spelling does not matter:
+operand order, BETWEEN, intervals added on either side, negated or multiplied, casts that lose
+nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from spark_jobs.plan.facts.keys import JoinCondition, condition_of
+from spark_jobs.plan.nodes.logical import Join, TimeAttribute
+from spark_jobs.sql.types.data_types import INTEGERS, TIMESTAMPS, DataType
+from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, conjuncts
+
+COMPARISONS = frozenset({"<", "<=", ">", ">=", "="})
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+Times = Sequence[TimeAttribute]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Left time within [right time + lower_ms, right time + upper_ms], both inclusive.
+
+    `left` and `right` are the positions of the times in the fields of their own side. `condition`
+    is what the join condition says besides. `lower_ms > upper_ms` is a join without matches.
+    """
+
+    time: OneOf["rowtime", "proctime"]
+    left: int
+    right: int
+    lower_ms: int
+    upper_ms: int
+    condition: JoinCondition
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`left time - right time <op> ms` for the time attributes at two positions."""
+
+    left: int
+    right: int
+    op: str
+    ms: int
+
+
+def interval(join: Join, left: Times, right: Times) -> Interval | None:
+    """The interval of a join whose inputs have these time attributes; None for a regular join."""
+    if not _may_bound(join):
+        return None
+    parts = _parts(join)
+    bounds = [(part, _bound(part, left, right)) for part in parts]
+    pairs = dict.fromkeys((b.left, b.right) for _, b in bounds if b is not None)
+    for pair in pairs:
+        kind = left[pair[0]]
+        if kind is None or kind != right[pair[1]]:
+            continue
+        used = [b for _, b in bounds if b is not None and (b.left, b.right) == pair]
+        lower = max((low for b in used for low in _lower(b)), default=None)
+        upper = min((up for b in used for up in _upper(b)), default=None)
+        if lower is not None and upper is not None:
+            rest = [part for part, b in bounds if b is None or (b.left, b.right) != pair]
+            condition = condition_of(rest, len(left))
+            return Interval(kind, pair[0], pair[1], lower, upper, condition)
+    return None
+
+
+def mixed_times(join: Join, left: Times, right: Times) -> bool:
+    """Whether the condition bounds an event time by a processing time."""
+    if not _may_bound(join):
+        return False
+    found = (_bound(part, left, right) for part in _parts(join))
+    return any(b is not None and left[b.left] != right[b.right] for b in found)
+
+
+def _may_bound(join: Join) -> bool:
+    """Flink has no interval form of semi and anti joins, nor of temporal ones."""
+    plain = join.as_of is None and join.snapshot is None
+    return plain and join.kind not in ("semi", "anti")
+
+
+def _parts(join: Join) -> list[Expr]:
+    return [part for c in conjuncts(join.condition) for part in _comparisons(c)]
+
+
+def _comparisons(predicate: Expr) -> Iterator[Expr]:
+    match predicate:
+        case Call(op="BETWEEN", args=(value, low, high), type=type_):
+            yield Call(">=", (value, low), type_)
+            yield Call("<=", (value, high), type_)
+        case Call(op="NOT", args=(Call(op=op, args=args, type=type_),)) if op in OPPOSITE:
+            yield Call(OPPOSITE[op], args, type_)
+        case _:
+            yield predicate
+
+
+def _bound(predicate: Expr, left: Times, right: Times) -> Bound | None:
+    match predicate:
+        case Call(op=op, args=(a, b)) if op in COMPARISONS:
+            found = _difference(a, b)
+        case _:
+            return None
+    if found is None:
+        return None
+    signs, offset = found
+    width = len(left)
+    plus = [i for i, sign in signs.items() if sign == 1]
+    minus = [i for i, sign in signs.items() if sign == -1]
+    if len(plus) != 1 or len(minus) != 1 or len(signs) != 2:
+        return None
+    (first,), (second,) = plus, minus
+    if first >= width > second:
+        first, second, op, offset = second, first, FLIPPED[op], -offset
+    if not first < width <= second or left[first] is None or right[second - width] is None:
+        return None
+    return Bound(first, second - width, op, -offset)
+
+
+def _difference(a: Expr, b: Expr) -> tuple[Counter[int], int] | None:
+    left, right = _linear(a), _linear(b)
+    return None if left is None or right is None else _added(left, right, -1)
+
+
+def _linear(expr: Expr) -> tuple[Counter[int], int] | None:
+    """Times with their signs and a number of milliseconds, if the expression is their sum."""
+    match expr:
+        case Column(index=index, type=DataType(name=name)) if name in TIMESTAMPS:
+            return Counter({index: 1}), 0
+        case Literal(value=value, type=DataType(name="INTERVAL_DAY")) if value is not None:
+            return Counter(), int(value)
+        case Call(op="+" | "-" as op, args=(a, b)):
+            left, right = _linear(a), _linear(b)
+            if left is None or right is None:
+                return None
+            return _added(left, right, 1 if op == "+" else -1)
+        case Call(op="-", args=(a,)):
+            inner = _linear(a)
+            return None if inner is None else _added((Counter(), 0), inner, -1)
+        case Call(op="*", args=(a, b)):
+            return _multiple(a, b) or _multiple(b, a)
+        case Call(op="CAST", args=(a,), type=type_) if _keeps_time(a.type, type_):
+            return _linear(a)
+        case _:
+            return None
+
+
+def _added(
+    a: tuple[Counter[int], int], b: tuple[Counter[int], int], sign: int
+) -> tuple[Counter[int], int]:
+    signs = Counter(a[0])
+    for index, times in b[0].items():
+        signs[index] += sign * times
+    return Counter({i: n for i, n in signs.items() if n}), a[1] + sign * b[1]
+
+
+def _multiple(length: Expr, factor: Expr) -> tuple[Counter[int], int] | None:
+    match factor:
+        case Literal(value=int() as times, type=DataType(name=name)) if name in INTEGERS:
+            inner = _linear(length)
+            return None if inner is None or inner[0] else (Counter(), inner[1] * times)
+        case Call(op="-", args=(Literal(value=int() as times, type=DataType(name=name)),)) if (
+            name in INTEGERS
+        ):
+            inner = _linear(length)
+            return None if inner is None or inner[0] else (Counter(), -inner[1] * times)
+    return None
+
+
+def _keeps_time(source: DataType, target: DataType) -> bool:
+    """Whether a cast keeps every millisecond; event times have three digits at most."""
+    if source.name == target.name == "INTERVAL_DAY":
+        return True
+    same = source.name == target.name and source.name in TIMESTAMPS
+    return same and (target.precision or 0) >= min(source.precision or 0, 3)
+
+
+def _lower(bound: Bound) -> tuple[int, ...]:
+    match bound.op:
+        case ">=" | "=":
+            return (bound.ms,)
+        case ">":
+            return (bound.ms + 1,)
+    return ()
+
+
+def _upper(bound: Bound) -> tuple[int, ...]:
+    match bound.op:
+        case "<=" | "=":
+            return (bound.ms,)
+        case "<":
+            return (bound.ms - 1,)
+    return ()

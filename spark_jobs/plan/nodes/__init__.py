@@ -1,0 +1,1 @@
+"""The nodes of both plans, and the physical ones as the JSON that the kernel reads."""

@@ -1,0 +1,172 @@
+"""What physical nodes are made of: columns, topics, sides of a join, how time reaches them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from spark_jobs.sql.types.data_types import DataType
+
+SideLayout: TypeAlias = OneOf["join-key-contains-unique-key", "has-unique-key", "no-unique-key"]
+
+InputFaults: TypeAlias = OneOf["repair", "trust"]
+"""What becomes of changes that no changelog holds: ignored or made whole, or taken as they come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An expression and the column it makes."""
+
+    name: str
+    expr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic and its place in the query's list of topics; source ids are made of that place."""
+
+    name: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadColumn:
+    """A column of the table and where in the record it stands; `sql_type` tells TIME from INT."""
+
+    name: str
+    type: DataType
+    sql_type: str
+    nullable: bool
+    origin: OneOf["value", "key", "metadata"] = field(metadata={"json": "from"})
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Debezium:
+    """How a table's Debezium events are read.
+
+    `unwrapped`: values are rows of ExtractNewRecordState. `full_before`: the row before is complete
+    (REPLICA IDENTITY FULL) and is trusted. `heals`: a value that the event leaves out is taken from
+    the row in state; otherwise such a record is rejected. `positions`: rows carry their source
+    position, so that replayed events are known. `follows_keys`: rows say that their primary key has
+    changed. `retracts_on_truncate`: TRUNCATE retracts all rows;
+    otherwise it is rejected. `timestamp_unit` and `decimals` are for JSON without a schema.
+    """
+
+    unwrapped: bool = False
+    full_before: bool = False
+    heals: bool = False
+    positions: bool = False
+    follows_keys: bool = False
+    retracts_on_truncate: bool = False
+    timestamp_unit: OneOf["millis", "micros", "nanos"] | None = None
+    decimals: OneOf["text", "base64"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFrom:
+    """Where reading starts or ends, in the words of Flink's scan.startup.* and scan.bounded.*."""
+
+    mode: str
+    timestamp_ms: int | None = None
+    offsets: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RejectLimit:
+    """The job stops when more than `max_share` of a table's last `window` records are bad."""
+
+    max_share: float
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicTime:
+    """A stream of watermarks that an input follows: a topic, or another operator's `forward`."""
+
+    topic: int
+    idle_timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How time reaches an operator and leaves it; all times in milliseconds.
+
+    `inputs`: per side, whose watermarks count (empty: the operator asks for none). `forward`: the
+    topic index under which its own watermark goes on, None where nobody below asks. `tick_ms`:
+    how often the clock must tick for it, 0 for its other news alone (partition counts, the end),
+    None where the clock is not among its inputs. `ttl_ms`: state TTL per side, 0 for ever.
+    """
+
+    inputs: tuple[tuple[TopicTime, ...], ...] = ()
+    policy: str = "min"
+    forward: int | None = None
+    tick_ms: int | None = None
+    ttl_ms: tuple[int, ...] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What becomes of an operator's rows before they leave it.
+
+    `where` filters them; `pair_by` is the sink's key over them, set where an upsert sink follows
+    directly: a -U or -D then leaves, as -D, only if the batch does not add its key again.
+    `late_topic`: where rows go, as JSON, that the operator drops for being late (None: nowhere).
+    """
+
+    where: str | None
+    pair_by: tuple[str, ...] | None
+    time_zone: str
+    late_topic: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One input of a join: its row, how its state is laid out, whether old rows are missing."""
+
+    schema: DataType
+    layout: SideLayout
+    unique_key: tuple[int, ...]
+    upsert: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """When the probe rows of a processing-time temporal join may look at the build side.
+
+    `none`: at once. `loaded`: when every build partition has passed the end that it had at the
+    first start. `watermark`: when the build side's watermark has reached `at_ms`. After
+    `timeout_ms` (0: never) of waiting, `on_timeout` decides. `table` names the build side.
+    """
+
+    kind: OneOf["none", "loaded", "watermark"]
+    at_ms: int = 0
+    timeout_ms: int = 0
+    on_timeout: OneOf["fail", "go"] = "fail"
+    table: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate function over ordinals of the input row (None: COUNT(*), no FILTER)."""
+
+    function: OneOf["COUNT", "SUM", "MIN", "MAX", "AVG"]
+    argument: int | None
+    distinct: bool
+    filter: int | None
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do about a plan; `add` are lines of SQL, for the job or for WITH.
+
+    A warning tells of what may go wrong, other advice of what may be better.
+    """
+
+    text: str
+    add: tuple[str, ...] = ()
+    is_warning: bool = False
+
+    def lines(self) -> list[str]:
+        return [f"- {self.text}", *(f"    {line}" for line in self.add)]

@@ -1,0 +1,42 @@
+"""Physical nodes as the JSON that the kernel reads: field names in camelCase, types as Spark's."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import TypeAlias
+
+from spark_jobs.plan.nodes.physical import Physical
+from spark_jobs.sql.types.data_types import DataType
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+def to_json(node: Physical) -> dict[str, Json]:
+    """The node and its inputs as the kernel reads them."""
+    found = _json(node)
+    if not isinstance(found, dict):
+        raise TypeError(f"{type(node).__name__} is no plan node")
+    return found
+
+
+def _json(value: object) -> Json:
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case DataType():
+            return _json(value.spark_json())
+        case Mapping():
+            return {str(k): _json(v) for k, v in value.items()}
+        case tuple() | list():
+            return [_json(item) for item in value]
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            kind = getattr(value, "kind", None)
+            names = {f.name: f.metadata.get("json") or _camel(f.name) for f in fields(value)}
+            own = {json: _json(getattr(value, name)) for name, json in names.items()}
+            return own if kind is None else {"kind": kind} | own
+        case _:
+            raise TypeError(f"{type(value).__name__} has no place in a plan")
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

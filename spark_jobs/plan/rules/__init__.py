@@ -1,0 +1,1 @@
+"""Rewrites of the logical plan; a rule is a function of the whole tree."""

@@ -1,0 +1,68 @@
+"""Conditions without columns: TRUE goes away, literals are compared at once."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from spark_jobs.plan.facts.keys import and_all
+from spark_jobs.plan.nodes.logical import Filter, Join, Logical
+from spark_jobs.plan.rules.rewriting import map_inputs, without_true
+from spark_jobs.sql.types.data_types import BOOLEAN, INTEGERS, with_nullable
+from spark_jobs.sql.types.expr import Call, Expr, Literal, conjuncts
+
+NOT_NULL_BOOLEAN = with_nullable(BOOLEAN, False)
+TRUE = Literal(True, NOT_NULL_BOOLEAN)
+FALSE = Literal(False, NOT_NULL_BOOLEAN)
+
+COMPARED: dict[str, Callable[[int, int], bool]] = {
+    "=": lambda a, b: a == b,
+    "<>": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+def fold_constants(node: Logical) -> Logical:
+    """`ON TRUE`, `WHERE 1 = 1`: what holds for every row need not be asked of any."""
+    node = map_inputs(node, fold_constants)
+    match node:
+        case Filter(input=inner, condition=condition):
+            folded = _folded(condition)
+            return inner if folded is None else replace(node, condition=folded)
+        case Join(condition=condition) if condition is not None:
+            return replace(node, condition=_folded(condition))
+        case _:
+            return node
+
+
+def _folded(condition: Expr) -> Expr | None:
+    return and_all(without_true(map(_decided, conjuncts(condition))))
+
+
+def _decided(predicate: Expr) -> Expr:
+    match predicate:
+        case Call(op=op, args=(a, b)) if op in COMPARED:
+            left, right = integer(a), integer(b)
+            if left is not None and right is not None:
+                return TRUE if COMPARED[op](left, right) else FALSE
+        case Call(op="NOT", args=(a,)):
+            inner = _decided(a)
+            if inner in (TRUE, FALSE):
+                return FALSE if inner == TRUE else TRUE
+        case Literal(value=True):
+            return TRUE
+        case Literal(value=False):
+            return FALSE
+    return predicate
+
+
+def integer(expr: Expr) -> int | None:
+    """The value of a whole-number constant, also where it was cast to another integer type."""
+    match expr:
+        case Literal(value=int() as value, type=type_) if type_.name in INTEGERS:
+            return value
+        case Call(op="CAST", args=(a,), type=type_) if type_.name in INTEGERS:
+            return integer(a)
+        case _:
+            return None

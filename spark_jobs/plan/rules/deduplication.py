@@ -1,0 +1,97 @@
+"""`ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) = 1`: the first or last row of each key."""
+
+from dataclasses import replace
+from typing import Literal as OneOf
+
+from spark_jobs.plan.facts.changelog import INSERT, kinds, waits_for_watermark
+from spark_jobs.plan.facts.keys import is_unique, unique_keys
+from spark_jobs.plan.facts.times import times
+from spark_jobs.plan.nodes.logical import Deduplicate, Filter, Logical, Project, RowNumber
+from spark_jobs.plan.rules.constants import integer
+from spark_jobs.plan.rules.rewriting import filtered, map_inputs, refs
+from spark_jobs.sql.types.data_types import BIGINT, with_nullable
+from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, conjuncts, transform
+
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+RANK_ONE = frozenset({("=", 1), ("<=", 1), ("<", 2)})
+ONE = Literal(1, with_nullable(BIGINT, False))
+
+
+def deduplicate(node: Logical) -> Logical:
+    """A filter that keeps row number 1 by a time attribute becomes a Deduplicate.
+
+    What else the filter asks stays above it, with 1 for the row number. Any other ROW_NUMBER is
+    left as it is and refused by name.
+    """
+    node = map_inputs(node, deduplicate)
+    match node:
+        case Deduplicate():
+            return _needed(node)
+        case Filter(input=RowNumber() as numbered, condition=condition):
+            rest = _without_rank(conjuncts(condition), len(numbered.fields) - 1)
+            if rest is None or not orders_by_time(numbered):
+                return node
+        case _:
+            return node
+    ((order, descending),) = numbered.order
+    keep: OneOf["first", "last"] = "last" if descending else "first"
+    input_ = numbered.input
+    rows = Deduplicate(input_, numbered.partition, order, keep, numbered.position)
+    exprs = (*refs(input_.fields, range(len(input_.fields))), ONE)
+    return Project(filtered(_needed(rows), rest), exprs, numbered.fields)
+
+
+def correct_first_rows(node: Logical) -> Logical:
+    """First rows by event time leave before they are known to be the first."""
+    node = map_inputs(node, correct_first_rows)
+    if isinstance(node, Deduplicate) and waits_for_watermark(node):
+        return replace(node, corrects=True)
+    return node
+
+
+def _needed(node: Deduplicate) -> Logical:
+    """A changelog that has one row per key by itself needs no deduplication.
+
+    An append-only table does not: there a primary key says whose versions its rows are.
+    """
+    updating = kinds(node.input) != INSERT
+    one_row = is_unique(unique_keys(node.input), frozenset(node.partition))
+    return node.input if updating and one_row else node
+
+
+def orders_by_time(node: RowNumber) -> bool:
+    """Whether the order is by one time attribute, so that the first and last row are known."""
+    return len(node.order) == 1 and times(node.input)[node.order[0][0]] is not None
+
+
+def keeps_first_rank(condition: Expr, rank: int) -> bool:
+    """Whether a filter lets only row number 1 pass."""
+    return _without_rank(conjuncts(condition), rank) is not None
+
+
+def _without_rank(predicates: tuple[Expr, ...], rank: int) -> tuple[Expr, ...] | None:
+    """The predicates without the one that keeps row number 1; None if there is none."""
+    rest = [p for p in predicates if not _is_rank_one(p, rank)]
+    if len(rest) == len(predicates):
+        return None
+    return tuple(transform(p, lambda c: ONE if c.index == rank else c) for p in rest)
+
+
+def _is_rank_one(predicate: Expr, rank: int) -> bool:
+    match predicate:
+        case Call(op=op, args=(a, b)) if op in FLIPPED:
+            if _is_column(a, rank):
+                return (op, integer(b)) in RANK_ONE
+            return _is_column(b, rank) and (FLIPPED[op], integer(a)) in RANK_ONE
+        case _:
+            return False
+
+
+def _is_column(expr: Expr, index: int) -> bool:
+    match expr:
+        case Column(index=found):
+            return found == index
+        case Call(op="CAST", args=(Column(index=found),)):
+            return found == index
+        case _:
+            return False

@@ -1,0 +1,164 @@
+"""Lets every input carry only what somebody above it reads: state and shuffles are made of it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import assert_never
+
+from spark_jobs.plan.facts.changelog import changelog_of
+from spark_jobs.plan.facts.keys import unique_keys
+from spark_jobs.plan.facts.times import is_versioned, version_time
+from spark_jobs.plan.nodes.logical import (
+    Aggregate,
+    Deduplicate,
+    Field,
+    Filter,
+    Join,
+    Logical,
+    Project,
+    RowNumber,
+    Scan,
+    Sink,
+    Union,
+)
+from spark_jobs.plan.rules.rewriting import moved, refs
+from spark_jobs.sql.types.expr import Expr, columns
+
+Needed = frozenset[int]
+Places = dict[int, int]
+
+
+def prune_columns(node: Logical) -> Logical:
+    """The plan without columns that nobody reads."""
+    return _prune(node, frozenset(range(len(node.fields))))[0]
+
+
+def _prune(node: Logical, needed: Needed) -> tuple[Logical, Places]:
+    """The node with fewer fields, and where the needed ones went; more may be left."""
+    match node:
+        case Sink(input=inner):
+            return replace(node, input=_prune(inner, needed)[0]), _identity(needed)
+        case Project(input=inner, exprs=exprs, fields=fields):
+            kept = sorted(needed)
+            child, places = _prune(inner, columns(exprs[i] for i in kept))
+            pruned = tuple(moved(exprs[i], places) for i in kept)
+            return Project(child, pruned, tuple(fields[i] for i in kept)), _places(kept)
+        case Filter(input=inner, condition=condition):
+            child, places = _prune(inner, needed | columns((condition,)))
+            return Filter(child, moved(condition, places)), places
+        case Scan():
+            return node, _identity(needed)
+        case Join():
+            return _prune_join(node, needed)
+        case Union():
+            return _prune_union(node, needed)
+        case RowNumber():
+            return _prune_numbered(node, needed)
+        case Deduplicate(partition=partition, order=order):
+            child, places = _input(node.input, needed | {*partition, order})
+            by = tuple(places[i] for i in partition)
+            return replace(node, input=child, partition=by, order=places[order]), places
+        case Aggregate():
+            return _prune_aggregate(node, needed)
+        case _:
+            assert_never(node)
+
+
+def _input(node: Logical, needed: Needed) -> tuple[Logical, Places]:
+    """An input of a node that keeps state: exactly the needed fields, at least one."""
+    needed = needed or _any(node.fields)
+    child, places = _prune(node, needed)
+    kept = sorted(needed)
+    if [places[i] for i in kept] == list(range(len(child.fields))):
+        return child, places
+    fields = tuple(child.fields[places[i]] for i in kept)
+    return Project(child, refs(child.fields, (places[i] for i in kept)), fields), _places(kept)
+
+
+def _prune_join(join: Join, needed: Needed) -> tuple[Logical, Places]:
+    width = len(join.left.fields)
+    read = needed | columns(e for e in (join.condition, join.as_of) if e is not None)
+    left, left_places = _input(join.left, frozenset(i for i in read if i < width) | _kept(join, 0))
+    right_read = frozenset(i - width for i in read if i >= width)
+    right, right_places = _input(join.right, right_read | _kept(join, 1))
+    shifted = {i + width: to + len(left.fields) for i, to in right_places.items()}
+    places = left_places | shifted
+    pruned = replace(
+        join,
+        left=left,
+        right=right,
+        condition=join.condition and moved(join.condition, places),
+        as_of=join.as_of and moved(join.as_of, places),
+    )
+    return pruned, places
+
+
+def _kept(join: Join, side: int) -> Needed:
+    """Columns that the join needs although nobody names them.
+
+    An upsert input without its primary key could only be stored as a multiset, after a
+    normaliser; the version side of a temporal join is made of its key and its time.
+    """
+    node = join.left if side == 0 else join.right
+    keys: Needed = frozenset().union(*unique_keys(node))
+    if not is_versioned(join) or side == 0:
+        return keys if changelog_of(node) == "upsert" and not is_versioned(join) else frozenset()
+    time = version_time(node)
+    return keys if time is None else keys | {time}
+
+
+def _prune_union(union: Union, needed: Needed) -> tuple[Logical, Places]:
+    kept = sorted(needed or _any(union.fields))
+    inputs = tuple(_input(i, frozenset(kept))[0] for i in union.inputs)
+    fields = tuple(union.fields[i] for i in kept)
+    return replace(union, inputs=inputs, fields=fields), _places(kept)
+
+
+def _prune_numbered(node: RowNumber, needed: Needed) -> tuple[Logical, Places]:
+    """A row number that is no deduplication: it is refused, and needs no care."""
+    child, places = _input(node.input, frozenset(range(len(node.input.fields))))
+    places = {**places, len(child.fields): len(child.fields)}
+    return replace(node, input=child), {i: places[i] for i in needed}
+
+
+def _prune_aggregate(node: Aggregate, needed: Needed) -> tuple[Logical, Places]:
+    """Calls that nobody reads go; without keys one stays, for there is a row even of no rows."""
+    keys = len(node.keys)
+    kept = [i for i in range(len(node.calls)) if i + keys in needed]
+    if not kept and not keys:
+        kept = [0]
+    calls = tuple(node.calls[i] for i in kept)
+    exprs = [*node.keys, *(e for c in calls for e in (c.argument, c.filter) if e is not None)]
+    child, places = _input(node.input, columns(exprs))
+    found = [*range(keys), *(i + keys for i in kept)]
+    pruned = Aggregate(
+        child,
+        tuple(moved(k, places) for k in node.keys),
+        tuple(
+            replace(c, argument=_moved(c.argument, places), filter=_moved(c.filter, places))
+            for c in calls
+        ),
+        _at(node.fields, found),
+        node.position,
+    )
+    return pruned, _places(found)
+
+
+def _any(fields: tuple[Field, ...]) -> Needed:
+    """A field that stands for a row of which nothing is read; PROCTIME() has no value to keep."""
+    return frozenset((next((i for i, f in enumerate(fields) if f.time != "proctime"), 0),))
+
+
+def _moved(expr: Expr | None, places: Places) -> Expr | None:
+    return None if expr is None else moved(expr, places)
+
+
+def _at(fields: tuple[Field, ...], positions: Iterable[int]) -> tuple[Field, ...]:
+    return tuple(fields[i] for i in positions)
+
+
+def _places(kept: list[int]) -> Places:
+    return {position: place for place, position in enumerate(kept)}
+
+
+def _identity(needed: Needed) -> Places:
+    return {i: i for i in needed}

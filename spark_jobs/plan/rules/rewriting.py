@@ -1,0 +1,46 @@
+"""Steps that rules share: expressions moved through projections, nodes rebuilt around inputs."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from spark_jobs.plan.facts.keys import and_all
+from spark_jobs.plan.nodes.logical import Field, Filter, Join, Logical, Scan, Union
+from spark_jobs.sql.types.expr import Column, Expr, Literal, transform
+
+
+def map_inputs(node: Logical, rule: Callable[[Logical], Logical]) -> Logical:
+    """The node over inputs that the rule has rewritten."""
+    match node:
+        case Scan():
+            return node
+        case Join(left=left, right=right):
+            return replace(node, left=rule(left), right=rule(right))
+        case Union(inputs=inputs):
+            return replace(node, inputs=tuple(rule(i) for i in inputs))
+        case _:
+            return replace(node, input=rule(node.input))
+
+
+def filtered(node: Logical, predicates: Iterable[Expr]) -> Logical:
+    """The node below a filter, if a predicate says anything."""
+    condition = and_all(without_true(predicates))
+    return node if condition is None else Filter(node, condition)
+
+
+def without_true(predicates: Iterable[Expr]) -> tuple[Expr, ...]:
+    return tuple(p for p in predicates if not (isinstance(p, Literal) and p.value is True))
+
+
+def inline(expr: Expr, exprs: tuple[Expr, ...]) -> Expr:
+    """The expression over what the projection `exprs` is over."""
+    return transform(expr, lambda c: exprs[c.index])
+
+
+def moved(expr: Expr, places: dict[int, int]) -> Expr:
+    """The expression after its columns have gone to other positions."""
+    return transform(expr, lambda c: replace(c, index=places[c.index]))
+
+
+def refs(fields: tuple[Field, ...], positions: Iterable[int]) -> tuple[Expr, ...]:
+    """The fields at these positions as expressions."""
+    return tuple(Column(i, fields[i].name, fields[i].type) for i in positions)

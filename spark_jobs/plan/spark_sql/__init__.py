@@ -1,0 +1,1 @@
+"""Expressions and types as Spark SQL text, with Flink's meaning."""

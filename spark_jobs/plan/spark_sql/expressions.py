@@ -1,0 +1,206 @@
+"""Expressions as Spark SQL text with Flink's meaning, for `spark.sql.ansi.enabled` = false.
+
+Each rendering that is not Spark's own operator of that name is a row of the table in docs/sql.md.
+"""
+
+from collections.abc import Callable, Sequence
+
+from spark_jobs.errors import UnsupportedError
+from spark_jobs.plan.spark_sql.casts import cast_text
+from spark_jobs.plan.spark_sql.functions import function_text
+from spark_jobs.plan.spark_sql.types import literal_text, quoted, text
+from spark_jobs.sql.types import data_types
+from spark_jobs.sql.types.data_types import DataType
+from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, Literal
+
+_INFIX = {
+    "=": "=",
+    "<>": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+    "IS NOT DISTINCT FROM": "<=>",
+    "AND": "AND",
+    "OR": "OR",
+    "*": "*",
+    "||": "||",
+}
+_POSTFIX = (
+    "IS NULL",
+    "IS NOT NULL",
+    "IS TRUE",
+    "IS NOT TRUE",
+    "IS FALSE",
+    "IS NOT FALSE",
+)
+_DAY_MS = 86_400_000
+# LIKE has no escape character unless one is named; Spark's default is the backslash
+_NO_ESCAPE = "\\u0001"
+
+
+def render(expr: Expr, names: Sequence[str]) -> str:
+    """The Spark SQL text of an expression whose Column(i) is called `names[i]`."""
+    match expr:
+        case Column(index=index):
+            return quoted(names[index])
+        case Literal():
+            return literal_text(expr)
+        case FieldAccess(row=row, field=field):
+            return f"{render(row, names)}.{quoted(field)}"
+        case Call(args=args):
+            return _call(expr, [render(a, names) for a in args])
+
+
+def _call(call: Call, args: Sequence[str]) -> str:
+    if call.op in _INFIX:
+        return f"({f' {_INFIX[call.op]} '.join(args)})"
+    if call.op in _POSTFIX:
+        return f"({args[0]} {call.op})"
+    special = _SPECIAL.get(call.op)
+    return special(call, args) if special is not None else function_text(args, call)
+
+
+def _not(_: Call, args: Sequence[str]) -> str:
+    return f"(NOT {args[0]})"
+
+
+def _distinct(_: Call, args: Sequence[str]) -> str:
+    return f"(NOT ({args[0]} <=> {args[1]}))"
+
+
+def _in(_: Call, args: Sequence[str]) -> str:
+    return f"({args[0]} IN ({', '.join(args[1:])}))"
+
+
+def _between(_: Call, args: Sequence[str]) -> str:
+    return f"({args[0]} BETWEEN {args[1]} AND {args[2]})"
+
+
+def _like(call: Call, args: Sequence[str]) -> str:
+    if len(args) > 2:
+        return f"({args[0]} LIKE {args[1]} ESCAPE {args[2]})"
+    pattern = call.args[1]
+    plain = isinstance(pattern, Literal) and "\\" not in str(pattern.value)
+    escape = "" if plain else f" ESCAPE '{_NO_ESCAPE}'"
+    return f"({args[0]} LIKE {args[1]}{escape})"
+
+
+def _case(_: Call, args: Sequence[str]) -> str:
+    pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
+    branches = " ".join(f"WHEN {c} THEN {r}" for c, r in pairs)
+    return f"(CASE {branches} ELSE {args[-1]} END)"
+
+
+def _plus_minus(call: Call, args: Sequence[str]) -> str:
+    if len(args) == 1:
+        return f"(- {args[0]})"
+    moved = _moved_time(call, args)
+    return moved if moved is not None else f"({args[0]} {call.op} {args[1]})"
+
+
+def _moved_time(call: Call, args: Sequence[str]) -> str | None:
+    """DATE and TIME with an interval: Spark would make a timestamp of one and has not the other."""
+    interval = next((e for e in call.args if e.type.name == "INTERVAL_DAY"), None)
+    if interval is None or call.type.name not in ("DATE", "TIME"):
+        return None
+    value = args[1] if call.args[1] is interval else args[0]
+    moved = args[0] if call.args[1] is interval else args[1]
+    if not isinstance(interval, Literal) or not isinstance(interval.value, int):
+        raise UnsupportedError(
+            "UNSUPPORTED_EXPRESSION", f"{call.type.name} {call.op} {value} is not supported"
+        )
+    step = interval.value if call.op == "+" else -interval.value
+    if call.type.name == "DATE":
+        return f"date_add({moved}, {step // _DAY_MS})"
+    return f"pmod({moved} + {step}, {_DAY_MS})"
+
+
+def _divide(call: Call, args: Sequence[str]) -> str:
+    left, right = args
+    if call.type.name in data_types.APPROXIMATE:
+        return _divide_approximate(call.type, left, right)
+    op = "/" if call.type.name == "DECIMAL" else "div"
+    result = f"{left} {op} {right}"
+    if call.type.name in data_types.INTEGERS and call.type.name != "BIGINT":
+        # Spark's div gives a BIGINT whatever it divides
+        result = f"CAST({result} AS {call.type.name})"
+    return _checked(call.args[1], right, f"({result})")
+
+
+def _divide_approximate(type_: DataType, left: str, right: str) -> str:
+    """Java's division: infinities and NaN, where Spark has NULL."""
+
+    def constant(text_: str) -> str:
+        return f"CAST('{text_}' AS {type_.name})"
+
+    by_zero = (
+        f"CASE WHEN {left} > 0 AND NOT isnan({left}) THEN {constant('Infinity')}"
+        f" WHEN {left} < 0 THEN {constant('-Infinity')}"
+        f" WHEN {left} IS NOT NULL THEN {constant('NaN')} END"
+    )
+    return f"(CASE WHEN {right} = 0 THEN {by_zero} ELSE CAST({left} / {right} AS {type_.name}) END)"
+
+
+def _remainder(call: Call, args: Sequence[str]) -> str:
+    left, right = args
+    if call.type.name in data_types.APPROXIMATE:
+        nothing = f"CAST('NaN' AS {call.type.name})"
+        return (
+            f"(CASE WHEN {right} = 0 AND {left} IS NOT NULL THEN {nothing}"
+            f" ELSE {left} % {right} END)"
+        )
+    return _checked(call.args[1], right, f"({left} % {right})")
+
+
+def _checked(divisor: Expr, rendered: str, result: str) -> str:
+    """Fails the query on a division by zero as Flink does, where Spark has NULL."""
+    if isinstance(divisor, Literal) and divisor.value and float(str(divisor.value)) != 0:
+        return result
+    return (
+        f"(CASE WHEN {rendered} = 0 THEN raise_error({text('division by zero')}) ELSE {result} END)"
+    )
+
+
+def _cast(call: Call, args: Sequence[str]) -> str:
+    return cast_text(args[0], call.args[0].type, call.type, call.op == "TRY_CAST")
+
+
+def _item(call: Call, args: Sequence[str]) -> str:
+    if call.args[0].type.name == "MAP":
+        return f"element_at({args[0]}, {args[1]})"
+    return f"get({args[0]}, {args[1]} - 1)"
+
+
+def _row(call: Call, args: Sequence[str]) -> str:
+    names = (text(f.name) for f in call.type.fields)
+    pairs = (f"{n}, {a}" for n, a in zip(names, args, strict=True))
+    return f"named_struct({', '.join(pairs)})"
+
+
+def _proctime(call: Call, args: Sequence[str]) -> str:
+    raise UnsupportedError(
+        "PROCESSING_TIME",
+        f"{call.op}({', '.join(args)}) can be declared, but its value cannot be read yet",
+        "use a time of the record: METADATA FROM 'timestamp'",
+    )
+
+
+_SPECIAL: dict[str, Callable[[Call, Sequence[str]], str]] = {
+    "NOT": _not,
+    "IS DISTINCT FROM": _distinct,
+    "IN": _in,
+    "BETWEEN": _between,
+    "LIKE": _like,
+    "CASE": _case,
+    "+": _plus_minus,
+    "-": _plus_minus,
+    "/": _divide,
+    "%": _remainder,
+    "MOD": _remainder,
+    "CAST": _cast,
+    "TRY_CAST": _cast,
+    "ITEM": _item,
+    "ROW": _row,
+    "PROCTIME": _proctime,
+}

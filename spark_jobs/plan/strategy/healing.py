@@ -1,0 +1,132 @@
+"""Debezium's odd events in a plan: those that lack values, come twice or empty their table.
+
+A database may leave a large value out of an event that did not change it (PostgreSQL: TOAST). Only
+the machine that holds the row before can fill it in, so nothing may be asked of such a column
+before that machine: there plain columns travel, and predicates come later.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from spark_jobs.options.debezium import KEY_CHANGES
+from spark_jobs.plan.facts.debezium import debezium_of
+from spark_jobs.plan.facts.keys import and_all
+from spark_jobs.plan.facts.sources import Source
+from spark_jobs.plan.nodes.parts import Debezium
+from spark_jobs.plan.nodes.physical import KafkaScan
+from spark_jobs.plan.strategy.building import Building
+from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.types.data_types import DataType
+from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts
+
+_LARGE = frozenset({"STRING", "BYTES", "ARRAY", "MAP", "ROW"})
+CDC_EVENTS_DUPLICATE = "table.exec.source.cdc-events-duplicate"
+
+
+def may_be_left_out(type_: DataType) -> bool:
+    """Whether values of the type may be too large for an event that did not change them.
+
+    A DECIMAL of 38 digits never is: it is shorter than the reference that would stand for it.
+    """
+    return type_.name in _LARGE
+
+
+def heals(source: Source) -> bool:
+    """Whether values that events leave out are taken from the row in state."""
+    table = source.table
+    if table.changelog != "upsert" or not table.is_debezium:
+        return False
+    read = [*source.exprs, *(() if source.filter is None else (source.filter,))]
+    return table.option("rejoin.debezium.unavailable") == "heal" and bool(_left_out(table, read))
+
+
+def follows_keys(source: Source) -> bool:
+    """Whether those values are found, too, that stand under the key that a row had before."""
+    return heals(source) and source.table.option(KEY_CHANGES) == "heal"
+
+
+def has_positions(source: Source, building: Building) -> bool:
+    """Whether repeated events are known by their place in the database's log.
+
+    Key changes are told apart by it, and one that is repeated would find its old row gone.
+    """
+    table = source.table
+    keyed = table.is_debezium and bool(table.primary_key)
+    return follows_keys(source) or (keyed and building.flag(CDC_EVENTS_DUPLICATE))
+
+
+def retracts_on_truncate(table: Table) -> bool:
+    return table.option("rejoin.debezium.truncate") == "retract"
+
+
+def needs_rows(source: Source, building: Building) -> bool:
+    """Whether some events can only be told apart or made whole by the rows of their table."""
+    truncated = retracts_on_truncate(source.table)
+    return heals(source) or has_positions(source, building) or truncated
+
+
+def is_taken_as_it_is(source: Source, exprs: Iterable[Expr], building: Building) -> bool:
+    """Whether an operator that holds the last row of each primary key may take the table's upserts.
+
+    `exprs` are what it is sent, over the table's columns; its keys read the primary key only.
+    """
+    table = source.table
+    if has_positions(source, building) or retracts_on_truncate(table):
+        return False
+    if not heals(source):
+        return True
+    asked = [e for e in exprs if not isinstance(e, Column)]
+    return behind_state(source) is None and not _left_out(table, asked)
+
+
+def before_state(source: Source) -> Expr | None:
+    """The part of the filter that may be asked of events: what it reads is in each of them.
+
+    Without healing that is all of it. With healing the primary key is all that may decide: a row
+    that fails any other predicate has to stay in state, or a later event could not be healed. Where
+    a row may get another key, not even that.
+    """
+    if not heals(source):
+        return source.filter
+    if follows_keys(source):
+        return None
+    return and_all(p for p in conjuncts(source.filter) if _reads_key(p, source.table))
+
+
+def behind_state(source: Source) -> Expr | None:
+    """The rest of the filter."""
+    if not heals(source):
+        return None
+    if follows_keys(source):
+        return source.filter
+    return and_all(p for p in conjuncts(source.filter) if not _reads_key(p, source.table))
+
+
+def read_events(source: Source, building: Building) -> Debezium | None:
+    """How the table's events are read; None where they are not Debezium's."""
+    table = source.table
+    declared = debezium_of(table)
+    return declared and replace(
+        declared,
+        heals=heals(source),
+        positions=has_positions(source, building),
+        follows_keys=follows_keys(source),
+        retracts_on_truncate=retracts_on_truncate(table),
+    )
+
+
+def large_columns(scan: KafkaScan) -> tuple[str, ...]:
+    """The columns that are read of events and that events may lack."""
+    large = [c.name for c in scan.columns if c.origin != "metadata" and may_be_left_out(c.type)]
+    return tuple(name for name in large if name not in scan.primary_key)
+
+
+def _reads_key(predicate: Expr, table: Table) -> bool:
+    return columns((predicate,)) <= {table.index(name) for name in table.primary_key}
+
+
+def _left_out(table: Table, exprs: Iterable[Expr]) -> frozenset[int]:
+    """Columns that the expressions read and that events may lack: not the primary key's."""
+    read = columns(exprs) - {table.index(name) for name in table.primary_key}
+    found = ((i, table.columns[i]) for i in read)
+    return frozenset(i for i, c in found if c.kind == "physical" and may_be_left_out(c.type))

@@ -1,0 +1,263 @@
+"""Chains of joins that share one join key, as one operator over all their inputs.
+
+`(A JOIN B ON a = b) LEFT JOIN C ON a = c` sends every row of A, B and C by the same value, so one
+operator sees all that a result row is made of, and what the inner joins would store and send on
+between them is never made. The chain is left-deep; a side joins by columns that equal the shared
+key in every row of what is left of it, hence not by those of a side that may be padded.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Literal
+
+from spark_jobs.plan.facts.changelog import kinds, mode_text
+from spark_jobs.plan.facts.intervals import interval_of
+from spark_jobs.plan.facts.keys import EquiKey, Key, and_all, shift, split_condition, unique_keys
+from spark_jobs.plan.facts.times import is_versioned
+from spark_jobs.plan.nodes.logical import Field, Join, Logical
+from spark_jobs.plan.nodes.parts import Side
+from spark_jobs.plan.nodes.physical import MultiJoin
+from spark_jobs.plan.strategy.building import (
+    BOUND_ALL,
+    BOUND_ONE,
+    Building,
+    Feed,
+    Feeder,
+    Peeled,
+    Rows,
+    Shape,
+    Wanted,
+    all_of,
+    inline,
+    peel,
+)
+from spark_jobs.plan.strategy.join_operators import output_of, tables
+from spark_jobs.plan.strategy.join_sides import (
+    JoinSide,
+    input_side,
+    key_type,
+    named_keys,
+    side_row,
+    unique_names,
+)
+from spark_jobs.plan.strategy.scans import row_type, text_of
+from spark_jobs.plan.strategy.timing import STATE_TTL, timing
+from spark_jobs.sql.types.data_types import DataType, with_nullable
+from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts, transform
+
+MIN_SIDES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Joins as one: positions go through the fields of all sides, left to right.
+
+    `exprs` are the fields of the last join, `top`, over these. `kinds`, `residuals` are those of
+    the sides from the second on; `keys` are over each side's own fields. `where` stood between the
+    joins: what a later join adds to a row does not change it.
+    """
+
+    top: Join
+    sides: tuple[Logical, ...]
+    keys: tuple[tuple[Expr, ...], ...]
+    null_safe: tuple[bool, ...]
+    kinds: tuple[Literal["inner", "left"], ...]
+    residuals: tuple[tuple[Expr, ...], ...]
+    ttl_ms: tuple[int | None, ...]
+    exprs: tuple[Expr, ...]
+    where: tuple[Expr, ...] = ()
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each side's fields begin."""
+        return tuple(accumulate((len(s.fields) for s in self.sides[:-1]), initial=0))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(f for side in self.sides for f in side.fields)
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        """Those of the last join, as far as its fields are fields of the sides."""
+        found = [[self.exprs[i] for i in key] for key in unique_keys(self.top)]
+        plain = [[e.index for e in key if isinstance(e, Column)] for key in found]
+        pairs = zip(found, plain, strict=True)
+        return frozenset(frozenset(p) for f, p in pairs if len(f) == len(p))
+
+
+def peel_chain(above: Peeled) -> tuple[Chain, Peeled] | None:
+    """The chain below projections and filters, and those over the fields of all its sides."""
+    chain = _chain(above.base) if isinstance(above.base, Join) else None
+    if chain is None or len(chain.sides) < MIN_SIDES:
+        return None
+    where = and_all((*chain.where, *(inline(e, chain.exprs) for e in conjuncts(above.where))))
+    return chain, replace(
+        above, where=where, exprs=tuple(inline(e, chain.exprs) for e in above.exprs)
+    )
+
+
+def _chain(join: Join) -> Chain | None:
+    """The longest chain that ends in this join; None where it cannot be part of one."""
+    if join.kind not in ("inner", "left") or is_versioned(join) or interval_of(join) is not None:
+        return None
+    condition = split_condition(join)
+    if not condition.keys:
+        return None
+    left = peel(join.left)
+    below = _chain(left.base) if isinstance(left.base, Join) else None
+    if below is not None and join.ttl_ms[0] is None:
+        exprs = tuple(inline(e, below.exprs) for e in left.exprs)
+        ordered = _in_key_order(below, exprs, condition.keys)
+        if ordered is not None:
+            where = tuple(inline(e, below.exprs) for e in conjuncts(left.where))
+            below = replace(below, where=(*below.where, *where))
+            return _longer(below, join, exprs, ordered, condition.residual)
+    return _first(join, condition.keys, condition.residual)
+
+
+def _first(join: Join, keys: tuple[EquiKey, ...], residual: tuple[Expr, ...]) -> Chain:
+    fields = enumerate((*join.left.fields, *join.right.fields))
+    return Chain(
+        top=join,
+        sides=(join.left, join.right),
+        keys=(tuple(k.left for k in keys), tuple(k.right for k in keys)),
+        null_safe=tuple(k.null_safe for k in keys),
+        kinds=("left" if join.kind == "left" else "inner",),
+        residuals=(residual,),
+        ttl_ms=join.ttl_ms,
+        exprs=tuple(Column(i, f.name, f.type) for i, f in fields),
+    )
+
+
+def _longer(
+    below: Chain,
+    join: Join,
+    exprs: tuple[Expr, ...],
+    keys: tuple[EquiKey, ...],
+    residual: tuple[Expr, ...],
+) -> Chain:
+    """The chain with one more side; `exprs` are the join's left fields over the chain's."""
+    width = len(below.fields)
+    right = enumerate(join.right.fields)
+    all_exprs = (*exprs, *(Column(width + i, f.name, f.type) for i, f in right))
+    return replace(
+        below,
+        top=join,
+        sides=(*below.sides, join.right),
+        keys=(*below.keys, tuple(k.right for k in keys)),
+        kinds=(*below.kinds, "left" if join.kind == "left" else "inner"),
+        residuals=(*below.residuals, tuple(inline(r, all_exprs) for r in residual)),
+        ttl_ms=(*below.ttl_ms, join.ttl_ms[1]),
+        exprs=all_exprs,
+    )
+
+
+def _in_key_order(
+    chain: Chain, exprs: Sequence[Expr], keys: Sequence[EquiKey]
+) -> tuple[EquiKey, ...] | None:
+    """The equalities in the order of the shared key; None where they are by anything else."""
+    wanted = {(_bare(inline(k.left, exprs)), k.null_safe): k for k in keys}
+    found: list[EquiKey] = []
+    for place, null_safe in enumerate(chain.null_safe):
+        same = {(_bare(e), null_safe) for e in _equal_to_key(chain, place)}
+        matches = [k for named, k in wanted.items() if named in same]
+        if len(matches) != 1:
+            return None
+        found += matches
+    return tuple(found) if len(found) == len(keys) else None
+
+
+def _equal_to_key(chain: Chain, place: int) -> Iterator[Expr]:
+    """What equals the shared key's column in every row: not what a left join may have padded."""
+    joined = zip(chain.keys, chain.offsets, ("inner", *chain.kinds), strict=True)
+    for keys, offset, kind in joined:
+        if kind == "inner":
+            yield shift(keys[place], offset)
+
+
+def _bare(expr: Expr) -> Expr:
+    """The expression for comparison: a column's name and nullability say nothing of its value."""
+    return transform(expr, lambda c: Column(c.index, "", with_nullable(c.type, True)))
+
+
+def multi_join(chain: Chain, wanted: Wanted, feed: Feeder, building: Building) -> Rows:
+    """`wanted` is over the fields of all sides."""
+    residuals = [e for residual in chain.residuals for e in residual]
+    used = columns([*wanted.exprs, *residuals])
+    sides = [_side(chain, i, used, building) for i in range(len(chain.sides))]
+    kept = {o + i for o, s in zip(chain.offsets, sides, strict=True) for i in s.kept}
+    names = unique_names([f.name if i in kept else "" for i, f in enumerate(chain.fields)])
+    labels = [_kept_names(names, o, s) for o, s in zip(chain.offsets, sides, strict=True)]
+    feeds = _feeds(chain, sides, labels, wanted, feed, building)
+    described = tuple(s.described(n) for s, n in zip(sides, labels, strict=True))
+    ttl_ms = _ttl(chain, building)
+    node = MultiJoin(
+        id=building.operator_id(MultiJoin.kind),
+        join_types=chain.kinds,
+        sides=described,
+        schema=_all_columns(described),
+        key=key_type(chain.keys[0]),
+        filter_nulls=tuple(not safe for safe in chain.null_safe),
+        residuals=tuple(text_of(and_all(r), names) for r in chain.residuals),
+        output=output_of(wanted, names, building),
+        timing=timing(
+            building, [f.streams for f in feeds], forwards=wanted.forwards, ttl_ms=ttl_ms
+        ),
+        inputs=tuple(i for f in feeds for i in f.inputs),
+        changelog_mode=mode_text(kinds(chain.top), wanted.update_before),
+        unique_keys=named_keys(chain.unique_keys, names),
+        input_faults=building.input_faults,
+    )
+    return Rows(node, names, all_of(feeds).topics)
+
+
+def _side(chain: Chain, side: int, used: Key, building: Building) -> JoinSide:
+    node, offset = chain.sides[side], chain.offsets[side]
+    own = frozenset(i - offset for i in used if offset <= i < offset + len(node.fields))
+    return input_side(node, chain.keys[side], own, building, keeps_key=True)
+
+
+def _kept_names(names: Sequence[str], offset: int, side: JoinSide) -> tuple[str, ...]:
+    return tuple(names[offset + i] for i in side.kept)
+
+
+def _feeds(
+    chain: Chain,
+    sides: Sequence[JoinSide],
+    labels: Sequence[tuple[str, ...]],
+    wanted: Wanted,
+    feed: Feeder,
+    building: Building,
+) -> list[Feed]:
+    """A row whose key is NULL can only show on the first side, and there only if it is padded."""
+    strict = tuple(i for i, safe in enumerate(chain.null_safe) if not safe)
+    feeds: list[Feed] = []
+    for i, (side, names) in enumerate(zip(sides, labels, strict=True)):
+        shows = i == 0 and "inner" not in chain.kinds
+        shape = Shape(
+            row=side_row(side, names),
+            key=side.keys,
+            drop_null_keys=() if shows else strict,
+            marks=wanted.forwards,
+            upsert=side.upsert,
+        )
+        feeds.append(feed(side.node, shape, i, building))
+    return feeds
+
+
+def _all_columns(sides: Sequence[Side]) -> DataType:
+    return row_type((f.name, f.type) for side in sides for f in side.schema.fields)
+
+
+def _ttl(chain: Chain, building: Building) -> tuple[int, ...]:
+    default = building.duration_ms(STATE_TTL)
+    ttl_ms = tuple(default if ms is None else ms for ms in chain.ttl_ms)
+    endless = [tables(n) for n, ms in zip(chain.sides, ttl_ms, strict=True) if not ms]
+    if endless:
+        names = " and ".join(part for part in (", ".join(endless[:-1]), endless[-1]) if part)
+        building.warn(
+            f"state grows without bound: rows of {names} are kept for ever",
+            BOUND_ALL if not any(ttl_ms) else BOUND_ONE,
+        )
+    return ttl_ms

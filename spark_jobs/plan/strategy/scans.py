@@ -1,0 +1,325 @@
+"""One table as an input of a query: which columns of its records are read, and how rows leave.
+
+A table whose rows come without their old versions (upsert) enters an operator in one of two ways:
+as it is, where every key column is part of the primary key and the operator's own state holds the
+old row; or through a normaliser, keyed by primary key, whose complete changelog is keyed anew.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from spark_jobs.formats.avro import with_schema
+from spark_jobs.options.kinds import parse_duration_ms, parse_offsets
+from spark_jobs.plan.facts.changelog import ALL, INSERT, mode_text
+from spark_jobs.plan.facts.debezium import debezium_warning
+from spark_jobs.plan.facts.sources import Source, written_out
+from spark_jobs.plan.nodes.parts import Named, Output, ReadColumn, ReadFrom, RejectLimit, Topic
+from spark_jobs.plan.nodes.physical import (
+    Alignment,
+    JoinInput,
+    KafkaScan,
+    KeyChanges,
+    Normalize,
+    Rekey,
+    Stateful,
+)
+from spark_jobs.plan.spark_sql.expressions import render
+from spark_jobs.plan.strategy.building import Building, Feed, Shape
+from spark_jobs.plan.strategy.healing import (
+    CDC_EVENTS_DUPLICATE,
+    before_state,
+    behind_state,
+    follows_keys,
+    has_positions,
+    read_events,
+    retracts_on_truncate,
+)
+from spark_jobs.plan.strategy.timing import state_ttl, timing, topic_times
+from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.types.data_types import DataType, RowField, with_nullable
+from spark_jobs.sql.types.expr import Column, Expr, columns
+
+
+def table_feed(source: Source, wanted: Shape, side: int, building: Building) -> Feed:
+    """A table in the shape that an operator wants; `wanted` is over the source's fields."""
+    shape = wanted.over(source.exprs)
+    table = source.table
+    rows: JoinInput
+    if is_normalized(table, building) and not shape.upsert:
+        below = normalized(source, shape.exprs, building, marks=shape.marks, side=side)
+        rows = rekey(below, column_names(table), shape, side, building)
+        topics = _topics_below(below)
+    else:
+        rows = read = scan(source, shape, side, building)
+        topics = read.topics
+    times = topic_times(table, topics, building)
+    return Feed((rows,), times if shape.marks else (), times)
+
+
+def _topics_below(node: Stateful) -> tuple[Topic, ...]:
+    (read,) = node.inputs
+    return read.topics if isinstance(read, KafkaScan) else _topics_below(read.input)
+
+
+def is_normalized(table: Table, building: Building) -> bool:
+    """Whether only a normaliser makes a complete changelog of the table's rows."""
+    if table.changelog == "retract" and table.primary_key:
+        return building.flag(CDC_EVENTS_DUPLICATE) or retracts_on_truncate(table)
+    return table.changelog == "upsert"
+
+
+def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaScan:
+    """The source as it is: append-only, retracting, or upsert rows for whom can take those.
+
+    Unlike elsewhere, `shape` is over the columns of the table.
+    """
+    table = source.table
+    names = column_names(table)
+    watermark = _watermark(table) if shape.marks else None
+    exprs = [*shape.exprs, *(e for e in (source.filter, watermark) if e is not None)]
+    keyed = table.changelog == "upsert"
+    read = columns(exprs) | (_primary_key(table) if keyed else frozenset())
+    value_format = table.value_format
+    if value_format is None:
+        raise ValueError(f"table {table.name} has no value format")
+    _warn_of_events(table, building)
+    return KafkaScan(
+        table=table.name,
+        side=side,
+        topics=building.topics(table.topics),
+        groups=building.groups,
+        changelog=table.changelog,
+        key_format=table.key_format and with_schema(table.key_format, _key_fields(table)),
+        value_format=with_schema(value_format, _value_fields(table)),
+        columns=tuple(_read_column(table, i) for i in sorted(read)),
+        primary_key=table.primary_key if keyed else (),
+        filter=text_of(source.filter, names),
+        rowtime=text_of(shape.rowtime, names),
+        watermark=text_of(watermark, names),
+        key=tuple(key_text(e, names) for e in shape.key),
+        drop_null_keys=shape.drop_null_keys,
+        row=tuple(Named(n, render(e, names)) for n, e in shape.row),
+        schema=row_type((n, e.type) for n, e in shape.row),
+        marks=shape.marks,
+        on_error=table.on_error,
+        dead_letter_topic=table.dead_letter_topic,
+        startup=_read_from(table, "startup"),
+        bounded=_read_from(table, "bounded"),
+        properties=table.properties,
+        time_zone=building.time_zone,
+        changelog_mode=mode_text(
+            INSERT if table.changelog == "append" else ALL, table.changelog == "retract"
+        ),
+        unique_keys=(table.primary_key,) if table.primary_key else (),
+        alignment=_alignment(table),
+        reject_limit=_reject_limit(building),
+        debezium=read_events(source, building),
+    )
+
+
+def _warn_of_events(table: Table, building: Building) -> None:
+    warning = debezium_warning(table)
+    if warning is not None:
+        building.warn(
+            warning,
+            "PRIMARY KEY (...) NOT ENFORCED  -- in the table, or in its WITH:",
+            "'rejoin.debezium.replica-identity' = 'full'",
+        )
+    if retracts_on_truncate(table):
+        building.warn(
+            f"TRUNCATE of {table.name} follows all rows that its batch holds of other partitions:"
+            " only those of its own are in order with it"
+        )
+
+
+def _reject_limit(building: Building) -> RejectLimit:
+    return RejectLimit(
+        max_share=float(building.setting("rejoin.dead-letter.max-share")),
+        window=int(building.setting("rejoin.dead-letter.window")),
+    )
+
+
+def _alignment(table: Table) -> Alignment | None:
+    prefix = "scan.watermark.alignment."
+    group = table.options.get(prefix + "group")
+    drift_ms = parse_duration_ms(table.options.get(prefix + "max-drift") or "")
+    return None if group is None or drift_ms is None else Alignment(group, drift_ms)
+
+
+def normalized(
+    source: Source,
+    exprs: Iterable[Expr],
+    building: Building,
+    *,
+    pair_by: tuple[Expr, ...] | None = None,
+    marks: bool = False,
+    side: int = 0,
+) -> Normalize | KeyChanges:
+    """A source as a complete changelog of the table columns that `exprs` read.
+
+    With `pair_by` (over the table's columns) an upsert sink follows, which needs no old rows.
+    """
+    table = source.table
+    key = _primary_key(table)
+    where = behind_state(source)
+    asked = () if where is None else (where,)
+    kept = sorted(columns([*exprs, *asked, *(pair_by or ())]) | key)
+    shape = Shape(
+        row=tuple((table.columns[i].name, _column(table, i)) for i in kept),
+        key=tuple(_column(table, table.index(name)) for name in table.primary_key),
+        marks=marks,
+    )
+    rows = scan(replace(source, filter=before_state(source)), shape, side, building)
+    names = column_names(table)
+    has_graves = has_positions(source, building)
+    below = Normalize(
+        id=building.operator_id(Normalize.kind),
+        schema=rows.schema,
+        key=tuple(kept.index(table.index(name)) for name in table.primary_key),
+        output=Output(text_of(where, names), texts_of(pair_by, names), building.time_zone),
+        timing=timing(building, (), ttl_ms=state_ttl(building), buries=has_graves),
+        inputs=(rows,),
+        changelog_mode=mode_text(ALL, pair_by is None),
+        unique_keys=(table.primary_key,),
+        positions=has_graves,
+        key_changes=follows_keys(source),
+    )
+    return _key_changes(below, shape, table, building) if below.key_changes else below
+
+
+def _key_changes(below: Normalize, shape: Shape, table: Table, building: Building) -> KeyChanges:
+    """What heals those rows of a normaliser whose key has changed; it is fed all of them."""
+    wait_ms = parse_duration_ms(table.option("rejoin.debezium.key-change-wait") or "") or 0
+    return KeyChanges(
+        id=building.operator_id(KeyChanges.kind),
+        schema=below.schema,
+        key=below.key,
+        wait_ms=wait_ms,
+        output=below.output,
+        timing=timing(building, (), ttl_ms=below.timing.ttl_ms, waits_ms=max(wait_ms, 1)),
+        inputs=(rekey(below, column_names(table), shape, 0, building),),
+        changelog_mode=below.changelog_mode,
+        unique_keys=below.unique_keys,
+    )
+
+
+def rekey(
+    below: Stateful,
+    names: Sequence[str],
+    shape: Shape,
+    side: int,
+    building: Building,
+    *,
+    ordered: bool = False,
+) -> Rekey:
+    """An operator's rows, whose columns have these names, in the shape that another wants."""
+    sent = {names[e.index]: n for n, e in shape.row if isinstance(e, Column)}
+    return Rekey(
+        side=side,
+        groups=building.groups,
+        key=tuple(key_text(e, names) for e in shape.key),
+        drop_null_keys=shape.drop_null_keys,
+        rowtime=text_of(shape.rowtime, names),
+        row=tuple(Named(n, render(e, names)) for n, e in shape.row),
+        schema=row_type((n, e.type) for n, e in shape.row),
+        ordered=ordered,
+        time_zone=building.time_zone,
+        input=below,
+        changelog_mode=below.changelog_mode,
+        unique_keys=tuple(
+            tuple(sent[n] for n in key) for key in below.unique_keys if sent.keys() >= set(key)
+        ),
+    )
+
+
+def row_type(named: Iterable[tuple[str, DataType]]) -> DataType:
+    """The type of a row in flight.
+
+    All its columns may be NULL, whatever the table says: deletions carry keys only, and an outer
+    join pads.
+    """
+    fields = tuple(RowField(n, with_nullable(t, True)) for n, t in named)
+    return DataType("ROW", nullable=False, fields=fields)
+
+
+def text_of(expr: Expr | None, names: Sequence[str]) -> str | None:
+    """Spark's text of an expression that need not be there."""
+    return None if expr is None else render(expr, names)
+
+
+def texts_of(exprs: Sequence[Expr] | None, names: Sequence[str]) -> tuple[str, ...] | None:
+    """Spark's texts of expressions that need not be there."""
+    return None if exprs is None else tuple(render(e, names) for e in exprs)
+
+
+def key_text(expr: Expr, names: Sequence[str]) -> str:
+    """A key column; keys are compared as bytes, so that -0.0 must become 0.0."""
+    text = render(expr, names)
+    match expr.type.name:
+        case "DOUBLE":
+            return f"({text} + 0D)"
+        case "FLOAT":
+            return f"({text} + CAST(0 AS FLOAT))"
+        case _:
+            return text
+
+
+def column_names(table: Table) -> list[str]:
+    return [c.name for c in table.columns]
+
+
+def _primary_key(table: Table) -> frozenset[int]:
+    return frozenset(table.index(name) for name in table.primary_key)
+
+
+def _column(table: Table, index: int) -> Column:
+    declared = table.columns[index]
+    return Column(index, declared.name, declared.type)
+
+
+def _watermark(table: Table) -> Expr | None:
+    return None if table.watermark is None else written_out(table.watermark.expr, table)
+
+
+def _read_column(table: Table, index: int) -> ReadColumn:
+    column = table.columns[index]
+    origin: Literal["value", "key", "metadata"] = "value"
+    field = column.name
+    if column.kind == "metadata":
+        origin, field = "metadata", column.metadata_key or column.name
+    elif column.name in table.key_fields and _stands_in_key(table):
+        origin, field = "key", column.name.removeprefix(table.key_prefix)
+    return ReadColumn(
+        column.name, column.type, column.type.sql(), column.type.nullable, origin, field
+    )
+
+
+def _key_fields(table: Table) -> list[RowField]:
+    """The columns of the record key, by the names that they have there."""
+    names = table.key_fields
+    return [RowField(n.removeprefix(table.key_prefix), table.column(n).type) for n in names]
+
+
+def _value_fields(table: Table) -> list[RowField]:
+    left_out = () if table.value_includes_key else table.key_fields
+    physical = [c for c in table.columns if c.kind == "physical" and c.name not in left_out]
+    return [RowField(c.name, c.type) for c in physical]
+
+
+def _stands_in_key(table: Table) -> bool:
+    """A tombstone has only its key; otherwise a column that stands in both is the value's."""
+    keyed = table.connector == "upsert-kafka" or table.unwrapped
+    return keyed or not table.value_includes_key
+
+
+def _read_from(table: Table, end: Literal["startup", "bounded"]) -> ReadFrom:
+    default = "earliest-offset" if end == "startup" else "unbounded"
+    mode = table.option(f"scan.{end}.mode") or default
+    if mode == "timestamp":
+        at = table.option(f"scan.{end}.timestamp-millis")
+        return ReadFrom(mode, timestamp_ms=int(at) if at else None)
+    if mode == "specific-offsets":
+        offsets = parse_offsets(table.option(f"scan.{end}.specific-offsets") or "")
+        return ReadFrom(mode, offsets={str(p): o for p, o in (offsets or {}).items()})
+    return ReadFrom(mode)

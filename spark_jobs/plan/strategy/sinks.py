@@ -1,0 +1,251 @@
+"""The end of a query: SELECT list and sink, and what keeps the changes of a sink key in order."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from spark_jobs.plan.facts.changelog import INSERT, kinds, sink_mode
+from spark_jobs.plan.facts.intervals import interval_of
+from spark_jobs.plan.facts.keys import Key, is_unique, key_order, split_condition, unique_keys
+from spark_jobs.plan.facts.sources import Source
+from spark_jobs.plan.nodes.logical import Aggregate, Deduplicate, Join, Logical, Scan, Sink, Union
+from spark_jobs.plan.nodes.logical import Project as Select
+from spark_jobs.plan.nodes.parts import Named
+from spark_jobs.plan.nodes.physical import KafkaSink, Operator, Project, Results
+from spark_jobs.plan.spark_sql.expressions import render
+from spark_jobs.plan.strategy.building import Building, Shape, Wanted, peel
+from spark_jobs.plan.strategy.healing import needs_rows
+from spark_jobs.plan.strategy.multi_join import Chain
+from spark_jobs.plan.strategy.row_operators import materialized
+from spark_jobs.plan.strategy.scans import column_names, is_normalized, normalized, scan
+from spark_jobs.plan.strategy.tree import (
+    Stateful,
+    branches,
+    feed,
+    operate,
+    source_below,
+    stateful_below,
+)
+from spark_jobs.sql.types.data_types import DataType, RowField
+from spark_jobs.sql.types.expr import Column, Expr, columns
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the rows of a SELECT list go: the sink's columns, or those of the query itself.
+
+    `mode` is what the sink takes; a query without a sink shows all changes.
+    """
+
+    sink: Sink | None
+    columns: tuple[tuple[str, DataType], ...]
+    mode: str
+    updating: bool
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Positions of an upsert sink's primary key in the SELECT list."""
+        if self.sink is None or self.mode != "upsert":
+            return ()
+        names = [name for name, _ in self.columns]
+        return tuple(names.index(name) for name in self.sink.table.primary_key)
+
+    @property
+    def schema(self) -> DataType:
+        fields = tuple(RowField(name, type_) for name, type_ in self.columns)
+        return DataType("ROW", nullable=False, fields=fields)
+
+    def pair_by(self, exprs: Sequence[Expr]) -> tuple[Expr, ...] | None:
+        """The sink's key over what the SELECT list's expressions are over."""
+        if self.mode != "upsert" or not self.updating:
+            return None
+        return tuple(exprs[i] for i in self.key)
+
+
+def target_of(optimized: Logical, building: Building) -> Target:
+    updating = kinds(optimized) != INSERT
+    if not isinstance(optimized, Sink):
+        fields = tuple((f.name, f.type) for f in optimized.fields)
+        return Target(None, fields, "retract", updating)
+    table = optimized.table
+    writable = tuple((c.name, c.type) for c in table.columns if c.writable)
+    return Target(optimized, writable, sink_mode(table), updating)
+
+
+def root(optimized: Logical, name: str, building: Building) -> KafkaSink | Results:
+    """The whole query."""
+    target = target_of(optimized, building)
+    if target.sink is None:
+        return Results(tuple(p for p, _ in _projects(optimized, target, building)))
+    select = target.sink.input
+    if _is_materialized(select, target, building):
+        project = _materialized(select, target, target.sink, building)
+        return _sink(target, target.sink, (project,), name, False)
+    found = list(_projects(select, target, building))
+    in_order = len(found) == 1 and found[0][1]
+    exchange = target.mode == "upsert" and target.updating and not in_order
+    return _sink(target, target.sink, tuple(p for p, _ in found), name, exchange)
+
+
+def _is_materialized(select: Logical, target: Target, building: Building) -> bool:
+    """Whether a sink key may stand for several rows at a time, so that all must be kept.
+
+    Flink asks for an upsert key within the sink's key; here a unique key is enough, because all
+    changes of a sink key meet once more where they come from several tasks.
+    """
+    when = building.setting("table.exec.sink.upsert-materialize").lower()
+    if target.mode != "upsert" or when == "none":
+        return False
+    if when == "force" or is_unique(unique_keys(select), frozenset(target.key)):
+        return when == "force"
+    waits = target.sink is not None and target.sink.on_conflict in ("nothing", "error")
+    return target.updating or waits
+
+
+def _materialized(select: Logical, target: Target, sink: Sink, building: Building) -> Project:
+    fields = [
+        (name, Column(i, f.name, f.type))
+        for i, ((name, _), f) in enumerate(zip(target.columns, select.fields, strict=True))
+    ]
+    rows = materialized(select, sink, fields, target.key, feed, building)
+    exprs = [e for _, e in fields]
+    project = _project(select, target, rows.node, rows.names, exprs, building)
+    return replace(project, unique_keys=rows.node.unique_keys)
+
+
+def _projects(
+    select: Logical, target: Target, building: Building
+) -> Iterable[tuple[Project, bool]]:
+    """The SELECT list over each input of a UNION ALL, or over the one that there is.
+
+    With each goes whether all changes of one sink key leave one task in order.
+    """
+    above = peel(select)
+    match above.base:
+        case Union():
+            for branch in branches(above):
+                yield from _projects(Select(branch, above.exprs, select.fields), target, building)
+        case Scan():
+            source = source_below(select, above)
+            node = _stateless(source, target, building)
+            names = column_names(source.table)
+            yield _project(select, target, node, names, source.exprs, building), True
+        case _:
+            base, over = stateful_below(above, building)
+            wanted = Wanted(
+                read=over.exprs,
+                where=over.where,
+                pair_by=target.pair_by(over.exprs),
+                update_before=target.mode != "upsert",
+            )
+            rows = operate(base, wanted, building)
+            project = _project(select, target, rows.node, rows.names, over.exprs, building)
+            yield project, _keeps_order(base, [over.exprs[i] for i in target.key])
+
+
+def _stateless(source: Source, target: Target, building: Building) -> Operator:
+    """A table whose rows need no operator, but for a normaliser where the sink needs old rows."""
+    is_whole = not is_normalized(source.table, building) or _same_key(source, target)
+    if is_whole and not needs_rows(source, building):
+        return scan(source, _raw(source), 0, building)
+    return normalized(source, source.exprs, building, pair_by=target.pair_by(source.exprs))
+
+
+def _same_key(source: Source, target: Target) -> bool:
+    """Upserts into an upsert sink of the same key need no state: each record says it all."""
+    exprs = [source.exprs[i] for i in target.key]
+    names = {e.name for e in exprs if isinstance(e, Column)}
+    return (
+        source.table.changelog == "upsert"
+        and target.mode == "upsert"
+        and len(names) == len(exprs)
+        and names == set(source.table.primary_key)
+    )
+
+
+def _raw(source: Source) -> Shape:
+    """Raw columns; without a primary key the rows keep the order of their partition."""
+    table = source.table
+    read = columns(source.exprs) | {table.index(name) for name in table.primary_key}
+    row = {i: Column(i, table.columns[i].name, table.columns[i].type) for i in sorted(read)}
+    key = tuple(row[table.index(name)] for name in table.primary_key)
+    return Shape(row=tuple((c.name, c) for c in row.values()), key=key)
+
+
+def _project(
+    select: Logical,
+    target: Target,
+    node: Operator,
+    names: Sequence[str],
+    exprs: Iterable[Expr],
+    building: Building,
+) -> Project:
+    ordered = sorted(unique_keys(select), key=key_order)
+    pairs = zip(target.columns, exprs, strict=True)
+    return Project(
+        select=tuple(Named(name, render(e, names)) for (name, _), e in pairs),
+        schema=target.schema,
+        time_zone=building.time_zone,
+        input=node,
+        changelog_mode=node.changelog_mode,
+        unique_keys=tuple(tuple(target.columns[i][0] for i in sorted(k)) for k in ordered),
+    )
+
+
+def _keeps_order(node: Stateful, sink_key: Sequence[Expr]) -> bool:
+    """Whether all changes of one sink key come from one join key, hence from one task in order."""
+    plain = frozenset(e.index for e in sink_key if isinstance(e, Column))
+    match node:
+        case Join():
+            return _join_keeps_order(node, plain)
+        case Chain(keys=keys):
+            return columns(keys[0]) <= plain
+        case Deduplicate(partition=partition):
+            return frozenset(partition) <= plain
+        case Aggregate(keys=keys):
+            return frozenset(range(len(keys))) <= plain
+
+
+def _join_keeps_order(join: Join, plain: Key) -> bool:
+    """A side that may be padded fixes nothing: its NULLs come from everywhere."""
+    width = len(join.left.fields)
+    left, right = plain & frozenset(range(width)), frozenset(i - width for i in plain if i >= width)
+    left = frozenset() if join.kind in ("right", "full") else left
+    right = right if join.kind in ("inner", "right") else frozenset()
+    if _fixes_row(join.left, left) or _fixes_row(join.right, right):
+        return True
+    interval = interval_of(join)
+    keys = (interval.condition if interval else split_condition(join)).keys
+    return all(columns((k.left,)) <= left or columns((k.right,)) <= right for k in keys)
+
+
+def _fixes_row(node: Logical, key: Key) -> bool:
+    """Whether the key names a row that never changes."""
+    return kinds(node) == INSERT and any(unique <= key for unique in unique_keys(node))
+
+
+def _sink(
+    target: Target, sink: Sink, projects: tuple[Project, ...], name: str, exchange: bool
+) -> KafkaSink:
+    table = sink.table
+    value_format = table.value_format
+    if value_format is None:
+        raise ValueError(f"table {table.name} has no value format")
+    return KafkaSink(
+        name=name,
+        table=table.name,
+        topic=table.topics[0],
+        mode=sink_mode(table),
+        key_format=table.key_format,
+        value_format=value_format,
+        key_fields=table.key_fields,
+        key_prefix=table.key_prefix,
+        value_includes_key=table.value_includes_key,
+        schema=target.schema,
+        guarantee=table.option("sink.delivery-guarantee") or "exactly-once",
+        transactional_id_prefix=table.option("sink.transactional-id-prefix"),
+        properties=table.properties,
+        exchange=exchange,
+        inputs=projects,
+        on_error=table.on_error,
+        dead_letter_topic=table.dead_letter_topic,
+    )

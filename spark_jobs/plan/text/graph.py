@@ -1,0 +1,165 @@
+"""A planned job for whoever shows it: each query as boxes and arrows, and what was configured."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from spark_jobs.job_record import AdviceRecord, GraphEdge, GraphNode, JobRecord, QueryRecord
+from spark_jobs.plan.nodes.physical import (
+    IntervalJoin,
+    KafkaScan,
+    KafkaSink,
+    MultiJoin,
+    Operator,
+    Project,
+    QueryPlan,
+    RegularJoin,
+    Rekey,
+    Results,
+    Stateful,
+    TemporalJoin,
+)
+from spark_jobs.plan.nodes.plan_json import to_json
+from spark_jobs.plan.text.explain import explain_query, masked
+from spark_jobs.plan.text.nodes import node_tree
+from spark_jobs.plan.text.times import retention_text
+from spark_jobs.sql.bind.binder import Job
+
+_SERVERS = "properties.bootstrap.servers"
+_PROTOCOL = "properties.security.protocol"
+_TWO_SIDED = (RegularJoin, IntervalJoin, TemporalJoin)
+_SIDES = ("left", "right")
+
+
+def job_record(
+    job: Job, plans: Sequence[QueryPlan], name: str, config: Mapping[str, str]
+) -> JobRecord:
+    """`plans` are those of the job's INSERTs, in order; `config` is what it runs with."""
+    options = {t.name: t.options for t in job.tables.values()}
+    servers = {o[_SERVERS] for o in options.values() if _SERVERS in o}
+    explained = [
+        query_record(planned, explain_query(insert, planned, job.settings))
+        for insert, planned in zip(job.inserts, plans, strict=True)
+    ]
+    return JobRecord(
+        job=name,
+        config=_masked({**job.settings, **config}),
+        tables={table: _masked(given) for table, given in options.items()},
+        queries=tuple(explained),
+        servers=tuple(sorted(servers)),
+        secured=any(o.get(_PROTOCOL, "PLAINTEXT") != "PLAINTEXT" for o in options.values()),
+    )
+
+
+def _masked(options: Mapping[str, str]) -> dict[str, str]:
+    shown = masked(dict(options))
+    return {k: str(v) for k, v in shown.items()} if isinstance(shown, dict) else {}
+
+
+def query_record(plan: QueryPlan, text: str) -> QueryRecord:
+    """`text` is what `rejoin explain` says of the query."""
+    drawing = _Drawing(plan.name, dict(_idle_timeouts(plan.root)))
+    drawing.end(plan.root)
+    shown = masked(to_json(plan.root))
+    return QueryRecord(
+        name=plan.name,
+        nodes=tuple(drawing.nodes),
+        edges=tuple(drawing.edges),
+        warnings=plan.warnings,
+        advice=tuple(
+            AdviceRecord(text=a.text, add=a.add, is_warning=a.is_warning) for a in plan.advice
+        ),
+        text=text,
+        plan=shown if isinstance(shown, dict) else {},
+    )
+
+
+class _Drawing:
+    """Collects nodes from the sources on, so that each stands before those it feeds."""
+
+    def __init__(self, query: str, idle_timeouts: Mapping[int, int]) -> None:
+        self.nodes: list[GraphNode] = []
+        self.edges: list[GraphEdge] = []
+        self._query = query
+        self._idle_timeouts = idle_timeouts
+        self._scans = 0
+
+    def end(self, root: KafkaSink | Results) -> None:
+        feeding = [self._operator(project.input) for project in root.inputs]
+        if isinstance(root, KafkaSink):
+            self.nodes.append(
+                GraphNode(
+                    id="sink",
+                    kind="sink",
+                    title=root.table,
+                    details=tuple(node_tree(root).details),
+                    table=root.table,
+                    topics=(root.topic,),
+                )
+            )
+            self.edges += [GraphEdge(source=below, target="sink") for below in feeding]
+
+    def _operator(self, node: Operator) -> str:
+        if isinstance(node, KafkaScan):
+            return self._source(node)
+        sides = [(self._input(i), self._side(node, i.side)) for i in node.inputs]
+        tree = node_tree(node)
+        self.nodes.append(
+            GraphNode(
+                id=node.id,
+                kind="operator",
+                title=tree.text,
+                details=tuple(tree.details),
+                operator=f"{self._query}/{node.id}",
+                ttl_ms=node.timing.ttl_ms,
+                retention="; ".join(retention_text(node)).removeprefix("retention: "),
+            )
+        )
+        self.edges += [GraphEdge(source=s, target=node.id, side=side) for s, side in sides]
+        return node.id
+
+    def _input(self, node: KafkaScan | Rekey) -> str:
+        return self._operator(node.input if isinstance(node, Rekey) else node)
+
+    def _source(self, node: KafkaScan) -> str:
+        self._scans += 1
+        idle = [self._idle_timeouts[t.index] for t in node.topics if t.index in self._idle_timeouts]
+        found = GraphNode(
+            id=f"source-{self._scans}",
+            kind="source",
+            title=node.table,
+            details=tuple(node_tree(node).details),
+            table=node.table,
+            topics=tuple(topic.name for topic in node.topics),
+            tells_time=node.watermark is not None and bool(idle),
+            idle_timeout_ms=max(idle, default=0),
+        )
+        self.nodes.append(found)
+        return found.id
+
+    @staticmethod
+    def _side(node: Stateful, side: int) -> str:
+        if isinstance(node, MultiJoin):
+            return f"side {side + 1}"
+        return _SIDES[side] if isinstance(node, _TWO_SIDED) else ""
+
+
+def _idle_timeouts(root: KafkaSink | Results) -> Iterator[tuple[int, int]]:
+    """Of each topic whose watermark an operator follows, milliseconds; 0 for never."""
+    for node in _operators(root):
+        for side in node.timing.inputs:
+            for stream in side:
+                yield stream.topic, stream.idle_timeout_ms
+
+
+def _operators(node: KafkaSink | Results | Project | Rekey | Operator) -> Iterator[Stateful]:
+    match node:
+        case KafkaScan():
+            return
+        case Project() | Rekey():
+            yield from _operators(node.input)
+        case KafkaSink() | Results():
+            for project in node.inputs:
+                yield from _operators(project)
+        case _:
+            yield node
+            for below in node.inputs:
+                yield from _operators(below)

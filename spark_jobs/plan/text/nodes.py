@@ -1,0 +1,394 @@
+"""Physical nodes for people: what each does, keeps, and for how long."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from spark_jobs.plan.nodes.parts import AggregateCall, Named, Output, ReadFrom, Side
+from spark_jobs.plan.nodes.physical import (
+    Aggregate,
+    Deduplicate,
+    IntervalJoin,
+    KafkaScan,
+    KafkaSink,
+    KeyChanges,
+    MultiJoin,
+    Normalize,
+    Physical,
+    Project,
+    RegularJoin,
+    Rekey,
+    Results,
+    SinkMaterializer,
+    Stateful,
+    TemporalJoin,
+    inputs_of,
+)
+from spark_jobs.plan.strategy.healing import large_columns
+from spark_jobs.plan.text.flink import Tree
+from spark_jobs.plan.text.times import forward_text, retention_text, watermark_text
+from spark_jobs.sql.types.data_types import DataType
+
+LAYOUTS = {
+    "join-key-contains-unique-key": "one row per join key",
+    "has-unique-key": "rows by unique key",
+    "no-unique-key": "rows with their counts",
+}
+
+STRATEGIES = {
+    "deduplicate": "the newest row of each sink key",
+    "nothing": "the first row of each sink key, once the watermark has passed",
+    "error": "one row per sink key once the watermark has passed; a second one fails the query",
+}
+
+TwoInputs = RegularJoin | IntervalJoin | TemporalJoin
+
+
+def node_tree(node: Physical) -> Tree:
+    """The node and what feeds it; a query without a sink is its SELECT list."""
+    if isinstance(node, Results) and len(node.inputs) == 1:
+        return node_tree(node.inputs[0])
+    text, details = _described(node)
+    return Tree(text, tuple(node_tree(i) for i in inputs_of(node)), tuple(details))
+
+
+def _described(node: Physical) -> tuple[str, list[str]]:
+    match node:
+        case KafkaSink():
+            return f"KafkaSink(table=[{node.table}], topic=[{node.topic}])", _sink(node)
+        case Results():
+            return "Results(union all)", []
+        case Project():
+            return f"Project(select=[{_select(node.select)}])", _facts(node)
+        case Rekey():
+            order = ["order: as it came"] if node.ordered else []
+            time = _time(node.rowtime, None)
+            row = f"row: {_row(node.schema)}"
+            details = [*_facts(node), *_arrival(node), *time, *order, row]
+            return f"Rekey(key=[{', '.join(node.key)}])", details
+        case KafkaScan():
+            topics = ", ".join(t.name for t in node.topics)
+            return f"KafkaScan(table=[{node.table}], topics=[{topics}])", _scan(node)
+        case _:
+            title, details = _stateful(node)
+            return title, [*_facts(node), *details, *_healed(node), *forward_text(node.timing)]
+
+
+def _stateful(node: Stateful) -> tuple[str, list[str]]:
+    match node:
+        case RegularJoin():
+            return f"RegularJoin(joinType=[{node.join_type}])", _regular_join(node)
+        case MultiJoin():
+            kinds = ", ".join(node.join_types)
+            return f"MultiJoin(joinTypes=[{kinds}])", _multi_join(node)
+        case IntervalJoin():
+            title = f"joinType=[{node.join_type}], time=[{node.time}], {_bounds(node)}"
+            return f"IntervalJoin({title})", _interval_join(node)
+        case TemporalJoin(time="event"):
+            return f"TemporalJoin(joinType=[{node.join_type}])", _temporal_join(node)
+        case TemporalJoin():
+            title = f"joinType=[{node.join_type}], time=[processing]"
+            return f"TemporalJoin({title})", _latest_join(node)
+        case Normalize() | KeyChanges():
+            key = ", ".join(node.schema.fields[i].name for i in node.key)
+            return f"{type(node).__name__}(key=[{key}])", _by_primary_key(node)
+        case Deduplicate():
+            return f"Deduplicate(keep=[{node.keep}], time=[{node.time}])", _deduplicate(node)
+        case Aggregate():
+            return f"Aggregate(select=[{_calls(node)}])", _aggregate(node)
+        case SinkMaterializer():
+            return f"SinkMaterializer(strategy=[{node.strategy}])", _materializer(node)
+        case _:
+            assert_never(node)
+
+
+def _by_primary_key(node: Normalize | KeyChanges) -> list[str]:
+    if isinstance(node, Normalize):
+        place = " with its source position" if node.positions else ""
+        about, state = [], f"one row per primary key{place}"
+    else:
+        old = "from the rows under their old keys, in one key group"
+        about, state = (
+            [f"heals: rows whose key has changed, {old}"],
+            "rows with values of other keys",
+        )
+    stored = f"state: {state}, {_row(node.schema)}"
+    return [*about, *_output(node.output), stored, *retention_text(node)]
+
+
+def _healed(node: Stateful) -> list[str]:
+    """Which columns have values from the operator's state where events leave them out."""
+    return [
+        f"heals: {', '.join(f'{scan.table}.{name}' for name in large_columns(scan))}"
+        for scan in node.inputs
+        if isinstance(scan, KafkaScan) and scan.debezium is not None and scan.debezium.heals
+    ]
+
+
+def _facts(node: Stateful | Project | Rekey | KafkaScan) -> list[str]:
+    keys = ", ".join(f"({', '.join(key)})" for key in node.unique_keys) or "none"
+    return [f"changelog mode: [{node.changelog_mode}]", f"unique keys: {keys}"]
+
+
+def _sink(node: KafkaSink) -> list[str]:
+    keys = (
+        f"key {node.key_format.name} ({', '.join(node.key_fields)})"
+        if node.key_format
+        else "no key"
+    )
+    modes = {
+        "append": "append",
+        "upsert": "upsert, a deletion is a tombstone",
+        "retract": "retract, all row kinds",
+    }
+    details = [
+        f"mode: {modes[node.mode]}",
+        f"records: {keys}, value {node.value_format.name}",
+        f"delivery: {node.guarantee}",
+    ]
+    if node.on_error != "fail":
+        details.append(f"results too large for the topic: {_policy(node)}")
+    if node.exchange:
+        details.append(
+            "exchange: by sink key, deletions first (a row may come from several join keys)"
+        )
+    return details
+
+
+def _regular_join(node: RegularJoin) -> list[str]:
+    right = node.right if node.join_type in ("semi", "anti") else None
+    shown = " (only looked up)" if right else ""
+    return [
+        *_conditions(node),
+        f"left state: {_layout(node.left)}",
+        f"right state{shown}: {_layout(node.right)}",
+        *retention_text(node),
+    ]
+
+
+def _multi_join(node: MultiJoin) -> list[str]:
+    firsts = [next(i for i in node.inputs if i.side == n) for n in range(len(node.sides))]
+    keys = zip(*(f.key for f in firsts), strict=True)
+    signs = ["=" if is_strict else "IS NOT DISTINCT FROM" for is_strict in node.filter_nulls]
+    pairs = [f" {sign} ".join(parts) for sign, parts in zip(signs, keys, strict=True)]
+    residuals = [
+        f"residual of side {i + 2}: {r}" for i, r in enumerate(node.residuals) if r is not None
+    ]
+    states = [f"side {i + 1} state: {_layout(side)}" for i, side in enumerate(node.sides)]
+    exchange = f"exchange: by join key, {firsts[0].groups} key groups"
+    return [
+        f"join key: {' AND '.join(pairs)}",
+        exchange,
+        *residuals,
+        *_output(node.output),
+        *states,
+        *retention_text(node),
+    ]
+
+
+def _bounds(node: IntervalJoin) -> str:
+    return f"bounds=[{node.lower_ms}, {node.upper_ms}] ms"
+
+
+def _interval_join(node: IntervalJoin) -> list[str]:
+    stored = [
+        f"left state: rows by time, {_row(node.left.schema)}",
+        f"right state: rows by time, {_row(node.right.schema)}",
+    ]
+    late = ["late rows: joined while the window is open, then dropped or padded"]
+    is_empty = node.lower_ms > node.upper_ms
+    return [
+        *_conditions(node),
+        *([] if is_empty else stored),
+        *retention_text(node),
+        *watermark_text(node),
+        *(late if node.time == "event" and not is_empty else []),
+    ]
+
+
+def _temporal_join(node: TemporalJoin) -> list[str]:
+    return [
+        *_conditions(node),
+        f"left state: rows until the watermark reaches them, {_row(node.left.schema)}",
+        f"right state: versions by time, {_row(node.right.schema)}",
+        *retention_text(node),
+        *watermark_text(node),
+        f"late rows: left {_late(node)}, right accepted",
+    ]
+
+
+def _late(node: TemporalJoin) -> str:
+    if node.late_probe == "join":
+        return "joined at the next watermark"
+    topic = node.output.late_topic
+    return "dropped and counted" if topic is None else f"to topic {topic}"
+
+
+def _latest_join(node: TemporalJoin) -> list[str]:
+    gate = {
+        "none": "gate: none, rows are joined as they come",
+        "loaded": "gate: left rows wait until the right side has passed the end that it had at"
+        " the first start",
+        "watermark": f"gate: left rows wait until the right side's watermark is {node.gate.at_ms}",
+    }[node.gate.kind]
+    if node.gate.timeout_ms:
+        after = {"fail": "the query fails", "go": "they go on"}[node.gate.on_timeout]
+        gate += f"; after {node.gate.timeout_ms} ms {after}"
+    return [
+        *_conditions(node),
+        gate,
+        f"left state: rows that wait for the gate, {_row(node.left.schema)}",
+        f"right state: {_layout(node.right)}",
+        *retention_text(node),
+        *watermark_text(node),
+    ]
+
+
+def _deduplicate(node: Deduplicate) -> list[str]:
+    waits = "leaves once the watermark has passed it" if node.on_watermark else "leaves at once"
+    by_arrival = node.keep == "first" and node.time == "processing"
+    state = "the keys that have come" if by_arrival else f"one row per key, {_row(node.schema)}"
+    return [
+        *_single(node),
+        *_output(node.output),
+        f"result: the {node.keep} row of each key, {waits}",
+        f"state: {state}",
+        *retention_text(node),
+        *watermark_text(node),
+    ]
+
+
+def _aggregate(node: Aggregate) -> list[str]:
+    return [
+        *_single(node),
+        *_output(node.output),
+        f"state: accumulators per key, {_row(node.schema)}",
+        *retention_text(node),
+        *watermark_text(node),
+    ]
+
+
+def _calls(node: Aggregate) -> str:
+    width = len(node.schema.fields) - len(node.calls)
+    names = [f.name for f in node.schema.fields]
+    calls = [_call(c, node) for c in node.calls]
+    texts = [f"{c} AS {n}" for c, n in zip(calls, names[width:], strict=True)]
+    return ", ".join([*names[:width], *texts])
+
+
+def _call(call: AggregateCall, node: Aggregate) -> str:
+    columns = [f.name for f in node.input_schema.fields]
+    argument = "*" if call.argument is None else columns[call.argument]
+    distinct = "DISTINCT " if call.distinct else ""
+    where = "" if call.filter is None else f" FILTER (WHERE {columns[call.filter]})"
+    return f"{call.function}({distinct}{argument}){where}"
+
+
+def _materializer(node: SinkMaterializer) -> list[str]:
+    by = ", ".join(node.schema.fields[i].name for i in node.upsert_key)
+    return [
+        *_single(node),
+        *_output(node.output),
+        f"result: {STRATEGIES[node.strategy]}",
+        f"state: the rows of each sink key in order, by {by or 'all columns'}, {_row(node.schema)}",
+        *retention_text(node),
+        *watermark_text(node),
+    ]
+
+
+def _single(node: Deduplicate | Aggregate | SinkMaterializer) -> list[str]:
+    first = node.inputs[0]
+    key = ", ".join(first.key)
+    groups = f"by key, {first.groups} key groups" if key else "all rows to one key group"
+    return [f"key: {key or 'none'}", f"exchange: {groups}"]
+
+
+def _conditions(node: TwoInputs) -> list[str]:
+    left = next(i for i in node.inputs if i.side == 0)
+    right = next(i for i in node.inputs if i.side == 1)
+    pairs = zip(left.key, right.key, node.filter_nulls, strict=True)
+    signs = [f"{a} {'=' if strict else 'IS NOT DISTINCT FROM'} {b}" for a, b, strict in pairs]
+    groups = f"by join key, {left.groups} key groups" if signs else "all rows to one key group"
+    details = [f"join key: {' AND '.join(signs) or 'none'}", f"exchange: {groups}"]
+    if node.residual is not None:
+        details.append(f"residual: {node.residual}")
+    return [*details, *_output(node.output)]
+
+
+def _output(output: Output) -> list[str]:
+    where = [] if output.where is None else [f"where: {output.where}"]
+    pairs = [] if output.pair_by is None else [f"updates paired by: {', '.join(output.pair_by)}"]
+    return where + pairs
+
+
+def _layout(side: Side) -> str:
+    text = LAYOUTS[side.layout]
+    if side.unique_key:
+        text += f" ({', '.join(side.schema.fields[i].name for i in side.unique_key)})"
+    return (
+        f"{side.layout}: {text}, {_row(side.schema)}{', normalises upserts' if side.upsert else ''}"
+    )
+
+
+def _scan(node: KafkaScan) -> list[str]:
+    key = f", key {node.key_format.name}" if node.key_format else ""
+    columns = [
+        f"{c.name}{'' if c.origin == 'value' else f' FROM {c.origin} {c.field}'}"
+        for c in node.columns
+    ]
+    details = [
+        *_facts(node),
+        f"records: {node.changelog}, value {node.value_format.name}{key}",
+        f"reads: {', '.join(columns)}",
+    ]
+    if node.filter is not None:
+        failed = ", a row that fails is a deletion" if node.changelog == "upsert" else ""
+        details.append(f"filter: {node.filter}{failed}")
+    details += _events(node)
+    details += _arrival(node)
+    details += _time(node.rowtime, node.watermark)
+    details.append(f"row: {_row(node.schema)}")
+    details.append(f"bad records: {_policy(node)}")
+    details.append(f"starts: {_place(node.startup)}, ends: {_place(node.bounded)}")
+    return details
+
+
+def _events(node: KafkaScan) -> list[str]:
+    """What Debezium's odd events do; what a bad record does is the table's policy."""
+    read = node.debezium
+    if read is None:
+        return []
+    healed = "from the row in state" if read.heals else "a bad record"
+    details = [f"left out values: {healed}"] if large_columns(node) else []
+    details += ["TRUNCATE: retracts all rows"] if read.retracts_on_truncate else []
+    details += ["repeated events: ignored, by source position"] if read.positions else []
+    return details
+
+
+def _time(rowtime: str | None, watermark: str | None) -> list[str]:
+    times = [] if rowtime is None else [f"event time: {rowtime}"]
+    times += [] if watermark is None else [f"watermark {watermark}"]
+    return [", ".join(times)] if times else []
+
+
+def _arrival(node: KafkaScan | Rekey) -> list[str]:
+    return ["NULL keys: dropped"] if node.drop_null_keys else []
+
+
+def _policy(node: KafkaScan | KafkaSink) -> str:
+    return f"to topic {node.dead_letter_topic}" if node.on_error == "dead-letter" else node.on_error
+
+
+def _place(place: ReadFrom) -> str:
+    if place.timestamp_ms is not None:
+        return f"timestamp {place.timestamp_ms}"
+    if place.offsets is not None:
+        return "offsets " + ", ".join(f"{p}:{o}" for p, o in sorted(place.offsets.items()))
+    return place.mode
+
+
+def _select(select: Sequence[Named]) -> str:
+    return ", ".join(n.expr if n.expr == f"`{n.name}`" else f"{n.expr} AS {n.name}" for n in select)
+
+
+def _row(schema: DataType) -> str:
+    return "(" + ", ".join(f"{f.name} {f.type.sql()}" for f in schema.fields) + ")"

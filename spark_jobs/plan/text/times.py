@@ -1,0 +1,85 @@
+"""Time for people: how long an operator keeps its rows and whose watermarks it follows."""
+
+from collections.abc import Sequence
+
+from spark_jobs.plan.nodes.parts import Timing
+from spark_jobs.plan.nodes.physical import (
+    Aggregate,
+    Deduplicate,
+    IntervalJoin,
+    KeyChanges,
+    MultiJoin,
+    Normalize,
+    RegularJoin,
+    SinkMaterializer,
+    Stateful,
+    TemporalJoin,
+)
+
+
+def retention_text(node: Stateful) -> list[str]:
+    """How long what is stored stays."""
+    ttl = node.timing.ttl_ms
+    match node:
+        case IntervalJoin():
+            return [_interval_retention(node)]
+        case TemporalJoin(time="event"):
+            idle = f"; a key that is idle for {_ttl(ttl)} is forgotten" if any(ttl) else ""
+            text = "retention: the newest version at or below the watermark and all later ones"
+            return [text + idle]
+        case RegularJoin() | MultiJoin() | TemporalJoin() if any(ttl):
+            sides = (
+                ["left", "right"] if len(ttl) == 2 else [f"side {i + 1}" for i in range(len(ttl))]
+            )
+            texts = [f"{s} {_ttl((ms,))}" for s, ms in zip(sides, ttl, strict=True)]
+            return [f"retention: {', '.join(texts)}"]
+        case RegularJoin() | MultiJoin() | TemporalJoin():
+            return ["retention: for ever"]
+        case KeyChanges():
+            wait = f"one half of a key change waits {node.wait_ms} ms for the other"
+            return [f"retention: as the rows of the normaliser; {wait}"]
+        case Normalize() | Deduplicate() | Aggregate() | SinkMaterializer():
+            return [f"retention: {_ttl(ttl)}"]
+
+
+def _ttl(ttl_ms: Sequence[int]) -> str:
+    longest = 0 if 0 in ttl_ms else max(ttl_ms, default=0)
+    return f"{longest} ms after the last write" if longest else "for ever"
+
+
+def _interval_retention(node: IntervalJoin) -> str:
+    """Left rows may meet right rows up to `-lower` later, right rows left ones up to `upper`."""
+    left, right = max(-node.lower_ms, 0), max(node.upper_ms, 0)
+    clock = "watermark" if node.time == "event" else "clock"
+    cleanup = f" and {node.min_cleanup_ms} ms for cleanup" if node.min_cleanup_ms else ""
+    if node.lower_ms > node.upper_ms:
+        return "state: none, no pair can match and outer rows are padded at once"
+    return f"retention: left {left} ms, right {right} ms behind the {clock}{cleanup}"
+
+
+def watermark_text(node: Stateful) -> list[str]:
+    """Whose watermarks the operator follows."""
+    timing = node.timing
+    inputs = timing.inputs
+    if isinstance(node, TemporalJoin) and node.gate.kind == "loaded":
+        # the right side is listed for its gate alone
+        inputs = inputs[:1]
+    if not any(inputs):
+        return []
+    idle = sorted({s.idle_timeout_ms for side in inputs for s in side} - {0})
+    text = f", idle after {', '.join(map(str, idle))} ms" if idle else ""
+    speaking = [side for side in inputs if side]
+    match len(speaking), len(inputs):
+        case 2, 2:
+            whose = f"{timing.policy} of both inputs"
+        case 1, 1:
+            whose = "of the input"
+        case 1, 2:
+            whose = "of the left input" if inputs[0] else "of the right input"
+        case _:
+            whose = f"{timing.policy} of all inputs"
+    return [f"watermark: {whose}{text}"]
+
+
+def forward_text(timing: Timing) -> list[str]:
+    return [] if timing.forward is None else ["watermark: goes on to the next operator"]

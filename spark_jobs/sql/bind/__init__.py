@@ -1,0 +1,1 @@
+"""Statements to logical plans: every name found, every expression typed."""

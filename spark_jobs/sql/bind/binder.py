@@ -1,0 +1,215 @@
+"""The text of a job file -> what it means: tables, settings, and one logical plan per INSERT."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from sqlglot import exp
+
+from spark_jobs.errors import (
+    CatalogError,
+    PositionedError,
+    SqlError,
+    SqlErrors,
+    UnsupportedError,
+)
+from spark_jobs.options.settings import REFUSED_SETTINGS, SETTINGS
+from spark_jobs.sql.bind.inserts import bind_insert
+from spark_jobs.sql.bind.namespace import Namespace
+from spark_jobs.sql.bind.query.joins import renamed
+from spark_jobs.sql.bind.query.queries import QueryBinder
+from spark_jobs.sql.bind.tables import bind_table
+from spark_jobs.sql.bind.temporal_functions import bind_temporal_function
+from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.logical import Logical, Sink
+from spark_jobs.sql.parse.parser import parse
+from spark_jobs.sql.parse.source import Source, nearest
+from spark_jobs.sql.parse.statements import (
+    CreateTable,
+    CreateTemporalFunction,
+    CreateView,
+    InsertInto,
+    Query,
+    SetOption,
+    Statement,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A bound job file. Option values may still hold `${env:...}` and `${file:...}`."""
+
+    settings: Mapping[str, str]
+    tables: Mapping[str, Table]
+    inserts: tuple[Sink, ...]
+    text: str = ""
+    source_name: str = "<sql>"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A script that ends with a bare SELECT."""
+
+    settings: Mapping[str, str]
+    tables: Mapping[str, Table]
+    query: Logical
+
+
+def bind(
+    text: str, source_name: str = "<sql>", declared: Callable[[Table], Table] | None = None
+) -> Job:
+    """The meaning of a job file; what `declared` makes of its tables is what queries see.
+
+    Raises:
+        SqlErrors: all its problems.
+    """
+    binder = _ScriptBinder(Source(text, source_name), declared)
+    binder.run()
+    for statement in binder.queries:
+        error: PositionedError = UnsupportedError(
+            "SELECT_WITHOUT_SINK",
+            "a SELECT has nowhere to go",
+            "write INSERT INTO table SELECT ...",
+        )
+        binder.source.report(error, statement.start)
+    if not binder.source.problems and not binder.inserts:
+        error = SqlError(
+            "NO_INSERT", "the job has no INSERT INTO", "add INSERT INTO ... SELECT ..."
+        )
+        binder.source.report(error, 0)
+    binder.end()
+    return Job(binder.names.settings, binder.names.tables, tuple(binder.inserts), text, source_name)
+
+
+def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
+    """The meaning of a script whose last statement is a bare SELECT, for explain and tests.
+
+    Raises:
+        SqlErrors: all its problems.
+    """
+    binder = _ScriptBinder(Source(text, source_name))
+    binder.run()
+    if not binder.source.problems and not binder.bound:
+        binder.source.report(SqlError("NO_QUERY", "the script has no SELECT"), 0)
+    binder.end()
+    return BoundQuery(binder.names.settings, binder.names.tables, binder.bound[-1])
+
+
+class _ScriptBinder:
+    """Binds one statement after the other; a later one sees the tables of the earlier ones."""
+
+    def __init__(self, source: Source, declared: Callable[[Table], Table] | None = None) -> None:
+        self.source = source
+        self.declared = declared or (lambda table: table)
+        self.names = Namespace()
+        self.inserts: list[Sink] = []
+        self.queries: list[Query] = []
+        self.bound: list[Logical] = []
+
+    def run(self) -> None:
+        for statement in parse(self.source):
+            with self.source.collecting():
+                self._statement(statement)
+
+    def end(self) -> None:
+        if self.source.problems:
+            raise SqlErrors(self.source.problems)
+
+    def _statement(self, statement: Statement) -> None:
+        match statement:
+            case CreateTable():
+                self._create_table(statement)
+            case CreateView():
+                self._create_view(statement)
+            case CreateTemporalFunction():
+                self._create_temporal_function(statement)
+            case SetOption():
+                self._set(statement)
+            case InsertInto():
+                self._insert(statement)
+            case Query():
+                self.queries.append(statement)
+                self.bound.append(self._query(statement.query))
+            case _:
+                assert_never(statement)
+
+    def _create_table(self, statement: CreateTable) -> None:
+        name = statement.name
+        if self._exists(name.text, statement.if_not_exists, name.start):
+            return
+        self.source.broken.add(name.text)
+        self.names.tables[name.text] = self.declared(bind_table(self.source, statement))
+        self.source.broken.discard(name.text)
+
+    def _create_view(self, statement: CreateView) -> None:
+        name = statement.name
+        if self._exists(name.text, statement.if_not_exists, name.start):
+            return
+        self.source.broken.add(name.text)
+        node = self._query(statement.query)
+        if statement.columns:
+            binder = QueryBinder(self.source, self.names)
+            node = renamed(binder, node, list(statement.columns))
+        self.names.views[name.text] = node
+        self.source.broken.discard(name.text)
+
+    def _create_temporal_function(self, statement: CreateTemporalFunction) -> None:
+        name = statement.name
+        if not self._exists(name.text, False, name.start):
+            self.source.broken.add(name.text)
+            function = bind_temporal_function(self.source, self.names, statement)
+            self.names.functions[name.text] = function
+            self.source.broken.discard(name.text)
+
+    def _exists(self, name: str, tolerated: bool, start: int) -> bool:
+        names = self.names
+        if not any(name in known for known in (names.tables, names.views, names.functions)):
+            return False
+        if not tolerated:
+            self.source.report(CatalogError("TABLE_TWICE", f"{name} exists already"), start)
+        return True
+
+    def _set(self, statement: SetOption) -> None:
+        key, value = statement.key, statement.value
+        option = SETTINGS.get(key.text)
+        if key.text in REFUSED_SETTINGS:
+            message = f"setting '{key.text}' is not supported"
+            refusal = UnsupportedError("UNSUPPORTED_SETTING", message, REFUSED_SETTINGS[key.text])
+            self.source.report(refusal, key.start)
+        elif option is None:
+            error = SqlError(
+                "UNKNOWN_SETTING", f"no setting '{key.text}'", nearest(key.text, SETTINGS)
+            )
+            self.source.report(error, key.start)
+        elif not option.accepts(value.text):
+            error = SqlError(
+                "SETTING_VALUE",
+                f"'{value.text}' is no value for '{key.text}', which is {option.expected}",
+            )
+            self.source.report(error, value.start)
+        else:
+            self.names.settings[key.text] = value.text
+
+    def _query(self, node: exp.Expr) -> Logical:
+        return QueryBinder(self.source, self.names).bind(node)
+
+    def _insert(self, statement: InsertInto) -> None:
+        table = self.names.tables.get(statement.table.text)
+        query: Logical | None = None
+        with self.source.collecting():
+            query = self._query(statement.query)
+        if table is None:
+            self._no_sink(statement)
+        elif query is not None:
+            self.inserts.append(bind_insert(self.source, statement, table, query))
+
+    def _no_sink(self, statement: InsertInto) -> None:
+        name = statement.table
+        if name.text in self.names.views:
+            error = CatalogError("UNKNOWN_TABLE", f"{name.text} is a view and cannot be written")
+            self.source.report(error, name.start)
+        elif name.text not in self.source.broken:
+            known = self.names.tables
+            hint = nearest(name.text, known) or "CREATE TABLE must come before the INSERT"
+            error = CatalogError("UNKNOWN_TABLE", f"no table {name.text}", hint)
+            self.source.report(error, name.start)

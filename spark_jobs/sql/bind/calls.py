@@ -1,0 +1,120 @@
+"""Binds function calls: which function it is, its arguments, the casts among them, its type."""
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from sqlglot import exp
+
+from spark_jobs.sql.bind.casts import arithmetic, cast, unified
+from spark_jobs.sql.parse.dialect import CONSTRUCTORS
+from spark_jobs.sql.parse.positions import Complaint, start_of
+from spark_jobs.sql.parse.source import nearest
+from spark_jobs.sql.types import data_types, functions
+from spark_jobs.sql.types.data_types import DataType, RowField, with_nullable
+from spark_jobs.sql.types.expr import Call, Expr, Literal
+from spark_jobs.sql.types.functions import FUNCTIONS, FunctionError, Signature
+
+Compare = Callable[[str, Expr, Expr, exp.Expr], Expr]
+
+
+class CallBinder:
+    """Binds one call; `argument` binds what stands in it, `compare` makes a typed comparison."""
+
+    def __init__(
+        self, argument: Callable[[exp.Expr], Expr], compare: Compare, at: Complaint
+    ) -> None:
+        self.argument = argument
+        self.compare = compare
+        self.at = at
+
+    def bind(self, node: exp.Expr) -> Expr:
+        """The typed call."""
+        name = node.name.upper()
+        if name in functions.EXTRACTS and len(node.expressions) == 1:
+            unit = Literal(functions.EXTRACTS[name], data_types.STRING)
+            return self._call(
+                FUNCTIONS["EXTRACT"], (unit, self.argument(node.expressions[0])), node
+            )
+        if name in CONSTRUCTORS.values():
+            return self._constructor(name[:-2], node)
+        name = functions.SYNONYMS.get(name, name)
+        signature = FUNCTIONS.get(name)
+        if signature is None:
+            self._refuse_function(name, node)
+        args = [
+            self._unit(a) if signature.kinds[:1] == ("unit",) and i == 0 else self.argument(a)
+            for i, a in enumerate(node.expressions)
+        ]
+        return self._call(signature, args, node)
+
+    def _unit(self, node: exp.Expr) -> Expr:
+        """`SECOND` in TIMESTAMPADD(SECOND, ...) reads like a column and is none."""
+        name = node.name if isinstance(node, (exp.Column, exp.Literal)) else ""
+        return Literal(name.upper(), with_nullable(data_types.STRING, False))
+
+    def _refuse_function(self, name: str, node: exp.Expr) -> NoReturn:
+        if name in functions.GROUP_FUNCTIONS:
+            self.at.fail(
+                "MISPLACED_AGGREGATE",
+                f"the aggregate function {name} cannot stand here",
+                node,
+                "it can stand in a select list and in HAVING, not inside of another one",
+            )
+        if name in functions.AGGREGATES:
+            others = ", ".join(functions.GROUP_FUNCTIONS)
+            self.at.refuse(node, f"the aggregate function {name}", f"there is {others}")
+        if name in functions.WINDOWS:
+            self.at.refuse(node, f"the window function {name}")
+        if name in functions.UNREPEATABLE:
+            self.at.refuse(
+                node,
+                f"{name}, whose value would differ when a failed batch is computed again,",
+                "use a time of the record: METADATA FROM 'timestamp'",
+            )
+        known = (*FUNCTIONS, *functions.SYNONYMS, *functions.EXTRACTS)
+        self.at.fail("UNKNOWN_FUNCTION", f"no function {name}", node, nearest(name, known))
+
+    def _call(self, signature: Signature, args: Sequence[Expr], node: exp.Expr) -> Expr:
+        try:
+            signature.check_count(len(args))
+            for index, arg in enumerate(args):
+                signature.check(index, arg)
+            same = signature.same(args)
+            if same is not None:
+                pairs = enumerate(args)
+                args = [cast(a, same) if signature.kind(i) == "same" else a for i, a in pairs]
+            return self._finished(signature, tuple(args), node)
+        except FunctionError as error:
+            at = node if error.argument is None else node.expressions[error.argument]
+            self.at.fail("WRONG_ARGUMENT", error.message, at if start_of(at) else node)
+
+    def _finished(self, signature: Signature, args: tuple[Expr, ...], node: exp.Expr) -> Expr:
+        match signature.name:
+            case "MOD":
+                found = arithmetic("%", args[0], args[1])
+                return found if found is not None else Call("MOD", args, args[1].type)
+            case "NULLIF":
+                same = self.compare("=", args[0], args[1], node)
+                nothing = Literal(None, with_nullable(args[0].type, True))
+                return Call("CASE", (same, nothing, args[0]), with_nullable(args[0].type, True))
+            case "IFNULL":
+                return Call("COALESCE", args, signature.result_type(args))
+            case _:
+                return Call(signature.name, args, signature.result_type(args))
+
+    def _constructor(self, name: str, node: exp.Expr) -> Expr:
+        items = tuple(self.argument(e) for e in node.expressions)
+        if name == "ROW":
+            fields = tuple(RowField(f"EXPR${i}", e.type) for i, e in enumerate(items))
+            return Call("ROW", items, DataType("ROW", nullable=False, fields=fields))
+        values = unified(items if name == "ARRAY" else items[1::2])
+        keys = unified(items[::2])
+        uneven = name == "MAP" and (keys is None or len(items) % 2 == 1)
+        if not values or uneven:
+            self.at.fail("WRONG_ARGUMENT", f"the parts of {name}[...] do not fit", node)
+        element = values[0].type
+        if name == "ARRAY":
+            return Call("ARRAY", values, DataType("ARRAY", nullable=False, element=element))
+        pairs = tuple(e for pair in zip(keys or (), values, strict=True) for e in pair)
+        type_ = DataType("MAP", nullable=False, key=pairs[0].type, element=element)
+        return Call("MAP", pairs, type_)

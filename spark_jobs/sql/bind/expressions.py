@@ -1,0 +1,394 @@
+"""Binds expressions: names become columns, every call gets its type and the casts Flink adds."""
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from spark_jobs.sql.bind.calls import CallBinder
+from spark_jobs.sql.bind.casts import arithmetic, cast, comparable, unified
+from spark_jobs.sql.bind.scope import Scope
+from spark_jobs.sql.parse.positions import Complaint, name_path
+from spark_jobs.sql.parse.syntax import IntervalLiteral, TypedCast, TypedLiteral
+from spark_jobs.sql.types import data_types, literals
+from spark_jobs.sql.types.coercion import can_cast
+from spark_jobs.sql.types.data_types import DataType, with_nullable
+from spark_jobs.sql.types.expr import Call, Expr, Literal
+from spark_jobs.sql.types.literals import LiteralError
+
+Special = Callable[[exp.Expr], Expr | None]
+
+COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+_ORDERED = ("<", "<=", ">", ">=")
+_ARITHMETIC: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+}
+_NEGATED = {
+    "IS NULL": "IS NOT NULL",
+    "IS TRUE": "IS NOT TRUE",
+    "IS FALSE": "IS NOT FALSE",
+}
+# what sqlglot reads and Flink or rejoin has not, by the name that people know
+_REFUSED: dict[type[exp.Expr], str] = {
+    exp.Window: "OVER",
+    exp.Filter: "FILTER",
+    exp.Exists: "EXISTS",
+    exp.Subquery: "a subquery in an expression",
+    exp.Select: "a subquery in an expression",
+    exp.Distinct: "DISTINCT",
+    exp.SimilarTo: "SIMILAR TO",
+    exp.RegexpLike: "RLIKE",
+    exp.ILike: "ILIKE",
+    exp.IntDiv: "DIV",
+    exp.Xor: "XOR",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+    exp.BitwiseNot: "~",
+    exp.AtTimeZone: "AT TIME ZONE",
+    exp.Collate: "COLLATE",
+    exp.Tuple: "a list of values",
+    exp.Overlaps: "OVERLAPS",
+    exp.Lambda: "a lambda",
+    exp.Placeholder: "?",
+}
+
+
+class ExpressionBinder:
+    """Binds expressions over the columns of one scope.
+
+    `special` is asked first about every node: what it gives stands for the node, as a column does
+    for an aggregate function.
+    """
+
+    def __init__(self, scope: Scope, special: Special | None = None) -> None:
+        self.scope = scope
+        self.special = special
+        self.at = Complaint(scope.source)
+
+    def bind(self, node: exp.Expr) -> Expr:
+        """The typed expression.
+
+        Raises:
+            PositionedError: the first problem in it.
+        """
+        found = None if self.special is None else self.special(node)
+        if found is not None:
+            return found
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            self.at.refuse(node, _REFUSED.get(type(node), type(node).__name__.upper()))
+        try:
+            return handler(self, node)
+        except LiteralError as error:
+            self.at.fail("BAD_LITERAL", str(error), node)
+
+    def condition(self, node: exp.Expr, clause: str) -> Expr:
+        """An expression that must be BOOLEAN."""
+        found = self.bind(node)
+        if found.type.name not in ("BOOLEAN", "NULL"):
+            self.at.fail(
+                "NOT_A_CONDITION",
+                f"{clause} takes a condition, this is {found.type.sql()}",
+                node,
+                "compare it with something",
+            )
+        return found
+
+    def column(self, node: exp.Expr) -> Expr:
+        parts, inner = name_path(node)
+        if inner is not None:
+            return self.scope.access(self.bind(inner), parts)
+        return self.scope.resolve(parts)
+
+    def literal(self, node: exp.Expr) -> Expr:
+        if node.args.get("is_string"):
+            return Literal(str(node.this), with_nullable(data_types.STRING, False))
+        return literals.number(str(node.this))
+
+    def boolean(self, node: exp.Expr) -> Expr:
+        return Literal(bool(node.this), with_nullable(data_types.BOOLEAN, False))
+
+    def null(self, _: exp.Expr) -> Expr:
+        return Literal(None, data_types.NULL)
+
+    def hex_string(self, node: exp.Expr) -> Expr:
+        try:
+            return Literal(bytes.fromhex(str(node.this)), with_nullable(data_types.BYTES, False))
+        except ValueError:
+            self.at.fail("BAD_LITERAL", f"X'{node.this}' is not a row of bytes", node)
+
+    def typed_literal(self, node: exp.Expr) -> Expr:
+        kind = node.args["kind"]
+        if kind == "TIMESTAMP_LTZ":
+            self.at.refuse(node, "TIMESTAMP_LTZ '...'", "write CAST('...' AS TIMESTAMP_LTZ(3))")
+        return literals.typed(kind, node.this)
+
+    def interval(self, node: exp.Expr) -> Expr:
+        args = node.args
+        return literals.interval(args["this"], args["unit"], args.get("to"), bool(args["negative"]))
+
+    def paren(self, node: exp.Expr) -> Expr:
+        return self.bind(node.this)
+
+    def comparison(self, node: exp.Expr) -> Expr:
+        if isinstance(node.this, exp.Tuple) and isinstance(node.expression, exp.Tuple):
+            return self._compare_lists(node)
+        return self._compare(COMPARISONS[type(node)], node.this, node.expression, node)
+
+    def _compare(self, op: str, left: exp.Expr, right: exp.Expr, node: exp.Expr) -> Expr:
+        return self.compared(op, self.bind(left), self.bind(right), node)
+
+    def _compare_lists(self, node: exp.Expr) -> Expr:
+        """`(a, b) = (c, d)`, one comparison each, and its negation."""
+        left, right = node.this.expressions, node.expression.expressions
+        op = COMPARISONS[type(node)]
+        if op not in ("=", "<>") or len(left) != len(right):
+            self.at.refuse(node, f"{op} between lists of values", "compare their values one by one")
+        parts = tuple(self._compare("=", a, b, node) for a, b in zip(left, right, strict=True))
+        nullable = any(p.type.nullable for p in parts)
+        equal = Call("AND", parts, with_nullable(data_types.BOOLEAN, nullable))
+        return equal if op == "=" else self.negated(equal)
+
+    def compared(self, op: str, left: Expr, right: Expr, node: exp.Expr) -> Expr:
+        pair = comparable(left, right)
+        if pair is None or (op in _ORDERED and pair[0].type.name in ("ROW", "ARRAY")):
+            self.at.fail(
+                "INCOMPATIBLE_TYPES",
+                f"cannot compare {left.type.sql()} {op} {right.type.sql()}",
+                node,
+                "CAST one side to the type of the other",
+            )
+        nullable = not op.startswith("IS ") and any(e.type.nullable for e in pair)
+        return Call(op, pair, with_nullable(data_types.BOOLEAN, nullable))
+
+    def connective(self, node: exp.Expr) -> Expr:
+        op = "AND" if isinstance(node, exp.And) else "OR"
+        args: list[Expr] = []
+        for side in (node.this, node.expression):
+            bound = self.condition(side, op)
+            args += bound.args if isinstance(bound, Call) and bound.op == op else (bound,)
+        nullable = any(a.type.nullable for a in args)
+        return Call(op, tuple(args), with_nullable(data_types.BOOLEAN, nullable))
+
+    def negation(self, node: exp.Expr) -> Expr:
+        return self.negated(self.condition(node.this, "NOT"))
+
+    def negated(self, inner: Expr) -> Expr:
+        """NOT, in the form in which it is negated least."""
+        if isinstance(inner, Call) and inner.op in _NEGATED:
+            return Call(_NEGATED[inner.op], inner.args, inner.type)
+        return Call("NOT", (inner,), inner.type)
+
+    def is_predicate(self, node: exp.Expr) -> Expr:
+        value = self.bind(node.this)
+        match node.expression:
+            case exp.Null():
+                op = "IS NULL"
+            case exp.Boolean(this=truth):
+                op = "IS TRUE" if truth else "IS FALSE"
+                value = self.condition(node.this, op)
+            case _:
+                self.at.refuse(node, "IS with anything but NULL, TRUE and FALSE")
+        return Call(op, (value,), with_nullable(data_types.BOOLEAN, False))
+
+    def between(self, node: exp.Expr) -> Expr:
+        if node.args.get("symmetric"):
+            self.at.refuse(node, "BETWEEN SYMMETRIC", "write the smaller bound first")
+        value = self.bind(node.this)
+        low = self.compared(">=", value, self.bind(node.args["low"]), node)
+        high = self.compared("<=", value, self.bind(node.args["high"]), node)
+        nullable = low.type.nullable or high.type.nullable
+        return Call("AND", (low, high), with_nullable(data_types.BOOLEAN, nullable))
+
+    def in_list(self, node: exp.Expr) -> Expr:
+        if node.args.get("query") or not node.expressions:
+            self.at.refuse(node, "IN (SELECT ...)", "it can stand in WHERE, beside AND")
+        value = self.bind(node.this)
+        items = [self.bind(e) for e in node.expressions]
+        if value.type.name in data_types.DATETIMES:
+            items = [cast(i, value.type) if isinstance(i, Literal) else i for i in items]
+        args = unified((value, *items))
+        if args is None:
+            self.at.fail(
+                "INCOMPATIBLE_TYPES",
+                f"cannot compare {value.type.sql()} with the list of"
+                f" {', '.join(sorted({i.type.sql() for i in items}))}",
+                node,
+                "CAST one side to the type of the other",
+            )
+        nullable = any(a.type.nullable for a in args)
+        return Call("IN", args, with_nullable(data_types.BOOLEAN, nullable))
+
+    def like(self, node: exp.Expr) -> Expr:
+        escape: tuple[Expr, ...] = ()
+        inner = node
+        if isinstance(node, exp.Escape):
+            inner, escape = node.this, (self.bind(node.expression),)
+            if not isinstance(inner, exp.Like):
+                self.at.refuse(node, "ESCAPE without LIKE")
+        args = (self.bind(inner.this), self.bind(inner.expression), *escape)
+        for arg in args:
+            self._need_text("LIKE", arg, node)
+        if escape and not (isinstance(escape[0], Literal) and len(str(escape[0].value)) == 1):
+            self.at.fail("BAD_LITERAL", "ESCAPE takes one character", node)
+        nullable = any(a.type.nullable for a in args)
+        call = Call("LIKE", args, with_nullable(data_types.BOOLEAN, nullable))
+        return self.negated(call) if inner.args.get("negate") else call
+
+    def concatenation(self, node: exp.Expr) -> Expr:
+        args = (self.bind(node.this), self.bind(node.expression))
+        for arg in args:
+            self._need_text("||", arg, node)
+        nullable = any(a.type.nullable for a in args)
+        return Call("||", args, with_nullable(data_types.STRING, nullable))
+
+    def _need_text(self, op: str, arg: Expr, node: exp.Expr) -> None:
+        if arg.type.name not in ("STRING", "NULL"):
+            self.at.fail(
+                "INCOMPATIBLE_TYPES",
+                f"{op} takes texts, this is {arg.type.sql()}",
+                node,
+                "CAST it to STRING",
+            )
+
+    def arithmetic(self, node: exp.Expr) -> Expr:
+        op = _ARITHMETIC[type(node)]
+        left, right = self.bind(node.this), self.bind(node.expression)
+        found = arithmetic(op, left, right)
+        if found is None:
+            self.at.fail(
+                "INCOMPATIBLE_TYPES",
+                f"cannot compute {left.type.sql()} {op} {right.type.sql()}",
+                node,
+                "TIMESTAMPDIFF gives the time between two timestamps"
+                if left.type.name in data_types.DATETIMES
+                and right.type.name in data_types.DATETIMES
+                else None,
+            )
+        if found.type.name == "DATE" and not _is_whole_days((left, right)):
+            self.at.refuse(node, "DATE with an interval that is not of whole days, months or years")
+        return found
+
+    def sign(self, node: exp.Expr) -> Expr:
+        inner = self.bind(node.this)
+        if isinstance(inner, Literal):
+            constant = literals.negated(inner)
+            if constant is not None:
+                return constant
+        if inner.type.name not in (*data_types.NUMERIC, *data_types.INTERVALS):
+            self.at.fail("INCOMPATIBLE_TYPES", f"cannot negate {inner.type.sql()}", node)
+        return Call("-", (inner,), inner.type)
+
+    def cast(self, node: exp.Expr) -> Expr:
+        value, target, op = self.bind(node.this), node.args["to"], node.args["op"]
+        if not can_cast(value.type, target):
+            hint = "TO_TIMESTAMP_LTZ(number, 3) reads epoch milliseconds"
+            self.at.fail(
+                "INCOMPATIBLE_TYPES",
+                f"cannot cast {value.type.sql()} to {target.sql()}",
+                node,
+                hint if target.name in data_types.TIMESTAMPS else None,
+            )
+        found = cast(value, target)
+        if op == "TRY_CAST" and isinstance(found, Call) and found is not value:
+            return Call("TRY_CAST", (value,), with_nullable(target, True))
+        return found
+
+    def case(self, node: exp.Expr) -> Expr:
+        operand = self.bind(node.this) if node.this is not None else None
+        conditions: list[Expr] = []
+        results: list[Expr] = []
+        for branch in node.args["ifs"]:
+            conditions.append(
+                self.condition(branch.this, "WHEN")
+                if operand is None
+                else self.compared("=", operand, self.bind(branch.this), branch.this)
+            )
+            results.append(self.bind(branch.args["true"]))
+        default = node.args.get("default")
+        results.append(
+            self.bind(default) if default is not None else Literal(None, data_types.NULL)
+        )
+        same = unified(results)
+        if same is None:
+            kinds = ", ".join(dict.fromkeys(r.type.sql() for r in results))
+            self.at.fail("INCOMPATIBLE_TYPES", f"the results of CASE differ: {kinds}", node)
+        args = [a for pair in zip(conditions, same, strict=False) for a in pair]
+        nullable = any(r.type.nullable for r in same)
+        return Call("CASE", (*args, same[-1]), with_nullable(same[-1].type, nullable))
+
+    def item(self, node: exp.Expr) -> Expr:
+        """`array[1]` and `map['key']`; both are NULL where there is nothing."""
+        if len(node.expressions) != 1:
+            self.at.refuse(node, "more than one index")
+        value, index = self.bind(node.this), self.bind(node.expressions[0])
+        match value.type:
+            case DataType(name="ARRAY", element=DataType() as element):
+                wanted = data_types.INT
+            case DataType(name="MAP", element=DataType() as element, key=DataType() as wanted):
+                pass
+            case _:
+                self.at.fail(
+                    "INCOMPATIBLE_TYPES", f"{value.type.sql()} has no parts by [...]", node
+                )
+        pair = comparable(index, Literal(None, wanted))
+        if pair is None or (
+            wanted is data_types.INT and index.type.name not in data_types.INTEGERS
+        ):
+            self.at.fail(
+                "INCOMPATIBLE_TYPES", f"[...] takes {wanted.sql()}, not {index.type.sql()}", node
+            )
+        return Call("ITEM", (value, cast(index, wanted)), with_nullable(element, True))
+
+    def function(self, node: exp.Expr) -> Expr:
+        return CallBinder(self.bind, self.compared, self.at).bind(node)
+
+
+_HANDLERS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expr]] = {
+    exp.Column: ExpressionBinder.column,
+    exp.Dot: ExpressionBinder.column,
+    exp.Literal: ExpressionBinder.literal,
+    exp.Boolean: ExpressionBinder.boolean,
+    exp.Null: ExpressionBinder.null,
+    exp.HexString: ExpressionBinder.hex_string,
+    TypedLiteral: ExpressionBinder.typed_literal,
+    IntervalLiteral: ExpressionBinder.interval,
+    exp.Paren: ExpressionBinder.paren,
+    exp.And: ExpressionBinder.connective,
+    exp.Or: ExpressionBinder.connective,
+    exp.Not: ExpressionBinder.negation,
+    exp.Is: ExpressionBinder.is_predicate,
+    exp.Between: ExpressionBinder.between,
+    exp.In: ExpressionBinder.in_list,
+    exp.Like: ExpressionBinder.like,
+    exp.Escape: ExpressionBinder.like,
+    exp.DPipe: ExpressionBinder.concatenation,
+    exp.Neg: ExpressionBinder.sign,
+    exp.Case: ExpressionBinder.case,
+    exp.Bracket: ExpressionBinder.item,
+    exp.Anonymous: ExpressionBinder.function,
+    TypedCast: ExpressionBinder.cast,
+    **dict.fromkeys(COMPARISONS, ExpressionBinder.comparison),
+    **dict.fromkeys(_ARITHMETIC, ExpressionBinder.arithmetic),
+}
+
+
+def _is_whole_days(args: Sequence[Expr]) -> bool:
+    interval = next((a for a in args if a.type.name == "INTERVAL_DAY"), None)
+    if interval is None:
+        return True
+    value = interval.value if isinstance(interval, Literal) else None
+    return isinstance(value, int) and value % 86_400_000 == 0

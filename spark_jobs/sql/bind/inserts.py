@@ -1,0 +1,157 @@
+"""Binds INSERT INTO: the query's columns are matched to the sink's by position and cast."""
+
+from spark_jobs.errors import CatalogError, SqlError, UnsupportedError
+from spark_jobs.sql.bind.casts import cast
+from spark_jobs.sql.bind.projections import project
+from spark_jobs.sql.catalog import Column as TableColumn
+from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.logical import Logical, Position, Project, Sink
+from spark_jobs.sql.parse.positions import start_of
+from spark_jobs.sql.parse.source import Source, nearest
+from spark_jobs.sql.parse.statements import InsertInto, Name
+from spark_jobs.sql.types.coercion import assignable
+from spark_jobs.sql.types.expr import Column, Expr, Literal
+
+
+def bind_insert(source: Source, statement: InsertInto, table: Table, query: Logical) -> Sink:
+    """The query with a projection that gives exactly the sink's writable columns.
+
+    Raises:
+        PositionedError, NotBoundError: the columns do not fit.
+    """
+    with source.all_or_nothing():
+        if len(table.topics) > 1:
+            topics = SqlError(
+                "SINK_TOPICS", f"{table.name} has {len(table.topics)} topics to write to"
+            )
+            source.report(topics, statement.table.start)
+        if table.unwrapped:
+            unwrapped = UnsupportedError(
+                "UNSUPPORTED_OPTION",
+                f"{table.name} cannot be written with 'rejoin.debezium.unwrapped'",
+                "declare the sink as a table of its own: upsert-kafka, or kafka with a debezium"
+                " format",
+            )
+            source.report(unwrapped, statement.table.start)
+        if table.value_format and table.value_format.options.get("schema-include") == "true":
+            refusal = UnsupportedError(
+                "UNSUPPORTED_OPTION",
+                f"{table.name} cannot be written with 'debezium-json.schema-include'",
+                "leave it out",
+            )
+            source.report(refusal, statement.table.start)
+        if table.options.get("rejoin.schema-id", "prefix") != "prefix":
+            refusal = UnsupportedError(
+                "UNSUPPORTED_OPTION",
+                f"{table.name} cannot be written with 'rejoin.schema-id' ="
+                f" '{table.options['rejoin.schema-id']}': ids are written in Confluent's form",
+                "leave it out",
+            )
+            source.report(refusal, statement.table.start)
+        targets = _targets(source, statement, table)
+        _check_count(source, statement, table, targets, query)
+        exprs = [_written(source, statement, c, targets, query) for c in _writable(table)]
+    position = Position(*source.position(statement.start))
+    return Sink(_projected(query, exprs, table), table, position, statement.on_conflict)
+
+
+def _writable(table: Table) -> list[TableColumn]:
+    return [c for c in table.columns if c.writable]
+
+
+def _targets(source: Source, statement: InsertInto, table: Table) -> list[str]:
+    """The sink columns that the query's columns go to, in the query's order."""
+    writable = _writable(table)
+    for column in writable:
+        if column.kind == "metadata":
+            error = UnsupportedError(
+                "UNSUPPORTED_METADATA",
+                f"writing the metadata column {column.name} is not supported",
+                f"declare {column.name} in {table.name} as VIRTUAL",
+            )
+            source.report(error, statement.table.start)
+    names = [c.name for c in writable]
+    if not statement.columns:
+        return names
+    for name in statement.columns:
+        if name.text not in names:
+            _unknown(source, name, table, names)
+    return [n.text for n in statement.columns]
+
+
+def _unknown(source: Source, name: Name, table: Table, names: list[str]) -> None:
+    hint = nearest(name.text, names) or f"there is {', '.join(names)}"
+    message = f"table {table.name} has no column {name.text} that can be written"
+    source.report(CatalogError("UNKNOWN_COLUMN", message, hint), name.start)
+
+
+def _check_count(
+    source: Source, statement: InsertInto, table: Table, targets: list[str], query: Logical
+) -> None:
+    if len(targets) != len(query.fields):
+        given = ", ".join(f"{f.name} {f.type.sql()}" for f in query.fields)
+        wanted = ", ".join(f"{n} {table.column(n).type.sql()}" for n in targets if _has(table, n))
+        error = SqlError(
+            "COLUMN_COUNT",
+            f"the query has {len(query.fields)} columns, {table.name} takes {len(targets)}",
+            f"query: [{given}], sink: [{wanted}]",
+        )
+        raise source.place(error, start_of(statement.query) or statement.start)
+
+
+def _has(table: Table, name: str) -> bool:
+    return any(c.name == name for c in table.columns)
+
+
+def _written(
+    source: Source,
+    statement: InsertInto,
+    column: TableColumn,
+    targets: list[str],
+    query: Logical,
+) -> Expr:
+    """The value of one sink column: a query column, cast if need be, or NULL."""
+    if column.name not in targets:
+        if not column.type.nullable:
+            error = SqlError("NOT_NULL", f"{column.name} is NOT NULL and gets no value")
+            source.report(error, statement.table.start)
+        return Literal(None, column.type)
+    index = targets.index(column.name)
+    field = query.fields[index]
+    if not assignable(field.type, column.type):
+        error = SqlError(
+            "INCOMPATIBLE_TYPES",
+            f"column {column.name} of {statement.table.text} is {column.type.sql()}, the query's"
+            f" {field.name} is {field.type.sql()}",
+            "CAST it in the query",
+        )
+        source.report(error, _start_of_item(statement, index))
+    return Column(index, field.name, field.type)
+
+
+def _start_of_item(statement: InsertInto, index: int) -> int:
+    items = statement.query.expressions
+    start = start_of(items[index]) if index < len(items) else 0
+    return start or start_of(statement.query) or statement.start
+
+
+def _projected(query: Logical, exprs: list[Expr], table: Table) -> Logical:
+    """Casts join the query's own projection; a second one says nothing that it could not."""
+    columns = _writable(table)
+    identity = [Column(i, f.name, f.type) for i, f in enumerate(query.fields)]
+    cast_needed = any(
+        e.type.name != "NULL" and cast(e, c.type) is not e
+        for e, c in zip(exprs, columns, strict=True)
+    )
+    if exprs == identity and not cast_needed:
+        return query
+    if isinstance(query, Project):
+        inner = [query.exprs[e.index] if isinstance(e, Column) else e for e in exprs]
+        values = [cast(e, c.type) for e, c in zip(inner, columns, strict=True)]
+        names = [
+            query.fields[e.index].name if isinstance(e, Column) else c.name
+            for e, c in zip(exprs, columns, strict=True)
+        ]
+        return project(query.input, values, names)
+    values = [cast(e, c.type) for e, c in zip(exprs, columns, strict=True)]
+    return project(query, values, [c.name for c in columns])

@@ -1,0 +1,1 @@
+"""A query: FROM, joins, subqueries, unions, aggregates and rankings."""

@@ -1,0 +1,249 @@
+"""Binds WHERE: subqueries in it become semi and anti joins over the rows of FROM."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from spark_jobs.errors import SqlError
+from spark_jobs.sql.bind.expressions import COMPARISONS, ExpressionBinder
+from spark_jobs.sql.bind.query.aggregates import is_aggregated
+from spark_jobs.sql.bind.query.hints import TtlHints
+from spark_jobs.sql.bind.query.subquery_rows import (
+    Rows,
+    asks_for_rows,
+    block,
+    counted,
+    rows_of,
+    truth,
+)
+from spark_jobs.sql.bind.scope import Scope, mirrored
+from spark_jobs.sql.logical import Filter, Join, JoinType, Logical, Position
+from spark_jobs.sql.parse.dialect import CONSTRUCTORS
+from spark_jobs.sql.parse.positions import Complaint, start_of
+from spark_jobs.sql.types.data_types import BOOLEAN, with_nullable
+from spark_jobs.sql.types.expr import Call, Column, Expr, columns, conjuncts, transform
+
+if TYPE_CHECKING:
+    from spark_jobs.sql.bind.query.queries import QueryBinder
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+
+
+def bind_where(
+    query: "QueryBinder", node: exp.Expr, input_: Logical, scope: Scope, hints: TtlHints
+) -> tuple[Logical, tuple[Expr, ...]]:
+    """The rows that pass WHERE, and the conditions that read the query around this one.
+
+    Raises:
+        NotBoundError: problems, which are reported to the source.
+    """
+    if query.outer is None and node.find(exp.Query) is None:
+        return Filter(input_, ExpressionBinder(scope).condition(node, "WHERE")), ()
+    binder = ExpressionBinder(scope)
+    local: list[Expr] = []
+    correlated: list[Expr] = []
+    joins: list[tuple[exp.Expr, bool]] = []
+    with query.source.all_or_nothing():
+        for leaf, negated in _leaves(node, False):
+            if leaf.find(exp.Query) is not None:
+                joins.append((leaf, negated))
+                continue
+            with query.source.collecting():
+                bound = binder.condition(leaf, "WHERE")
+                for part in conjuncts(binder.negated(bound) if negated else bound):
+                    outside = any(i < 0 for i in columns((part,)))
+                    (correlated if outside else local).append(part)
+        if local:
+            input_ = Filter(input_, _all_of(local))
+        semi_joins = _SemiJoins(query, scope, hints)
+        for leaf, negated in joins:
+            with query.source.collecting():
+                input_ = semi_joins.bind(input_, leaf, negated)
+    return input_, tuple(correlated)
+
+
+def _leaves(node: exp.Expr, negated: bool) -> Iterator[tuple[exp.Expr, bool]]:
+    """The conditions that must hold together, NOT moved inward by De Morgan's laws."""
+    match node:
+        case exp.Paren():
+            yield from _leaves(node.this, negated)
+        case exp.Not():
+            yield from _leaves(node.this, not negated)
+        case exp.And() if not negated:
+            yield from _leaves(node.this, False)
+            yield from _leaves(node.expression, False)
+        case exp.Or() if negated:
+            yield from _leaves(node.this, True)
+            yield from _leaves(node.expression, True)
+        case exp.EQ(expression=exp.Any()):
+            yield _in(node), negated
+        case exp.NEQ(expression=exp.All()):
+            yield _in(node), not negated
+        case exp.Anonymous(expressions=[exp.Subquery()]) if node.name.upper() == "EXISTS":
+            yield exp.Exists(this=node.expressions[0]), negated
+        case _:
+            yield node, negated
+
+
+def _in(node: exp.Expr) -> exp.Expr:
+    """`x = ANY (SELECT ...)` as `x IN (SELECT ...)`."""
+    return exp.In(this=node.this, query=node.expression.this)
+
+
+@dataclass(frozen=True, slots=True)
+class _SemiJoins:
+    """Turns the subquery predicates of one WHERE into joins."""
+
+    query: "QueryBinder"
+    scope: Scope
+    hints: TtlHints
+
+    def bind(self, left: Logical, node: exp.Expr, negated: bool) -> Logical:
+        """The rows of `left` for which the predicate holds."""
+        match node:
+            case exp.Exists():
+                rows = rows_of(self.query, self.scope, node.this)
+                if rows.without != "nothing":
+                    self._refuse_empty(node, "EXISTS")
+                return self._join(left, rows, rows.conditions, node, negated)
+            case exp.In() if node.args.get("query") is not None:
+                return self._in(left, node, negated)
+            case _ if type(node) in COMPARISONS:
+                return self._compared(left, node, negated)
+            case _:
+                self._refuse(node)
+
+    def _in(self, left: Logical, node: exp.Expr, negated: bool) -> Logical:
+        value = node.this
+        is_row = isinstance(value, exp.Anonymous) and value.name == CONSTRUCTORS[TokenType.ROW]
+        values = value.expressions if is_row or isinstance(value, exp.Tuple) else [value]
+        if value.find(exp.Query) is not None:
+            self._refuse(node)
+        rows = rows_of(self.query, self.scope, node.args["query"])
+        if rows.without == "zero" or (rows.without == "null" and negated):
+            self._refuse_empty(node, "NOT IN" if negated else "IN")
+        if len(values) != len(rows.items):
+            error = SqlError(
+                "COLUMN_COUNT",
+                f"IN compares {len(values)} values with {len(rows.items)} columns",
+            )
+            raise self.query.source.place(error, start_of(node))
+        binder = ExpressionBinder(self.scope)
+        terms = [
+            self._equal(binder, self._outside(binder.bind(v), v), item, node, negated)
+            for v, item in zip(values, rows.items, strict=True)
+        ]
+        return self._join(left, rows, (*rows.conditions, *terms), node, negated)
+
+    def _equal(
+        self, binder: ExpressionBinder, value: Expr, item: Expr, node: exp.Expr, negated: bool
+    ) -> Expr:
+        """The comparison of IN; for NOT IN also what is neither equal nor different: NULL."""
+        found = binder.compared("=", value, item, node)
+        unknown = [_is("IS NULL", side) for side in (value, item) if side.type.nullable]
+        return Call("OR", (found, *unknown), found.type) if negated and unknown else found
+
+    def _compared(self, left: Logical, node: exp.Expr, negated: bool) -> Logical:
+        """A comparison with the one value that an aggregate without GROUP BY gives."""
+        op = COMPARISONS[type(node)]
+        sides = [_bare(node.this), _bare(node.expression)]
+        inner = [s.this for s in sides if isinstance(s, exp.Subquery)]
+        if len(inner) != 1 or not isinstance(inner[0], exp.Select):
+            self._refuse(node)
+        flipped = isinstance(sides[1], exp.Subquery)
+        other = sides[0] if flipped else sides[1]
+        if other.find(exp.Query) is not None:
+            self._refuse(node)
+        select = inner[0]
+        asked = _MIRRORED.get(op, op) if flipped else op
+        number = other.name if isinstance(other, exp.Literal) and not other.is_string else ""
+        some = asks_for_rows(asked, number)
+        values = counted(select)
+        if values is not None and some is not None:
+            rows = block(self.query, self.scope, select, values)
+            known = [_is("IS NOT NULL", item) for item in rows.items if item.type.nullable]
+            return self._join(left, rows, (*rows.conditions, *known), node, negated == some)
+        if not is_aggregated(select) or select.args.get("group") is not None:
+            hint = "an aggregate without GROUP BY gives one value; join with anything else"
+            Complaint(self.query.source).refuse(node, "a scalar subquery of many rows", hint)
+        rows = rows_of(self.query, self.scope, select)
+        if len(rows.items) != 1:
+            message = f"a scalar subquery has one column, not {len(rows.items)}"
+            raise self.query.source.place(SqlError("COLUMN_COUNT", message), start_of(node))
+        binder = ExpressionBinder(self.scope)
+        value = self._outside(binder.bind(other), other)
+        pair = (value, rows.items[0]) if flipped else (rows.items[0], value)
+        found = binder.compared(op, *pair, node)
+        empty = truth(asked, number, 0) if rows.without == "zero" else False
+        if empty is None or (rows.without == "null" and asked not in _MIRRORED):
+            self._refuse_empty(node, op)
+        # what holds of no row at all is said the other way round: there is none for which it fails
+        holds = rows.without == "zero" and empty != negated
+        wanted = binder.negated(found) if negated != holds else found
+        return self._join(left, rows, (*rows.conditions, wanted), node, holds)
+
+    def _outside(self, expr: Expr, node: exp.Expr) -> Expr:
+        """An expression of this query as its subqueries see it."""
+        if any(index < 0 for index in columns((expr,))):
+            self.query.refuse(node, "a column of the outer query in a subquery of a subquery")
+        return mirrored(expr)
+
+    def _join(
+        self,
+        left: Logical,
+        rows: Rows,
+        conditions: Sequence[Expr],
+        node: exp.Expr,
+        negated: bool,
+    ) -> Logical:
+        width = len(left.fields)
+
+        def placed(column: Column) -> Column:
+            index = column.index + width if column.index >= 0 else -1 - column.index
+            return Column(index, column.name, column.type)
+
+        parts = [transform(part, placed) for c in conditions for part in conjuncts(c)]
+        kind: JoinType = "anti" if negated else "semi"
+        position = Position(*self.query.source.position(start_of(node)))
+        alias = self.scope.relations[0].alias if len(self.scope.relations) == 1 else None
+        ttl_ms = (None if alias is None else self.hints.take(alias), None)
+        condition = _all_of(parts) if parts else None
+        return Join(left, rows.input, kind, condition, None, position, ttl_ms=ttl_ms)
+
+    def _refuse_empty(self, node: exp.Expr, what: str) -> NoReturn:
+        """What a join cannot say: the row that an aggregate gives for no rows."""
+        hint = "GROUP BY in the subquery leaves that row out"
+        name = f"{what} with a correlated aggregate, which has a row even for no rows,"
+        Complaint(self.query.source).refuse(node, name, hint)
+
+    def _refuse(self, node: exp.Expr) -> NoReturn:
+        if any(found.find_ancestor(exp.Case) for found in node.find_all(exp.Query)):
+            what = "a subquery in CASE"
+        elif isinstance(node, (exp.Or, exp.And)):
+            what = "a subquery below OR"
+        else:
+            what = "a subquery in an expression"
+        hint = "IN, EXISTS and comparisons with a subquery can stand in WHERE, beside AND"
+        Complaint(self.query.source).refuse(node, what, hint)
+
+
+def _is(op: str, expr: Expr) -> Expr:
+    return Call(op, (expr,), with_nullable(BOOLEAN, False))
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren) or (
+        isinstance(node, exp.Subquery) and isinstance(node.this, exp.Subquery)
+    ):
+        node = node.this
+    return node
+
+
+def _all_of(parts: Sequence[Expr]) -> Expr:
+    if len(parts) == 1:
+        return parts[0]
+    nullable = any(p.type.nullable for p in parts)
+    return Call("AND", tuple(parts), with_nullable(BOOLEAN, nullable))

@@ -1,0 +1,159 @@
+"""Takes subqueries apart: their rows, and the conditions that only a join with the outer query
+can decide."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Literal
+
+from sqlglot import exp
+
+from spark_jobs.sql.bind.expressions import ExpressionBinder
+from spark_jobs.sql.bind.projections import all_columns
+from spark_jobs.sql.bind.query.aggregates import is_aggregated
+from spark_jobs.sql.bind.scope import Outer, Scope
+from spark_jobs.sql.logical import Logical
+from spark_jobs.sql.parse.positions import Complaint
+from spark_jobs.sql.types.expr import Call, Column, Expr, columns, walk
+
+if TYPE_CHECKING:
+    from spark_jobs.sql.bind.query.queries import QueryBinder
+
+_CORRELATED = "a correlated aggregate"
+# operators that give NULL for NULL
+_STRICT = ("+", "-", "*", "/", "%", "CAST")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A subquery; conditions and items are over its input and, mirrored, the outer query.
+
+    `without` says what an outer row sees that no inner row belongs to: nothing, or the one row
+    of an aggregate without GROUP BY, which holds NULL or the number 0. A join has no such row.
+    """
+
+    input: Logical
+    conditions: tuple[Expr, ...]
+    items: tuple[Expr, ...]
+    without: Literal["nothing", "null", "zero"] = "nothing"
+
+
+def rows_of(query: "QueryBinder", scope: Scope, node: exp.Expr) -> Rows:
+    """A subquery of a query with that scope."""
+    while isinstance(node, exp.Subquery):
+        query.only(node, {"this"})
+        node = node.this
+    if isinstance(node, exp.Select) and is_aggregated(node):
+        return _groups(query, scope, node)
+    whole = None if isinstance(node, exp.Select) else "a set operation"
+    if whole is None and any(item.find(exp.Window) for item in node.expressions):
+        whole = "OVER"
+    if whole is None and isinstance(node, exp.Select):
+        return block(query, scope, node, node.expressions)
+    bound = query.nested(Outer(scope, whole)).bind(node)
+    return Rows(bound, (), tuple(all_columns(bound)))
+
+
+def block(query: "QueryBinder", scope: Scope, node: exp.Select, items: Sequence[exp.Expr]) -> Rows:
+    """FROM, WHERE and select list; copies of a row change neither IN nor EXISTS."""
+    inner = query.nested(Outer(scope))
+    with query.source.all_or_nothing():
+        rows, inside, conditions = inner.rows(node)
+        bound = inner.items(items, inside, ExpressionBinder(inside))
+    return Rows(rows, conditions, tuple(e for _, e, _ in bound))
+
+
+def truth(op: str, number: str, counted: int) -> bool | None:
+    """`counted op number`; None if the text is no number."""
+    try:
+        value = Decimal(number)
+    except InvalidOperation:
+        return None
+    return {
+        "=": counted == value,
+        "<>": counted != value,
+        "<": counted < value,
+        "<=": counted <= value,
+        ">": counted > value,
+        ">=": counted >= value,
+    }.get(op)
+
+
+def asks_for_rows(op: str, number: str) -> bool | None:
+    """Whether `COUNT(*) op number` says that there is a row (True) or none (False).
+
+    None if it says neither: what holds of 1 must hold of every greater number.
+    """
+    empty, one = truth(op, number, 0), truth(op, number, 1)
+    more = truth(op, number, max(int(Decimal(number)), 1) + 1) if one is not None else None
+    if empty is None or empty == one or one != more:
+        return None
+    return one
+
+
+def counted(node: exp.Select) -> list[exp.Expr] | None:
+    """What `SELECT COUNT(...)` without groups counts, nothing for *; None for other queries."""
+    if node.args.get("group") or node.args.get("having") or len(node.expressions) != 1:
+        return None
+    item = node.expressions[0]
+    item = item.this if isinstance(item, exp.Alias) else item
+    is_count = isinstance(item, exp.Anonymous) and item.name.upper() == "COUNT"
+    if not is_count or len(item.expressions) != 1 or isinstance(item.expressions[0], exp.Distinct):
+        return None
+    return [] if isinstance(item.expressions[0], exp.Star) else item.expressions
+
+
+def _groups(query: "QueryBinder", scope: Scope, node: exp.Select) -> Rows:
+    """Groups: what equals a column of the outer query becomes one more key."""
+    inner = query.nested(Outer(scope))
+    with query.source.all_or_nothing():
+        rows, inside, conditions = inner.rows(node)
+        pairs = [_pair(query, node, condition) for condition in conditions]
+        inside = replace(inside, outer=Outer(scope, _CORRELATED))
+        grouped, grouping, listed = inner.grouped(node, rows, inside, [key for key, _ in pairs])
+    items = tuple(e for _, e in listed)
+    equal = tuple(
+        Call("=", (grouping.key(key), outside), condition.type)
+        for (key, outside), condition in zip(pairs, conditions, strict=True)
+    )
+    if not equal or node.args.get("group") is not None:
+        return Rows(grouped, equal, items)
+    if node.args.get("having") is None and all(map(_is_strict, items)):
+        functions = {grouping.call(c).function for item in items for c in _columns_of(item)}
+        if "COUNT" not in functions:
+            return Rows(grouped, equal, items, "null")
+        if all(isinstance(item, Column) for item in items) and functions == {"COUNT"}:
+            return Rows(grouped, equal, items, "zero")
+    hint = "SUM, MIN, MAX, AVG and COUNT alone, without HAVING, can be compared"
+    Complaint(query.source).refuse(node, _CORRELATED, hint)
+
+
+def _pair(query: "QueryBinder", node: exp.Expr, condition: Expr) -> tuple[Expr, Expr]:
+    """The inner and the outer side of an equality between them."""
+    match condition:
+        case Call(op="=", args=(left, right)):
+            for inner, outside in ((left, right), (right, left)):
+                if _all(inner, inside=True) and _all(outside, inside=False):
+                    return inner, outside
+    hint = "compare a column of the subquery by = with one of the outer query"
+    Complaint(query.source).refuse(node, f"{_CORRELATED} with another condition than =", hint)
+
+
+def _all(expr: Expr, inside: bool) -> bool:
+    found = columns((expr,))
+    return bool(found) and all((index >= 0) == inside for index in found)
+
+
+def _is_strict(expr: Expr) -> bool:
+    """Whether an expression over aggregates is NULL where they are."""
+    match expr:
+        case Column():
+            return True
+        case Call(op=op, args=args) if op in _STRICT:
+            return any(map(_is_strict, args))
+        case _:
+            return False
+
+
+def _columns_of(expr: Expr) -> list[Column]:
+    return [e for e in walk(expr) if isinstance(e, Column)]

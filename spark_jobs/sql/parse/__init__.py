@@ -1,0 +1,1 @@
+"""Text to statements and sqlglot trees, each with its place in the text."""

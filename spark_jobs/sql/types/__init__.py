@@ -1,0 +1,1 @@
+"""Types, and typed expressions over columns: what needs neither a table nor a scope."""

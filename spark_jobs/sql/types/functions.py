@@ -1,0 +1,270 @@
+"""The functions of Flink SQL that queries may call, and the ones refused by name.
+
+A signature reads `kinds of arguments -> result`. `[kind]` may be left out, `kind*` may repeat,
+`same` arguments are cast to their common type. A result followed by `?` may be NULL whatever the
+arguments are; otherwise it may be NULL if an argument may.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from spark_jobs.sql.types import data_types
+from spark_jobs.sql.types.coercion import common_type, digits
+from spark_jobs.sql.types.data_types import DataType, with_nullable
+from spark_jobs.sql.types.expr import Expr, Literal
+
+AggregateFunction: TypeAlias = OneOf["COUNT", "SUM", "MIN", "MAX", "AVG"]
+
+SIGNATURES = {
+    # texts
+    "UPPER": "string -> STRING",
+    "LOWER": "string -> STRING",
+    "CHAR_LENGTH": "string -> INT",
+    "SUBSTR": "string, integer, [integer] -> STRING",
+    "TRIM": "unit, string, string -> STRING",
+    "LTRIM": "string, [string] -> STRING",
+    "RTRIM": "string, [string] -> STRING",
+    "CONCAT": "string, string* -> STRING",
+    "CONCAT_WS": "string, string* -> STRING",
+    "REPLACE": "string, string, string -> STRING",
+    "REVERSE": "string -> STRING",
+    "REPEAT": "string, integer -> STRING",
+    "LPAD": "string, integer, string -> STRING?",
+    "RPAD": "string, integer, string -> STRING?",
+    "LEFT": "string, integer -> STRING",
+    "RIGHT": "string, integer -> STRING",
+    "POSITION": "string, string -> INT",
+    "INSTR": "string, string -> INT",
+    "LOCATE": "string, string, [integer] -> INT",
+    "SPLIT_INDEX": "string, string, integer -> STRING?",
+    "REGEXP": "string, string -> BOOLEAN",
+    "REGEXP_REPLACE": "string, string, string -> STRING",
+    "REGEXP_EXTRACT": "string, string, [integer] -> STRING?",
+    "MD5": "string -> STRING",
+    "SHA256": "string -> STRING",
+    # numbers
+    "ABS": "numeric -> arg",
+    "MOD": "numeric, numeric -> mod",
+    "ROUND": "numeric, [constant] -> round",
+    "FLOOR": "number_or_time, [unit] -> floor",
+    "CEIL": "numeric -> floor",
+    "POWER": "numeric, numeric -> DOUBLE",
+    "SQRT": "numeric -> DOUBLE",
+    "EXP": "numeric -> DOUBLE",
+    "LN": "numeric -> DOUBLE",
+    "LOG10": "numeric -> DOUBLE",
+    "SIGN": "numeric -> arg",
+    # choices
+    "COALESCE": "same, same* -> coalesce",
+    "IFNULL": "same, same -> coalesce",
+    "NULLIF": "any, any -> arg?",
+    "IF": "boolean, same, same -> same",
+    "GREATEST": "same, same* -> same",
+    "LEAST": "same, same* -> same",
+    # times
+    "TO_TIMESTAMP_LTZ": "integer, [constant] -> TIMESTAMP_LTZ(3)",
+    "TO_TIMESTAMP": "string, [string] -> TIMESTAMP(3)?",
+    "TO_DATE": "string, [string] -> DATE?",
+    "DATE_FORMAT": "timestamp, string -> STRING",
+    "FROM_UNIXTIME": "integer, [string] -> STRING",
+    "EXTRACT": "unit, datetime -> BIGINT",
+    "TIMESTAMPADD": "unit, integer, datetime -> last",
+    "TIMESTAMPDIFF": "unit, timestamp, timestamp -> INT",
+    "PROCTIME": " -> TIMESTAMP_LTZ(3)",
+    # parts
+    "CARDINALITY": "collection -> INT",
+}
+# other names of the same function
+SYNONYMS = {
+    "CHARACTER_LENGTH": "CHAR_LENGTH",
+    "LENGTH": "CHAR_LENGTH",
+    "SUBSTRING": "SUBSTR",
+    "CEILING": "CEIL",
+}
+# YEAR(x) is EXTRACT(YEAR FROM x)
+EXTRACTS = {
+    **{u: u for u in ("YEAR", "QUARTER", "MONTH", "WEEK", "HOUR", "MINUTE", "SECOND")},
+    "DAYOFYEAR": "DOY",
+    "DAYOFMONTH": "DAY",
+    "DAYOFWEEK": "DOW",
+}
+UNITS_OF = {
+    "EXTRACT": (*EXTRACTS.values(), "MILLISECOND", "EPOCH"),
+    "FLOOR": ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"),
+    "TIMESTAMPADD": ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"),
+    "TIMESTAMPDIFF": ("DAY", "HOUR", "MINUTE", "SECOND"),
+    "TRIM": ("BOTH", "LEADING", "TRAILING"),
+}
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# the aggregate functions that a query may call, beside GROUP BY or without
+GROUP_FUNCTIONS: dict[str, AggregateFunction] = {
+    "COUNT": "COUNT",
+    "SUM": "SUM",
+    "MIN": "MIN",
+    "MAX": "MAX",
+    "AVG": "AVG",
+}
+AGGREGATES = _names(
+    """COLLECT LISTAGG FIRST_VALUE LAST_VALUE STDDEV STDDEV_POP STDDEV_SAMP
+    VAR_POP VAR_SAMP VARIANCE ARRAY_AGG GROUPING GROUPING_ID GROUP_ID CUME_DIST PERCENT_RANK NTILE
+    LEAD LAG RANK DENSE_RANK ROW_NUMBER JSON_ARRAYAGG JSON_OBJECTAGG APPROX_COUNT_DISTINCT SUM0
+    PERCENTILE SINGLE_VALUE"""
+)
+WINDOWS = _names(
+    """TUMBLE HOP SESSION CUMULATE TUMBLE_START TUMBLE_END TUMBLE_ROWTIME TUMBLE_PROCTIME HOP_START
+    HOP_END HOP_ROWTIME HOP_PROCTIME SESSION_START SESSION_END SESSION_ROWTIME
+    SESSION_PROCTIME"""
+)
+# a replay after a failure must compute the same rows, and these would not
+UNREPEATABLE = _names(
+    """CURRENT_TIMESTAMP CURRENT_ROW_TIMESTAMP CURRENT_DATE CURRENT_TIME LOCALTIME LOCALTIMESTAMP
+    NOW UNIX_TIMESTAMP UUID RAND RAND_INTEGER CURRENT_WATERMARK"""
+)
+
+_KINDS: dict[str, tuple[str, ...]] = {
+    "string": ("STRING",),
+    "integer": data_types.INTEGERS,
+    "constant": data_types.INTEGERS,
+    "numeric": data_types.NUMERIC,
+    "number_or_time": (*data_types.NUMERIC, *data_types.TIMESTAMPS),
+    "boolean": ("BOOLEAN",),
+    "timestamp": data_types.TIMESTAMPS,
+    "datetime": data_types.DATETIMES,
+    "collection": ("ARRAY", "MAP"),
+}
+_PLAIN = {
+    t.name: t for t in (data_types.STRING, data_types.INT, data_types.BIGINT, data_types.DOUBLE)
+} | {
+    "BOOLEAN": data_types.BOOLEAN,
+    "DATE": data_types.DATE,
+    "TIMESTAMP(3)": data_types.timestamp(3),
+    "TIMESTAMP_LTZ(3)": data_types.timestamp_ltz(3),
+}
+
+
+class FunctionError(Exception):
+    """A call that does not fit its signature; `argument` is the wrong one, if it is one."""
+
+    def __init__(self, message: str, argument: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.argument = argument
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A parsed line of SIGNATURES."""
+
+    name: str
+    kinds: tuple[str, ...]
+    required: int
+    repeats: bool
+    result: str
+    always_nullable: bool
+
+    def kind(self, index: int) -> str:
+        return self.kinds[min(index, len(self.kinds) - 1)]
+
+    def check_count(self, count: int) -> None:
+        most = None if self.repeats else len(self.kinds)
+        if count < self.required or (most is not None and count > most):
+            bounds = f"{self.required}" if most == self.required else f"{self.required} to {most}"
+            wanted = f"at least {self.required}" if most is None else bounds
+            raise FunctionError(f"{self.name} takes {wanted} arguments, not {count}")
+
+    def check(self, index: int, arg: Expr) -> None:
+        """Whether an argument is of the kind that stands at its place."""
+        kind = self.kind(index)
+        allowed = _KINDS.get(kind)
+        if kind == "unit":
+            units = UNITS_OF[self.name]
+            if not (isinstance(arg, Literal) and arg.value in units):
+                raise FunctionError(f"{self.name} takes one of {', '.join(units)}", index)
+        elif allowed is not None and arg.type.name not in (*allowed, "NULL"):
+            raise FunctionError(
+                f"argument {index + 1} of {self.name} is {arg.type.sql()}, not {_words(kind)}",
+                index,
+            )
+        elif kind == "constant" and not isinstance(arg, Literal):
+            raise FunctionError(f"argument {index + 1} of {self.name} must be a constant", index)
+
+    def same(self, args: Sequence[Expr]) -> DataType | None:
+        """The common type of the `same` arguments; None if there are none."""
+        found: DataType | None = None
+        for index, arg in enumerate(args):
+            if self.kind(index) != "same":
+                continue
+            merged = arg.type if found is None else common_type(found, arg.type)
+            if merged is None:
+                raise FunctionError(
+                    f"argument {index + 1} of {self.name} is {arg.type.sql()}, which does not go"
+                    f" with {found.sql() if found else 'it'}",
+                    index,
+                )
+            found = merged
+        return found
+
+    def result_type(self, args: Sequence[Expr]) -> DataType:
+        nullable = self.always_nullable or any(a.type.nullable for a in args)
+        if self.result == "coalesce":
+            nullable = all(a.type.nullable for a in args)
+        return with_nullable(self._bare_result(args), nullable)
+
+    def _bare_result(self, args: Sequence[Expr]) -> DataType:
+        match self.result:
+            case "arg":
+                return args[0].type
+            case "last":
+                return args[-1].type
+            case "same" | "coalesce":
+                return self.same(args) or data_types.NULL
+            case "mod":
+                return args[1].type
+            case "round":
+                return _rounded(args)
+            case "floor":
+                found = args[0].type
+                return data_types.decimal(digits(found)[0], 0) if found.name == "DECIMAL" else found
+            case name:
+                return _PLAIN[name]
+
+
+def _words(kind: str) -> str:
+    return {"number_or_time": "a number or a timestamp", "constant": "a whole number"}.get(
+        kind, f"of kind {kind}"
+    )
+
+
+def _rounded(args: Sequence[Expr]) -> DataType:
+    source = args[0].type
+    if source.name != "DECIMAL":
+        return source
+    places = args[1].value if len(args) > 1 and isinstance(args[1], Literal) else 0
+    kept = max(int(places or 0), 0)
+    precision, scale = digits(source)
+    if kept >= scale:
+        return source
+    return data_types.decimal(min(precision - scale + 1 + kept, data_types.MAX_DECIMAL), kept)
+
+
+def _parse(name: str, text: str) -> Signature:
+    left, _, result = text.partition("->")
+    kinds = [k.strip() for k in left.split(",") if k.strip()]
+    return Signature(
+        name,
+        tuple(k.strip("[]*") for k in kinds),
+        sum(not k.startswith("[") and not k.endswith("*") for k in kinds),
+        any(k.endswith("*") for k in kinds),
+        result.strip().rstrip("?"),
+        result.strip().endswith("?"),
+    )
+
+
+FUNCTIONS = {name: _parse(name, text) for name, text in SIGNATURES.items()}

@@ -1,0 +1,308 @@
+"""The grammar of Flink's type texts: `DECIMAL(10, 4)`, `ROW<id BIGINT NOT NULL>`, ..."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from spark_jobs.sql.types.data_types import (
+    MAX_DECIMAL,
+    DataType,
+    RowField,
+    decimal,
+    time,
+    timestamp,
+    timestamp_ltz,
+)
+
+_BLANK = r"(?:\s|--[^\n]*|/\*.*?\*/)*"
+_TOKEN = re.compile(
+    _BLANK + r"(?:(?P<word>[^\W\d]\w*)|`(?P<quoted>(?:[^`]|``)*)`|(?P<number>\d+)"
+    r"|'(?P<text>(?:[^']|'')*)'|(?P<sign>[<>(),]))",
+    re.DOTALL,
+)
+_MAX_LENGTH = 2_147_483_647
+MAX_TIMESTAMP = 6
+MAX_TIME = 3
+
+_PLAIN = {
+    "STRING": "STRING",
+    "BOOLEAN": "BOOLEAN",
+    "TINYINT": "TINYINT",
+    "SMALLINT": "SMALLINT",
+    "INT": "INT",
+    "INTEGER": "INT",
+    "BIGINT": "BIGINT",
+    "FLOAT": "FLOAT",
+    "DATE": "DATE",
+    "BYTES": "BYTES",
+}
+_UNSUPPORTED = {
+    "MULTISET": "use ARRAY",
+    "RAW": None,
+    "SYMBOL": None,
+    "VARIANT": None,
+    "INTERVAL": "an INTERVAL can stand in an expression, not in a column",
+    "STRUCTURED": None,
+    "NULL": None,
+}
+
+
+class TypeTextError(ValueError):
+    """What is wrong with a type text, and at which character."""
+
+    def __init__(self, message: str, offset: int, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+        self.hint = hint
+
+
+class UnsupportedTypeError(TypeTextError):
+    """A type that Flink has and rejoin has not."""
+
+
+def parse_type(text: str) -> DataType:
+    """The type that a whole text describes.
+
+    >>> parse_type("DECIMAL(10, 4) NOT NULL").sql()
+    'DECIMAL(10, 4) NOT NULL'
+    """
+    type_, end = parse_type_at(text, 0)
+    if re.compile(_BLANK, re.DOTALL).fullmatch(text, end) is None:
+        raise TypeTextError(f"unexpected text after the type: {text[end:].strip()}", end)
+    return type_
+
+
+def parse_type_at(text: str, offset: int) -> tuple[DataType, int]:
+    """The type that begins at an offset, and the offset after it."""
+    reader = _Reader(text, offset)
+    return reader.type(), reader.offset
+
+
+class _Reader:
+    """A cursor over the text; `offset` stands behind the last token taken."""
+
+    def __init__(self, text: str, offset: int) -> None:
+        self.text = text
+        self.offset = offset
+
+    def type(self) -> DataType:
+        type_ = self._nullability(self._base())
+        while self._take("ARRAY", "MULTISET") is not None:
+            type_ = self._nullability(DataType("ARRAY", element=type_))
+        return type_
+
+    def _nullability(self, type_: DataType) -> DataType:
+        if self._take("NOT") is not None:
+            self._expect("NULL")
+            return replace(type_, nullable=False)
+        self._take("NULL")
+        return type_
+
+    def _base(self) -> DataType:
+        start = self._start()
+        name = (self._word() or "").upper()
+        if name in _PLAIN:
+            return DataType(_PLAIN[name])
+        parse = _PARAMETRIC.get(name)
+        if parse is not None:
+            return parse(self, start)
+        if name in _UNSUPPORTED:
+            raise UnsupportedTypeError(f"type {name} is not supported", start, _UNSUPPORTED[name])
+        raise TypeTextError(f"expected a type, found {self._found(start)}", start)
+
+    def double(self, _: int) -> DataType:
+        self._take("PRECISION")
+        return DataType("DOUBLE")
+
+    def decimal(self, start: int) -> DataType:
+        precision, scale = 10, 0
+        if self._take("(") is not None:
+            precision = self._number()
+            scale = self._number() if self._take(",") is not None else 0
+            self._expect(")")
+        if not 1 <= precision <= MAX_DECIMAL or scale > precision:
+            raise TypeTextError(
+                f"DECIMAL({precision}, {scale}) does not exist",
+                start,
+                f"the precision is 1 to {MAX_DECIMAL}, the scale at most the precision",
+            )
+        return decimal(precision, scale)
+
+    def timestamp(self, start: int) -> DataType:
+        precision = self._precision(6)
+        local = False
+        if self._take("WITH") is not None:
+            if self._take("LOCAL") is None:
+                raise UnsupportedTypeError(
+                    "type TIMESTAMP WITH TIME ZONE is not supported",
+                    start,
+                    "use TIMESTAMP_LTZ(p)",
+                )
+            local = True
+            self._expect("TIME")
+            self._expect("ZONE")
+        elif self._take("WITHOUT") is not None:
+            self._expect("TIME")
+            self._expect("ZONE")
+        return self._checked_timestamp(start, timestamp_ltz if local else timestamp, precision)
+
+    def timestamp_ltz(self, start: int) -> DataType:
+        return self._checked_timestamp(start, timestamp_ltz, self._precision(6))
+
+    def time(self, start: int) -> DataType:
+        precision = self._precision(0)
+        if self._take("WITHOUT") is not None:
+            self._expect("TIME")
+            self._expect("ZONE")
+        if precision > MAX_TIME:
+            raise UnsupportedTypeError(
+                f"TIME({precision}) is not supported",
+                start,
+                f"use TIME({MAX_TIME}): milliseconds are the finest that is kept",
+            )
+        return time(precision)
+
+    def text_type(self, start: int) -> DataType:
+        return self._longest(start, "STRING")
+
+    def bytes_type(self, start: int) -> DataType:
+        return self._longest(start, "BYTES")
+
+    def row(self, start: int) -> DataType:
+        close = self._open(start, "ROW")
+        fields: list[RowField] = []
+        while not fields or self._take(",") is not None:
+            name = self._name()
+            fields.append(RowField(name, self.type()))
+            self._text()
+        self._expect(close)
+        return DataType("ROW", fields=tuple(fields))
+
+    def array(self, start: int) -> DataType:
+        close = self._open(start, "ARRAY")
+        element = self.type()
+        self._expect(close)
+        return DataType("ARRAY", element=element)
+
+    def map(self, start: int) -> DataType:
+        close = self._open(start, "MAP")
+        key = self.type()
+        self._expect(",")
+        value = self.type()
+        self._expect(close)
+        return DataType("MAP", key=key, element=value)
+
+    def _checked_timestamp(
+        self, start: int, make: Callable[[int], DataType], precision: int
+    ) -> DataType:
+        if precision > MAX_TIMESTAMP:
+            raise UnsupportedTypeError(
+                f"{make(precision).sql()} is not supported",
+                start,
+                f"use a precision up to {MAX_TIMESTAMP}: microseconds are the finest that is kept",
+            )
+        return make(precision)
+
+    def _longest(self, start: int, name: str) -> DataType:
+        self._take("VARYING")
+        length = 1
+        if self._take("(") is not None:
+            length = self._number()
+            self._expect(")")
+        if length != _MAX_LENGTH:
+            written = self.text[start : self.offset]
+            raise UnsupportedTypeError(
+                f"type {written} is not supported: lengths are not checked", start, f"use {name}"
+            )
+        return DataType(name)
+
+    def _precision(self, default: int) -> int:
+        if self._take("(") is None:
+            return default
+        precision = self._number()
+        self._expect(")")
+        return precision
+
+    def _open(self, start: int, name: str) -> str:
+        if self._take("<") is not None:
+            return ">"
+        if name == "ROW" and self._take("(") is not None:
+            return ")"
+        raise TypeTextError(f"{name} needs its parts, such as {name}<...>", start)
+
+    def _match(self) -> re.Match[str] | None:
+        return _TOKEN.match(self.text, self.offset)
+
+    def _take(self, *expected: str) -> str | None:
+        match = self._match()
+        if match is None:
+            return None
+        found = match["sign"] or (match["word"] or "").upper()
+        if found not in expected:
+            return None
+        self.offset = match.end()
+        return found
+
+    def _expect(self, expected: str) -> None:
+        start = self._start()
+        if self._take(expected) is None:
+            raise TypeTextError(f"expected {expected}, found {self._found(start)}", start)
+
+    def _word(self) -> str | None:
+        return self._group("word")
+
+    def _text(self) -> str | None:
+        return self._group("text")
+
+    def _name(self) -> str:
+        start = self._start()
+        quoted = self._group("quoted")
+        name = quoted.replace("``", "`") if quoted is not None else self._word()
+        if name is None:
+            raise TypeTextError(f"expected a field name, found {self._found(start)}", start)
+        return name
+
+    def _number(self) -> int:
+        start = self._start()
+        number = self._group("number")
+        if number is None:
+            raise TypeTextError(f"expected a number, found {self._found(start)}", start)
+        return int(number)
+
+    def _group(self, group: str) -> str | None:
+        match = self._match()
+        if match is None or match[group] is None:
+            return None
+        self.offset = match.end()
+        return match[group]
+
+    def _start(self) -> int:
+        match = self._match()
+        if match is None:
+            return min(self.offset, len(self.text))
+        return next(match.start(g) for g in _GROUPS if match[g] is not None)
+
+    def _found(self, start: int) -> str:
+        match = _TOKEN.match(self.text, start)
+        return f"'{match[0].strip()}'" if match else "the end of the text"
+
+
+_GROUPS = ("word", "quoted", "number", "text", "sign")
+_PARAMETRIC: dict[str, Callable[[_Reader, int], DataType]] = {
+    "DOUBLE": _Reader.double,
+    "DECIMAL": _Reader.decimal,
+    "DEC": _Reader.decimal,
+    "NUMERIC": _Reader.decimal,
+    "TIMESTAMP": _Reader.timestamp,
+    "TIMESTAMP_LTZ": _Reader.timestamp_ltz,
+    "TIME": _Reader.time,
+    "VARCHAR": _Reader.text_type,
+    "CHAR": _Reader.text_type,
+    "CHARACTER": _Reader.text_type,
+    "VARBINARY": _Reader.bytes_type,
+    "BINARY": _Reader.bytes_type,
+    "ROW": _Reader.row,
+    "ARRAY": _Reader.array,
+    "MAP": _Reader.map,
+}

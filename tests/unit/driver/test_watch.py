@@ -1,0 +1,55 @@
+"""How a job ends when more goes wrong than one thing."""
+
+import threading
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spark_jobs.driver.console import TextConsole
+from spark_jobs.driver.replays import Replays
+from spark_jobs.driver.report import JobReport
+from spark_jobs.driver.watch import Watch
+from spark_jobs.embedded.process import Child
+from spark_jobs.errors import MachineError
+from spark_jobs.main import failing
+from spark_jobs.settings import Environment, Overrides, job_settings
+from spark_jobs.streaming.query import QueryLife
+
+
+def test_an_error_is_told_also_where_the_status_cannot_be_written(tmp_path: Path) -> None:
+    """A full disk is full for the status too."""
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "status"
+    settings = job_settings({}, "job", Overrides(status_dir=folder), Environment())
+    with pytest.raises(MachineError), failing(JobReport("job", folder, []), {}, settings):
+        raise MachineError("DISK_FULL", "no space left")
+
+
+@pytest.mark.parametrize("error", [KeyError("a defect"), KeyboardInterrupt()])
+def test_no_query_runs_on_unwatched(tmp_path: Path, error: BaseException) -> None:
+    """The session may be the user's own, and go on."""
+    stopped = list[str]()
+    gate = SimpleNamespace(close=lambda: stopped.append("gate"))
+    kernel = SimpleNamespace(rejoin=SimpleNamespace(Gate=gate))
+    jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(
+        sql=kernel))))  # fmt: skip
+
+    class Broken:
+        name, is_active = "q", False
+        query = SimpleNamespace(stop=lambda: stopped.append("query"))
+
+        @property
+        def restarts(self) -> Any:
+            raise error
+
+    report, replays = JobReport("job", tmp_path, []), Replays(tmp_path, "", Child)
+    watch = Watch(
+        cast(Any, SimpleNamespace(_jvm=jvm)), [], report, replays, TextConsole(StringIO())
+    )
+    watch.lives = [cast(QueryLife, Broken())]
+    with pytest.raises(type(error)):
+        watch.run(threading.Event())
+    assert stopped == ["gate", "query"]

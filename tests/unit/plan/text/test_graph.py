@@ -1,0 +1,63 @@
+"""A planned job as it is drawn: boxes, arrows, time, and no secrets."""
+
+from pathlib import Path
+
+from spark_jobs.job_record import JobRecord, QueryRecord
+from spark_jobs.plan.planner import plan
+from spark_jobs.plan.text.explain import MASK
+from spark_jobs.plan.text.graph import job_record
+from spark_jobs.sql.bind.binder import bind
+
+EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "shop.sql"
+KAFKA = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:1', 'format' = 'json'"
+TABLE = "CREATE TABLE {0} (id INT, v INT) WITH ({1}, 'topic' = '{0}');\n"
+
+
+def record(text: str) -> JobRecord:
+    job = bind(text)
+    return job_record(job, plan(job), "job", {"rejoin.key-groups": "128"})
+
+
+def arrows(query: QueryRecord) -> set[tuple[str, str, str]]:
+    titles = {n.id: n.title.partition("(")[0] for n in query.nodes}
+    return {(titles[e.source], titles[e.target], e.side) for e in query.edges}
+
+
+def test_a_temporal_join() -> None:
+    found = record(EXAMPLE.read_text())
+    [query] = found.queries
+    assert arrows(query) == {
+        ("orders", "TemporalJoin", "left"),
+        ("product_changelog", "TemporalJoin", "right"),
+        ("TemporalJoin", "enriched_orders", ""),
+    }
+    assert all(n.tells_time for n in query.nodes if n.kind == "source")
+    assert [n.operator for n in query.nodes if n.operator] == ["enriched_orders/temporal-join"]
+    assert "== Rejoin Plan ==" in query.text
+    assert found.servers == ("localhost:9092",)
+    assert not found.secured
+
+
+def test_a_table_that_is_read_twice_has_two_boxes() -> None:
+    query = "INSERT INTO s SELECT x.id, y.v FROM a AS x JOIN a AS y ON x.id = y.id"
+    found = record("".join(TABLE.format(name, KAFKA) for name in ("a", "s")) + query)
+    sources = [n for n in found.queries[0].nodes if n.kind == "source"]
+    assert [(n.id, n.table) for n in sources] == [("source-1", "a"), ("source-2", "a")]
+    assert not any(n.tells_time for n in sources)
+
+
+def test_the_idle_timeout_of_each_table() -> None:
+    text = EXAMPLE.read_text().replace(
+        "'topic' = 'orders'", "'topic' = 'orders', 'scan.watermark.idle-timeout' = '7 s'"
+    )
+    nodes = {n.table: n for n in record(text).queries[0].nodes if n.kind == "source"}
+    assert nodes["orders"].idle_timeout_ms == 7000
+    assert nodes["product_changelog"].idle_timeout_ms == 0
+
+
+def test_secrets_are_masked() -> None:
+    own = "'properties.security.protocol' = 'SASL_SSL', 'properties.sasl.jaas.config' = '${env:H}'"
+    tables = [TABLE.format(name, f"{KAFKA}, {own}") for name in ("a", "s")]
+    found = record("".join((*tables, "INSERT INTO s SELECT * FROM a")))
+    assert found.secured
+    assert found.tables["a"]["properties.sasl.jaas.config"] == MASK

@@ -1,0 +1,165 @@
+"""FROM with joins inside joins, and the STATE_TTL hints of their tables."""
+
+import pytest
+
+from spark_jobs.errors import SqlErrors
+from spark_jobs.sql.bind.binder import bind_query
+from spark_jobs.sql.logical import Join, Logical, inputs_of
+from tests.unit.sql.shapes import shape
+from tests.unit.sql.texts import script
+
+TABLES = script(
+    "CREATE TABLE A (a INT, x INT NOT NULL) <append>;",
+    "CREATE TABLE B (b INT, y INT NOT NULL) <append>;",
+    "CREATE TABLE C (c INT, z INT NOT NULL) <append>;",
+)
+
+
+def plan(from_: str) -> str:
+    (node,) = inputs_of(bind_query(script(TABLES, "SELECT 1 FROM", from_)).query)
+    return shape(node)
+
+
+def problem(query: str) -> str:
+    with pytest.raises(SqlErrors) as caught:
+        bind_query(script(TABLES, query))
+    return caught.value.render()
+
+
+INNER = "Join(inner, =($0, $2), Scan(B), Scan(C))"
+
+
+@pytest.mark.parametrize(
+    ("from_", "expected"),
+    [
+        (
+            "A JOIN B ON a = b LEFT JOIN C ON b = c",
+            "Join(left, =($2, $4), Join(inner, =($0, $2), Scan(A), Scan(B)), Scan(C))",
+        ),
+        ("A JOIN (B JOIN C ON b = c) ON a = b", f"Join(inner, =($0, $2), Scan(A), {INNER})"),
+        ("A LEFT JOIN B JOIN C ON b = c ON a = c", f"Join(left, =($0, $4), Scan(A), {INNER})"),
+        ("(B JOIN C ON b = c) JOIN A ON a = b", f"Join(inner, =($4, $0), {INNER}, Scan(A))"),
+        ("(A)", "Scan(A)"),
+        (
+            "A RIGHT JOIN (B FULL JOIN C ON b = c) ON a = B.b AND C.z = 1",
+            "Join(right, AND(=($0, $2), =($5, 1)), Scan(A),"
+            " Join(full, =($0, $2), Scan(B), Scan(C)))",
+        ),
+        (
+            "A JOIN ((SELECT b FROM B) AS s JOIN C ON s.b = c) ON a = s.b",
+            "Join(inner, =($0, $2), Scan(A),"
+            " Join(inner, =($0, $1), Project([$0], Scan(B)), Scan(C)))",
+        ),
+        (
+            "A JOIN B ON (a, x) = (b, y)",
+            "Join(inner, AND(=($0, $2), =($1, $3)), Scan(A), Scan(B))",
+        ),
+        (
+            "A JOIN B ON (a, x) <> (b, y)",
+            "Join(inner, NOT(AND(=($0, $2), =($1, $3))), Scan(A), Scan(B))",
+        ),
+        ("A CROSS JOIN B", "Join(inner, TRUE, Scan(A), Scan(B))"),
+    ],
+)
+def test_plan(from_: str, expected: str) -> None:
+    assert plan(from_) == expected
+
+
+def test_padding_reaches_the_fields_of_inner_joins() -> None:
+    text = "SELECT x, y, z FROM A LEFT JOIN (B JOIN C ON b = c) ON a = b"
+    assert [f.type.nullable for f in bind_query(script(TABLES, text)).query.fields] == [
+        False,
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("from_", "says"),
+    [
+        ("A JOIN (B JOIN C ON b = c) AS s ON a = b", "not supported"),
+        ("A JOIN (B JOIN C ON a = c) ON a = b", "no column a"),
+        ("A JOIN B ON (a, x) < (b, y)", "< between lists of values is not supported"),
+        ("A JOIN B ON (a, x) = (b, y, b)", "= between lists of values is not supported"),
+        ("A NATURAL JOIN B", "NATURAL JOIN is not supported"),
+        ("A JOIN B USING (a)", "JOIN ... USING is not supported"),
+        ("A LEFT ANTI JOIN B ON a = b", "LEFT ANTI JOIN is not supported"),
+        ("A JOIN B ON a IN (SELECT c FROM C)", "IN (SELECT ...) is not supported"),
+    ],
+)
+def test_problem(from_: str, says: str) -> None:
+    assert says in problem(script("SELECT 1 FROM", from_))
+
+
+def ttl(query: str) -> list[tuple[int | None, int | None]]:
+    """What every join of a query keeps, the outermost first."""
+
+    def joins(node: Logical) -> list[Join]:
+        below = [j for i in inputs_of(node) for j in joins(i)]
+        return [node, *below] if isinstance(node, Join) else below
+
+    return [j.ttl_ms for j in joins(bind_query(script(TABLES, query)).query)]
+
+
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("hint", "expected"),
+    [
+        ("STATE_TTL('A' = '1d', 'r' = '2 h')", (DAY, 7_200_000)),
+        ("state_ttl(A = '1d')", (DAY, None)),
+        ("STATE_TTL('r' = '10s')", (None, 10_000)),
+        # inside one hint the last counts, of several the first
+        ("STATE_TTL('A' = '1d', 'A' = '2d')", (2 * DAY, None)),
+        ("STATE_TTL('A' = '1d'), STATE_TTL('A' = '2d', 'r' = '3d')", (DAY, 3 * DAY)),
+        ("STATE_TTL('A' = '0s')", (0, None)),
+    ],
+)
+def test_hints_reach_the_sides_of_a_join(
+    hint: str, expected: tuple[int | None, int | None]
+) -> None:
+    assert ttl(script("SELECT /*+", hint, "*/ a FROM A LEFT JOIN B AS r ON a = b")) == [expected]
+
+
+def test_hints_in_a_chain_hold_where_a_table_is_one_side() -> None:
+    query = "SELECT /*+ STATE_TTL('A'='1d', 'C'='3d') */ a FROM A JOIN B ON a = b JOIN C ON a = c"
+    assert ttl(query) == [(None, 3 * DAY), (DAY, None)]
+
+
+def test_hints_reach_semi_joins_and_stay_in_their_block() -> None:
+    semi = "SELECT /*+ STATE_TTL('A' = '1d') */ a FROM A WHERE a IN (SELECT b FROM B)"
+    assert ttl(semi) == [(DAY, None)]
+    nested = (
+        "SELECT s.a FROM (SELECT /*+ STATE_TTL('A' = '1d') */ a FROM A JOIN B ON a = b) AS s"
+        " JOIN C ON s.a = c"
+    )
+    assert ttl(nested) == [(None, None), (DAY, None)]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("SELECT /*+ STATE_TTL('AA' = '1d') */ a FROM A JOIN B ON a = b", "did you mean 'A'?"),
+        ("SELECT /*+ STATE_TTL('A' = '1d') */ a FROM A AS q JOIN B ON a = b", "FROM has q, B"),
+        ("SELECT /*+ STATE_TTL('A' = 'x') */ a FROM A JOIN B ON a = b", "'x' is no duration"),
+        ("SELECT /*+ STATE_TTL('A' = '1d') */ a FROM A", "no regular join is not supported"),
+        ("SELECT /*+ STATE_TTL('A' = '1d') */ COUNT(*) FROM A", "for an aggregate is not"),
+        ("SELECT /*+ STATE_TTL('A') */ a FROM A JOIN B ON a = b", "expected '=' in the hint"),
+        ("SELECT /*+ STATE_TTL */ a FROM A JOIN B ON a = b", "expected '(' in the hint"),
+        ("SELECT /*+ LOOKUP('table' = 'B') */ a FROM A", "the hint LOOKUP is not supported"),
+        ("SELECT a FROM A /*+ OPTIONS('x' = 'y') */", "the hint /*+ OPTIONS"),
+        ("SELECT a FROM (SELECT a FROM A /*+ OPTIONS('x' = 'y') */)", "the hint /*+ OPTIONS"),
+        ("SELECT a /*+ STATE_TTL('A' = '1d') */ FROM A", "the hint /*+ STATE_TTL"),
+    ],
+)
+def test_hint_problem(query: str, says: str) -> None:
+    assert says in problem(query)
+
+
+def test_a_hint_problem_stands_at_its_name() -> None:
+    query = "SELECT /*+ STATE_TTL('AA' = '1d') */ a FROM A JOIN B ON a = b"
+    with pytest.raises(SqlErrors) as caught:
+        bind_query(script(TABLES, query))
+    (error,) = caught.value.errors
+    assert query[error.column - 1 :].startswith("AA"), error.render()
