@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.harness.gateway import kernel
+from tests.harness.gateway import new_machine
 from tests.kernel.oracle.regular import Join
 from tests.kernel.oracle.rows import ID, K
 from tests.kernel.oracle.sides import Side
@@ -71,7 +71,7 @@ def run_case(name: str, layout: str, rows: int) -> None:
     join_type, hot, ttl_ms = _CASES[name]
     side = _SIDES[layout]
     join = Join(side, side, join_type, (K,), (True,), None, ttl_ms=ttl_ms)
-    machine = kernel().machine(json.dumps(join.node()))
+    machine = new_machine(json.dumps(join.node()))
     seconds = load(machine, hot, rows)
     step = max(rows // _CHANGES, 1)
     picked = [n * step % rows for n in range(min(_CHANGES, rows))]

@@ -41,7 +41,7 @@ METRICS: tuple[Described, ...] = (
     Described(
         "rejoin_build_info",
         "gauge",
-        "1; what the driver runs.",
+        "Always 1; the labels say which release and job the driver runs.",
         ("version", "name"),
     ),
     Described(
@@ -53,7 +53,7 @@ METRICS: tuple[Described, ...] = (
     Described(
         "rejoin_job_error_info",
         "gauge",
-        "1 while the job has failed; code as in docs/errors.md.",
+        "1 if the job has failed, with the code of docs/errors.md.",
         ("code",),
     ),
     Described(
@@ -64,17 +64,17 @@ METRICS: tuple[Described, ...] = (
     Described(
         "rejoin_status_age_seconds",
         "gauge",
-        "Age of the last good status; grows when the driver has stopped writing it.",
+        "Age of the last readable status; grows if the driver no longer writes it.",
     ),
     Described(
         "rejoin_registry_waiting_seconds",
         "gauge",
-        "How long epochs have waited for a schema registry that does not answer; 0: none does.",
+        "How long epochs have waited for a schema registry that does not answer; 0 if none waits.",
     ),
     Described(
         "rejoin_status_errors_total",
         "counter",
-        "Looks at the status file that found something unreadable.",
+        "Reads of the status file that found it unreadable.",
     ),
     Described(
         "rejoin_epochs_total",
@@ -85,7 +85,7 @@ METRICS: tuple[Described, ...] = (
     Described(
         "rejoin_input_rows_total",
         "counter",
-        "Rows that the query took, and records that it could not read, since the checkpoint began.",
+        "Rows that the query read, and records that it rejected, since the checkpoint began.",
         _QUERY,
     ),
     Described(
@@ -97,8 +97,8 @@ METRICS: tuple[Described, ...] = (
     Described(
         "rejoin_output_changes_total",
         "counter",
-        "Changes of the result by row kind (+I, -U, +U, -D); -U and -D take rows back. What a"
-        " repeated epoch changes counts again.",
+        "Changes of the result by row kind (+I, -U, +U, -D); -U and -D retract rows. A repeated"
+        " epoch counts again.",
         ("query", "kind"),
     ),
     Described(
@@ -111,7 +111,7 @@ METRICS: tuple[Described, ...] = (
     Described(
         "rejoin_registry_calls_total",
         "counter",
-        "Requests for schemas by outcome: answered or failed; each schema is kept.",
+        "Requests to the schema registry by outcome: answered or failed; schemas are cached.",
         ("outcome",),
     ),
     Described(
@@ -123,25 +123,25 @@ METRICS: tuple[Described, ...] = (
     Described(
         "rejoin_late_rows_total",
         "counter",
-        "Rows older than the watermark that they met.",
+        "Rows older than the watermark at their arrival.",
         _QUERY,
     ),
     Described(
         "rejoin_operator_late_rows_total",
         "counter",
-        "Rows older than the watermark that they met, by operator.",
+        "Rows older than the watermark at their arrival, by operator.",
         _OPERATOR,
     ),
     Described(
         "rejoin_query_restarts_total",
         "counter",
-        "Times that the driver has started a failed query again.",
+        "Restarts of failed queries by the driver.",
         _QUERY,
     ),
     Described(
         "rejoin_lost_records_total",
         "counter",
-        "Records that were deleted before they were read, where the job goes on after that.",
+        "Records that were deleted before they were read, if the job goes on after that.",
         _QUERY,
     ),
     Described(
@@ -153,7 +153,7 @@ METRICS: tuple[Described, ...] = (
     Described(
         "rejoin_epoch_phase_duration_seconds",
         "gauge",
-        "How long each phase of the last epoch took, by Spark's name of the phase.",
+        "How long each phase of the last epoch took, by Spark's names of the phases.",
         ("query", "phase"),
     ),
     Described(
@@ -177,13 +177,13 @@ METRICS: tuple[Described, ...] = (
     Described(
         "rejoin_event_time_lag_seconds",
         "gauge",
-        "How far the query's watermark is behind the clock; grows while nothing tells the time.",
+        "How far the query's watermark is behind the clock; grows while no records arrive.",
         _QUERY,
     ),
     Described(
         "rejoin_unknown_retraction_rows_total",
         "counter",
-        "Retractions of rows that the operator does not know; they are ignored.",
+        "Retractions of rows that are not in the operator's state; they are ignored.",
         _OPERATOR,
     ),
     Described(
@@ -379,10 +379,12 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "What the sidecar serves at `/metrics`. Printed by `python -m service.metrics`; a test",
-        "keeps this page in step with the code. What the checkpoint counts goes on over restarts",
-        "(of a killed driver, up to ten seconds are not in it); transactions, registry calls and",
-        "restarts start at zero with the driver. Rates are for Prometheus to derive.",
+        "The metrics that the sidecar serves at `/metrics`. `python -m service.metrics` prints",
+        "this page, and a test compares the two.",
+        "",
+        "Counters are kept in the checkpoint and go on over restarts (after a driver was killed,",
+        "up to ten seconds can be missing), except those of transactions, registry calls and",
+        "restarts, which start at zero with the driver. Use `rate()` in Prometheus for rates.",
         "",
         "| Name | Type | Labels | Meaning |",
         "|---|---|---|---|",

@@ -41,7 +41,7 @@ def output_of(program: str, *arguments: str) -> str:
 
 def scala_text_problems() -> Iterator[str]:
     """Width, tabs and trailing blanks: what a formatter would hold, had the registries one."""
-    for path in sorted((ROOT / "spark_jobs" / "kernel").glob("*.scala")):
+    for path in sorted((ROOT / "spark_jobs" / "kernel").rglob("*.scala")):
         for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
             where = f"{path.relative_to(ROOT)}:{number}"
             if len(line) > SCALA_WIDTH:

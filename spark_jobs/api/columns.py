@@ -37,8 +37,8 @@ _INFIX = {
     "/": ("/", _PRODUCT),
     "%": ("%", _PRODUCT),
 }
-# PySpark's functions that mean what the SQL function does (docs/sql.md, "Where Flink and Spark
-# differ", has the others)
+# PySpark's functions that mean what the SQL function does; docs/functions.md, "Where Flink and
+# Spark differ", has the others
 _FUNCTIONS = {
     **{name: name.upper() for name in (
         "upper", "lower", "trim", "ltrim", "rtrim", "concat", "concat_ws", "replace", "reverse",

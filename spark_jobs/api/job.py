@@ -57,7 +57,7 @@ class Job:
         self._script.add(statements)
 
     def set(self, key: str, value: str) -> None:
-        """SET 'key' = 'value'; docs/sql.md lists the settings."""
+        """SET 'key' = 'value'; docs/options.md lists the settings."""
         self._script.add(f"SET {string_text(key)} = {string_text(value)}")
 
     def create_table(self, name: str, columns: str, options: Mapping[str, str]) -> Changelog:

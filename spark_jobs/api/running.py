@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -12,27 +13,18 @@ from pyspark.sql import SparkSession
 from spark_jobs.api.session import check_session, job_session
 from spark_jobs.driver.console import TextConsole, progress_line
 from spark_jobs.driver.progress import Progress
-from spark_jobs.driver.replays import Replays
+from spark_jobs.driver.queries import plan_job
 from spark_jobs.driver.report import JobReport
 from spark_jobs.driver.rights import check_access
+from spark_jobs.driver.run import report_end, reporting_failure, start_report
 from spark_jobs.driver.sidecar import sidecar
-from spark_jobs.driver.watch import Watch
-from spark_jobs.embedded.process import Child
+from spark_jobs.driver.watch import Watch, open_watch
 from spark_jobs.errors import ConfigError, RejoinError
-from spark_jobs.main import (
-    failing,
-    first_report,
-    last_word,
-    launch,
-    sinks_of,
-)
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.plan.nodes.physical import KafkaSink
-from spark_jobs.plan.planner import plan
 from spark_jobs.settings import JobSettings
 from spark_jobs.sql.bind.binder import Job
 from spark_jobs.status import JobStatus
-from spark_jobs.streaming.query import open_gate
-from spark_jobs.streaming.session import reset_counters
 
 # the kernel's gate and counters belong to the whole application
 _one_at_a_time = threading.Lock()
@@ -45,7 +37,7 @@ class RunningJob:
         self,
         watch: Watch,
         report: JobReport,
-        sinks: dict[str, KafkaSink],
+        sinks: Mapping[str, KafkaSink],
         settings: JobSettings,
         ending: ExitStack,
     ) -> None:
@@ -118,9 +110,9 @@ class RunningJob:
     def _run(self) -> None:
         try:
             with self._ending:
-                with failing(self._report, self._sinks, self._settings):
+                with reporting_failure(self._report, self._sinks, self._settings):
                     self._watch.run(self._stop)
-                last_word(self._report, "stopped")
+                report_end(self._report, "stopped")
         except RejoinError as error:
             self._error = error
 
@@ -130,8 +122,8 @@ def start_job(
 ) -> RunningJob:
     """`text` is the job's; what keeps it from starting is raised, a later failure is its own."""
     check_session(spark)
-    plans = plan(job)
-    sinks = sinks_of(plans)
+    planned = plan_job(job, text, settings)
+    sinks = planned.sinks
     with ExitStack() as ending:
         if not _one_at_a_time.acquire(blocking=False):
             raise ConfigError(
@@ -141,14 +133,14 @@ def start_job(
             )
         ending.callback(_one_at_a_time.release)
         console = TextConsole(progress or ending.enter_context(Path(os.devnull).open("w")))
-        report = first_report(job, plans, settings, console)
+        report = start_report(planned, console)
         ending.enter_context(sidecar(settings, console))
-        with failing(report, sinks, settings):
+        with reporting_failure(report, sinks, settings):
             check_access(sinks)
             session = job_session(spark, settings)
-            reset_counters(session)
-            open_gate(session)
-            replays = Replays(settings.status_dir, text, Child)
-            watch = launch(session, sinks, settings, report, replays, console)
+            kernel = Kernel.of(session)
+            kernel.reset_counters(session)
+            kernel.open_gate()
+            watch = open_watch(session, planned, report, console)
         ending.callback(watch.close)
         return RunningJob(watch, report, sinks, settings, ending.pop_all())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Message
 
-from spark_jobs.streaming.kafka import KafkaEdge, Limit
+from spark_jobs.access.topics import Limit, TableTopics
 from spark_jobs.terminal import utc_text
 
 HOUR_MS = 3_600_000
@@ -41,7 +41,7 @@ class Pace:
         return f"{told}; {self.offsets} offsets in {spent} up to then: {rate:.0f} records/h"
 
 
-def measure(edge: KafkaEdge, newest: Sequence[Message]) -> Pace | None:
+def measure(edge: TableTopics, newest: Sequence[Message]) -> Pace | None:
     """None for a table without records."""
     if not newest:
         return None

@@ -13,8 +13,8 @@ from spark_jobs.check.finding import Finding
 from spark_jobs.errors import EXIT_CODES
 from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import registered_schema
-from spark_jobs.operators.kafka_sink import record_columns
 from spark_jobs.operators.running import resolve_public, spec
+from spark_jobs.operators.sink_spec import record_columns
 from spark_jobs.options.formats import FORMATS, Format
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
+from spark_jobs.access.acls import check_writer
 from spark_jobs.check.finding import Finding
 from spark_jobs.driver.rights import check_access, topic_needs, writer_needs
 from spark_jobs.plan.nodes.physical import KafkaSink
-from spark_jobs.streaming.acls import check_writer
 
 _NOBODY = -1  # the number of no writer: a running job's are not fenced
 

@@ -23,9 +23,8 @@ from spark_jobs.check.registry import (
 from spark_jobs.check.rights import check_rights
 from spark_jobs.check.sample import Decoded, check_sample
 from spark_jobs.check.topics import Source, check_letters, check_sink, check_source, check_widths
-from spark_jobs.driver.launch import is_bounded, present
+from spark_jobs.driver.queries import is_bounded, present, sinks_of
 from spark_jobs.kernel.local_jvm import local_kernel
-from spark_jobs.main import sinks_of
 from spark_jobs.operators.running import scans
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 from spark_jobs.plan.planner import plan

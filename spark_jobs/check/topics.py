@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from confluent_kafka import Message
 
+from spark_jobs.access.topics import Limit, TableTopics, open_topics, resolved
 from spark_jobs.check.finding import Finding
 from spark_jobs.check.pace import HOUR_MS, Pace, measure
 from spark_jobs.errors import EXIT_CODES, KafkaError
 from spark_jobs.plan.check.fingerprint import stateful_nodes
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
-from spark_jobs.streaming.kafka import KafkaEdge, Limit, resolved
 
 SAMPLE = 100
 
@@ -29,7 +29,7 @@ def check_source(scan: KafkaScan, cores: int) -> tuple[list[Finding], Source]:
     """What there is to read, and its newest records. Raises KafkaError."""
     topics = [topic.name for topic in scan.topics]
     about = f"table {scan.table}"
-    with KafkaEdge(scan.table, topics, scan.properties) as edge:
+    with open_topics(scan.table, topics, scan.properties) as edge:
         policy = "compact" if scan.changelog == "upsert" else "delete"
         _require(edge, scan.properties, policy, cores)
         counts = edge.partition_counts()
@@ -54,7 +54,7 @@ def check_sink(sink: KafkaSink, before: int | None, cores: int) -> Iterator[Find
     """
     about = f"sink {sink.table}"
     wanted = "compact" if sink.mode == "upsert" else "delete"
-    with KafkaEdge(sink.table, [sink.topic], sink.properties) as edge:
+    with open_topics(sink.table, [sink.topic], sink.properties) as edge:
         _require(edge, sink.properties, wanted, cores)
         count = edge.partition_counts()[sink.topic]
         settings = edge.topic_settings()[sink.topic]
@@ -103,7 +103,7 @@ def check_letters(
             wanted.setdefault(node.output.late_topic, 1)
     for topic, width in wanted.items():
         about = f"letters {topic}"
-        with KafkaEdge(topic, [topic], sink.properties) as edge:
+        with open_topics(topic, [topic], sink.properties) as edge:
             _require(edge, sink.properties, "delete", width)
             count, settings = edge.partition_counts()[topic], edge.topic_settings()[topic]
         yield Finding("ok", "TOPIC_FOUND", about, f"{count} partitions")
@@ -117,7 +117,9 @@ def check_letters(
             yield Finding("warning", "LETTERS_PARTITIONS", about, text, hint)
 
 
-def _require(edge: KafkaEdge, properties: Mapping[str, str], policy: str, partitions: int) -> None:
+def _require(
+    edge: TableTopics, properties: Mapping[str, str], policy: str, partitions: int
+) -> None:
     """Raises KafkaError with the command that creates what is missing."""
     missing = edge.missing_topics()
     if missing:

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from spark_jobs.access.librdkafka import admin_config
+from spark_jobs.access.topics import resolved
 from spark_jobs.errors import ConfigError
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, Physical, inputs_of
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import read_sql
 from spark_jobs.sql.bind.binder import bind
-from spark_jobs.streaming.kafka import admin_config, resolved
 
 
 @dataclass(slots=True)

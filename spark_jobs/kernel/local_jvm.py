@@ -16,14 +16,16 @@ _STOP_S = 10
 _JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC")
 
 
-def launch(jar: Path, local_dir: Path | None = None) -> Any:
+def launch(*jars: Path, local_dir: Path | None = None) -> Any:
     """Start a JVM; it ends when this process does. `local_dir`: for Spark's copies of files."""
     java_options = [*_JVM_OPTIONS]
     if local_dir is not None:
         java_options += [f"-Dspark.local.dir={local_dir}", f"-Djava.io.tmpdir={local_dir}"]
     options = _Options(
         {
-            "spark.driver.extraClassPath": f"{jar}:{CONNECTOR_JARS}/*",
+            "spark.driver.extraClassPath": ":".join(
+                str(path) for path in [*jars, CONNECTOR_JARS / "*"]
+            ),
             "spark.driver.memory": "1g",
             "spark.driver.extraJavaOptions": " ".join(java_options),
         }

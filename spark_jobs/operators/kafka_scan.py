@@ -1,20 +1,21 @@
-"""Kafka topics to keyed changelog rows."""
+"""KafkaScan: Kafka topics to keyed changelog rows."""
 
 import json
 
 from pyspark.sql import DataFrame
 
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import Running, Scan, spec
 from spark_jobs.plan.nodes.physical import KafkaScan
-from spark_jobs.streaming.kafka import Subscription
+from spark_jobs.streaming.sources import Subscription
 
-SOURCE = "org.apache.spark.sql.rejoin.GatedKafka"
+SOURCE = "org.apache.spark.sql.rejoin.ingest.GatedKafka"
 
 
 def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:
-    """The envelopes of one table: rows, rejects and, where a join needs them, marks.
+    """The envelopes of one table: rows, rejects and, for joins that need them, marks.
 
-    `chunked`: many rows in one envelope, as stateful operators take them.
+    `chunked`: many rows per envelope, as stateful operators expect them.
     """
     start = running.manifest.scans[scan.id]
     subscription = Subscription(
@@ -36,10 +37,9 @@ def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:
 
 
 def envelopes(scan: Scan, records: DataFrame, running: Running, *, chunked: bool) -> DataFrame:
-    """What becomes of Kafka's records."""
-    described = {**spec(scan.node), "chunked": chunked}
-    kernel = running.kernel
-    return running.frame(kernel.ingest(records._jdf, json.dumps(described), running.query))
+    """The envelopes of Kafka's records."""
+    kernel = Kernel.of(running.spark)
+    return kernel.ingest(records, spec(scan.node), running.query, chunked=chunked)
 
 
 def _alignment(scan: KafkaScan, running: Running) -> str | None:
@@ -56,7 +56,7 @@ def _alignment(scan: KafkaScan, running: Running) -> str | None:
 
 
 def _reads_headers(scan: KafkaScan) -> bool:
-    """Dead letters keep theirs; schema ids and changes of keys may stand there. Else a waste."""
+    """Headers are read only for dead-letter records, schema ids and key changes that need them."""
     wanted = any(c.origin == "metadata" and c.field == "headers" for c in scan.columns)
     formats = [f for f in (scan.key_format, scan.value_format) if f is not None]
     ids = any(f.options.get("rejoin.schema-id", "").endswith("-headers") for f in formats)

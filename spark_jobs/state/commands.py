@@ -39,7 +39,7 @@ Epoch = Annotated[
 @contextmanager
 def _opened(job: Path, checkpoint: str | None, wanted: Wanted) -> Iterator[list[Any]]:
     """The queries that are wanted; on a terminal, with a sign that something is going on."""
-    from spark_jobs.main import sinks_of
+    from spark_jobs.driver.queries import sinks_of
     from spark_jobs.state.reading import open_queries, state_jvm
 
     bound = bind(read_sql(job), str(job))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pyspark.errors import PySparkRuntimeError
 
-from spark_jobs.driver.launch import present
+from spark_jobs.driver.queries import present
 from spark_jobs.driver.verdict import judge, refuse
 from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.kernel.build import kernel_jar
@@ -36,7 +36,7 @@ def state_jvm() -> Iterator[Any]:
     """The kernel's package in a JVM whose copies of state go with it."""
     with tempfile.TemporaryDirectory(prefix="rejoin-state-") as folder:
         try:
-            gateway = launch(kernel_jar(), Path(folder))
+            gateway = launch(kernel_jar(), local_dir=Path(folder))
         except PySparkRuntimeError as cause:
             raise ConfigError(
                 "SPARK_NOT_STARTED",

@@ -17,7 +17,7 @@ from spark_jobs.scenario.runner import Backend, Bound
 from tests.conformance.case import Case, Failed, Skipped, Verdict, find_cases, read_case
 from tests.conformance.operator import run_operator_case
 from tests.conformance.sql import run_sql_case
-from tests.harness.gateway import kernel
+from tests.harness.gateway import new_machine
 from tests.harness.spark import SparkBackend, spark_session
 
 
@@ -25,7 +25,7 @@ def judge(case: Case, in_spark: Callable[[Bound], Backend] | None) -> Verdict:
     name = str(case["name"])
     try:
         if "operator" in case:
-            run_operator_case(case, kernel().machine)
+            run_operator_case(case, new_machine)
         else:
             run_sql_case(case, in_spark)
     except Skipped as reason:

@@ -38,8 +38,8 @@ def test_no_position() -> None:
 def position(source: dict[str, Any]) -> int:
     kernel = gateway().org.apache.spark.sql.rejoin
     nothing = getattr(gateway().scala.collection.immutable, "Nil$")
-    decoded = kernel.Decoded(getattr(nothing, "MODULE$"))
-    log = kernel.LogPosition()
+    decoded = kernel.format.Decoded(getattr(nothing, "MODULE$"))
+    log = kernel.format.debezium.LogPosition()
     for name, value in source.items():
         if isinstance(value, str):
             log.text(name, value)

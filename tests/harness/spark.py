@@ -13,9 +13,11 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
 
+from spark_jobs.access.topics import Offsets
+from spark_jobs.driver.inputs import set_partitions
 from spark_jobs.kernel.build import connector_jars, kernel_jar
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.build import records_of
-from spark_jobs.operators.clock import tell_partitions
 from spark_jobs.operators.kafka_scan import envelopes
 from spark_jobs.operators.running import Running, Scan, scans
 from spark_jobs.plan.nodes.physical import KafkaSink
@@ -24,9 +26,7 @@ from spark_jobs.scenario.file import Step
 from spark_jobs.scenario.records import Record, to_base64
 from spark_jobs.scenario.runner import Bound, Outcome, exchanged_sinks
 from spark_jobs.settings import Overrides, job_settings, read_environment
-from spark_jobs.streaming.kafka import Offsets
 from spark_jobs.streaming.manifest import VERSION, Manifest, ScanStart
-from spark_jobs.streaming.query import open_gate
 from spark_jobs.streaming.session import start_session, stop_session
 
 _KAFKA_SCHEMA = (
@@ -44,7 +44,7 @@ def spark_session(folder: Path) -> Iterator[SparkSession]:
     overrides = Overrides(status_dir=folder / "status")
     settings = job_settings(given, "tests", overrides, read_environment())
     session = start_session(settings, [kernel_jar(), *connector_jars()])
-    open_gate(session)
+    Kernel.of(session).open_gate()
     try:
         yield session
     finally:
@@ -137,7 +137,7 @@ class SparkBackend:
         running = self._running(sink, ending)
         topics = [topic.name for scan in scans(sink) for topic in scan.node.topics]
         counts = {topic: max(self._partitions[topic], 1) for topic in topics}
-        tell_partitions(self._spark, sink.name, sink, counts)
+        set_partitions(self._spark, sink.name, scans(sink), counts)
         described = json.dumps(to_json(sink))
 
         def read(scan: Scan, chunked: bool) -> DataFrame:

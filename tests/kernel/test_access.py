@@ -38,14 +38,14 @@ def test_properties_are_those_of_the_client() -> None:
 def test_references_mean_the_same_in_both_languages(tmp_path: Path, entry: str) -> None:
     (tmp_path / "pw").write_text('  a"b\\c $1 \n')
     value = entry.format(f"${{file:{tmp_path}/pw}}")
-    references: Any = jvm().org.apache.spark.sql.rejoin.References
+    references: Any = jvm().org.apache.spark.sql.rejoin.run.References
     ours = resolve_all({"sasl.jaas.config": value})["sasl.jaas.config"]
     assert references.resolve("kafka.sasl.jaas.config", value) == ours
     assert references.resolve(value) == resolve_all({"x": value})["x"]
 
 
 def test_a_reference_to_nothing_is_named() -> None:
-    references: Any = jvm().org.apache.spark.sql.rejoin.References
+    references: Any = jvm().org.apache.spark.sql.rejoin.run.References
     with pytest.raises(Py4JJavaError, match="REJOIN_NOT_THERE is not set"):
         references.resolve("${env:REJOIN_NOT_THERE}")
 
@@ -112,7 +112,7 @@ def schema_at(known: dict[str, str], schema_id: int) -> str:
     """As the kernel's Java client finds it."""
     scala: Any = jvm().scala
     as_scala = scala.jdk.javaapi.CollectionConverters.asScala(known)
-    access: Any = jvm().org.apache.spark.sql.rejoin.RegistryAccess
+    access: Any = jvm().org.apache.spark.sql.rejoin.format.avro.RegistryAccess
     entered = access(scala.collection.immutable.HashMap.__getattr__("from")(as_scala))
     http = jvm().java.net.http
     address = jvm().java.net.URI.create(f"{entered.urls().head()}/schemas/ids/{schema_id}")

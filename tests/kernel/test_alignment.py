@@ -18,26 +18,26 @@ class Group:
     def __init__(self) -> None:
         self._mark = uuid.uuid4().hex
         self._kernel: Any = jvm().org.apache.spark.sql.rejoin
-        self._counters = self._kernel.Counters()
+        self._counters = self._kernel.run.Counters()
         self._epoch = 0
 
     def reads(self, topic: int, watermark: int | None, has_more: bool = True) -> None:
         described = {"group": self._mark, "maxDriftMs": DRIFT_MS, "query": "q", "topics": [topic]}
-        alignment = self._kernel.Alignment.read(json.dumps(described))
-        self._kernel.Alignment.tell(self._name(topic), alignment, has_more)
+        alignment = self._kernel.ingest.Alignment.read(json.dumps(described))
+        self._kernel.ingest.Alignment.tell(self._name(topic), alignment, has_more)
         if watermark is not None:
             self.level(topic, 0, "watermark", watermark)
 
     def level(self, topic: int, partition: int, what: str, value: int, query: str = "q") -> None:
         self._epoch += 1
-        name = f"{query}/join/source/{topic * 65536 + partition}/{what}"
-        self._counters.level(name, 0, self._epoch, value)
+        source = topic * 65536 + partition
+        self._counters.sourceLevel(query, "join", source, what, self._epoch, value)
 
     def is_ahead(self, topic: int) -> bool:
-        return bool(self._kernel.Alignment.isAhead(self._name(topic), self._counters))
+        return bool(self._kernel.ingest.Alignment.isAhead(self._name(topic), self._counters))
 
     def forget(self, topic: int) -> None:
-        self._kernel.Alignment.forget(self._name(topic))
+        self._kernel.ingest.Alignment.forget(self._name(topic))
 
     def _name(self, topic: int) -> str:
         return f"{self._mark}/{topic}"

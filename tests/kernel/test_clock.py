@@ -8,14 +8,14 @@ HOUR_MS = 3_600_000
 
 
 def offset(time_ms: int, partitions: int = 2, ended: str = "false") -> Any:
-    package: Any = jvm().org.apache.spark.sql.rejoin
+    package: Any = jvm().org.apache.spark.sql.rejoin.run
     return package.ClockOffset.read(
         f'{{"time": {time_ms}, "partitions": [[0, {partitions}]], "end": {ended}}}'
     )
 
 
 def clock_after(start: Any, present: Any, tick_ms: int = 1000) -> Any:
-    package: Any = jvm().org.apache.spark.sql.rejoin
+    package: Any = jvm().org.apache.spark.sql.rejoin.run
     return package.Clock.next(start, present, tick_ms)
 
 

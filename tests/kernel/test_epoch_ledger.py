@@ -13,7 +13,7 @@ Entry = tuple[int, str] | tuple[int, str, int]
 
 
 def package() -> Any:
-    return jvm().org.apache.spark.sql.rejoin
+    return jvm().org.apache.spark.sql.rejoin.sink
 
 
 def ledger() -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.gateway import jvm, kernel
+from tests.harness.gateway import jvm, new_machine
 from tests.kernel.oracle.interval import Join
 
 MINUTE = 60_000
@@ -17,7 +17,7 @@ class Run:
     """One machine; each call is one batch and gives what it emits, payload columns left out."""
 
     def __init__(self, join: Join) -> None:
-        self.machine: Any = kernel().machine(json.dumps(join.node()))
+        self.machine: Any = new_machine(json.dumps(join.node()))
 
     def batch(self, *events: list[Any]) -> list[Any]:
         [emitted] = json.loads(self.machine.run(json.dumps([events])))
@@ -62,7 +62,7 @@ def clock(text: str) -> int:
 def test_bounds_of_seed_000() -> None:
     """Qualified bounds, expiration and cleanup times of the four rows, as the seed has them."""
     tens = 10 * MINUTE
-    bounds = jvm().org.apache.spark.sql.rejoin.IntervalBounds(-tens, tens, (tens + tens) // 2)
+    bounds = jvm().rejoin.core.time.IntervalBounds(-tens, tens, (tens + tens) // 2)
     figures = [
         (LEFT, "10:00:00", "09:50:00", "10:10:00", "10:20:00.001"),
         (RIGHT, "10:01:02", "09:51:02", "10:11:02", "10:21:02.001"),

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from spark_jobs.driver.queries import sinks_of
 from spark_jobs.errors import ConfigError, StateError
-from spark_jobs.main import sinks_of
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Environment, Overrides, job_settings
 from spark_jobs.sql.bind.binder import bind

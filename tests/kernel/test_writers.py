@@ -39,6 +39,7 @@ class Sink:
             "dense": True,
             "heartbeatMs": 600_000,
             "deletesFirst": False,
+            "onError": "fail",
         }
         return json.dumps(known | other)
 
@@ -49,12 +50,14 @@ class Sink:
 
     def writer(self, spec: str) -> Any:
         package: Any = jvm().org.apache.spark.sql.rejoin
-        return package.TransactionalWriter(package.SinkSpec.read(spec), package.Counters())
+        return package.sink.TransactionalWriter(
+            package.sink.SinkSpec.read(spec), package.run.Counters()
+        )
 
     def send(self, writer: Any, key: str) -> None:
         package: Any = jvm().org.apache.spark.sql.rejoin
         none = jvm().scala.Option.apply(None)
-        record = package.SinkRecord(self.topic, key.encode(), b"v", 0, none, None)
+        record = package.sink.SinkRecord(self.topic, key.encode(), b"v", 0, none, None)
         writer.process(record)
 
     def write(self, writer: Any, epoch: int, *keys: str) -> bool:

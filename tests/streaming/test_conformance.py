@@ -12,7 +12,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from spark_jobs.driver.launch import Launch
+from spark_jobs.driver.launch import open_query
+from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.scenario.file import Input
@@ -20,7 +21,6 @@ from spark_jobs.scenario.fold import View
 from spark_jobs.scenario.records import Encoder, Record
 from spark_jobs.scenario.runner import Bound
 from spark_jobs.settings import Overrides, job_settings, read_environment
-from spark_jobs.streaming.query import QueryLife
 from tests.conformance.case import Case, Failed, Skipped, read_case
 from tests.conformance.feeding import feedings
 from tests.conformance.job import SINK, Place
@@ -136,7 +136,7 @@ def _launch(spark: SparkSession, planned: Planned, folder: Path) -> QueryLife:
         "rejoin.key-groups": "8",
     }
     settings = job_settings(given, name, Overrides(), read_environment())
-    return Launch(spark, planned.sink, name, settings).life()
+    return open_query(spark, name, planned.sink, settings).life()
 
 
 def _difference(broker: Broker, planned: Planned) -> str:

@@ -9,15 +9,15 @@ import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from spark_jobs.access.acls import Need
 from spark_jobs.access.librdkafka import admin_config
+from spark_jobs.access.topics import Limit, open_topics
 from spark_jobs.driver.rights import check_access, missing_acl, topic_needs, writer_needs
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import AccessError
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
-from spark_jobs.streaming.acls import Need
-from spark_jobs.streaming.kafka import KafkaEdge, Limit
 from tests.harness.certificates import STORE_PASSWORD, Authority
 from tests.harness.gateway import jvm
 from tests.harness.protected import (
@@ -201,10 +201,10 @@ def test_each_missing_acl_is_named(sasl: Protected, planned: KafkaSink, need: Ne
 def test_a_missing_right_on_a_group_is_named(
     sasl: Protected, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_jobs.streaming.kafka._TIMEOUT_S", 3.0)
+    monkeypatch.setattr("spark_jobs.access.topics._TIMEOUT_S", 3.0)
     properties = {**connection(sasl), **login("SCRAM-SHA-512", secret), "group.id": "elsewhere"}
     with (
-        KafkaEdge("orders", ["orders"], properties) as edge,
+        open_topics("orders", ["orders"], properties) as edge,
         pytest.raises(AccessError, match=r"KAFKA_ACL_MISSING.*Read on group 'elsewhere'"),
     ):
         edge.starts(Limit("group-offsets"))

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spark_jobs.cli import app
-from spark_jobs.driver.launch import present
+from spark_jobs.driver.queries import present
 from spark_jobs.driver.verdict import written_now
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan

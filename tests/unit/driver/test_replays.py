@@ -87,7 +87,7 @@ def test_one_at_a_time(stage: Stage) -> None:
     first, second = stage.ask(), stage.ask()
     assert len(stage.lines) == 1
     assert not stage.answer(second).done
-    assert f"replay {first} is under way" in stage.answer(second).message
+    assert f"replay {first} is still running" in stage.answer(second).message
     stage.end('{"replayed": 1, "left": []}', 0)
     stage.ask()
     assert len(stage.lines) == 2

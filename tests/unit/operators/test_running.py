@@ -1,7 +1,6 @@
 """What is read off a plan before it runs: names of scans, gates, operators."""
 
-from spark_jobs.driver.launch import shape
-from spark_jobs.operators.clock import needs_clock
+from spark_jobs.driver.queries import needs_clock, shape
 from spark_jobs.operators.running import scans
 from spark_jobs.plan.check.fingerprint import stateful_nodes
 from spark_jobs.plan.nodes.physical import KafkaSink

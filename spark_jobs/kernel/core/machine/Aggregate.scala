@@ -1,0 +1,216 @@
+package rejoin.core.machine
+
+import rejoin.core.row.{CellReader, CellWriter, Codec, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind}
+import rejoin.core.state.{Cell, KeyedState, ValueCounts}
+import rejoin.core.time.{GroupState, KeyTtl}
+
+/** Retraction-aware GROUP BY; the join key of its input is what it groups by.
+  *
+  * {{{
+  * cell 'A' + group      : version, TTL, rows, one accumulator per call, value counts
+  * cells 128, 129, ...   : further pages of value counts
+  * }}}
+  * MIN, MAX and DISTINCT count the values of their column; calls over the same column and FILTER share
+  * them. Per group and batch only the net change leaves. docs/semantics.md, "Aggregation".
+  */
+final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: OutputFunctions) extends Machine {
+  private val ttl = new KeyTtl(spec.timing.ttlMs.head)
+  private val result = new KeyedResult(outputs)
+  private val header = new CellWriter
+  private val pages = new CellWriter
+  private val results = new Array[Any](spec.calls.size)
+  private val columns = spec.calls.filter(_.countsValues).map(CountedColumn(_)).distinct
+    .zipWithIndex.map { case (column, i) => new ColumnCounts(column, (128 + i).toChar, values) }.toArray
+  private val calls = spec.calls.zipWithIndex.map { case (call, i) =>
+    new AggregateFunction(call, values.accumulator(i), values, columns)
+  }.toArray
+  private var rows = 0L
+
+  def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
+    ttl.foreachDue(group, state)(expire(_, group, state))
+    batch.foreachKey(visit(_, group, state, out))
+    group.expiries.flush(state)
+  }
+
+  private def visit(changes: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
+    val cell = Cell.key(keyTag, changes.key)
+    val isStored = load(changes.key, cell, state)
+    val before = row(changes.key)
+    val rowsBefore = rows
+    var isTouched = false
+    var i = 0
+    while (i < changes.size) {
+      val sign = if (RowKind.isAdd(changes(i).kind)) 1 else -1
+      if (rows == 0 && sign < 0) group.unknownRetractions += 1
+      else {
+        change(changes(i).row, sign)
+        isTouched = true
+      }
+      i += 1
+    }
+    if (isTouched) {
+      result.emit(before, row(changes.key), repeats = ttl.isOn, GroupBatch.hash(changes.key), out)
+      group.rows(0) += rows.sign - rowsBefore.sign
+      ttl.touch(changes.key, group)
+      save(cell, isStored, state)
+    }
+  }
+
+  /** A group without rows starts anew, whatever stray retractions have left in it. */
+  private def change(row: Array[Byte], sign: Int): Unit = {
+    rows += sign
+    if (rows == 0) forget()
+    else {
+      values.point(row)
+      columns.foreach(_.change(sign))
+      calls.foreach(_.change(sign))
+    }
+  }
+
+  private def forget(): Unit = {
+    rows = 0L
+    calls.foreach(_.accumulator.reset())
+    columns.foreach(_.counts.clear())
+  }
+
+  /** The group's result, or null where it has no rows. */
+  private def row(key: Array[Byte]): Array[Byte] =
+    if (rows == 0) null
+    else {
+      var i = 0
+      while (i < calls.length) {
+        results(i) = calls(i).result
+        i += 1
+      }
+      values.pack(key, results)
+    }
+
+  private def expire(key: Array[Byte], group: GroupState, state: KeyedState): Unit = {
+    val cell = Cell.key(keyTag, key)
+    if (load(key, cell, state)) {
+      val isGone = ttl.hasExpired(group)
+      if (isGone) {
+        forget()
+        group.rows(0) -= 1
+      }
+      if (isGone || ttl.visitAgain(key, group)) save(cell, isStored = true, state)
+    }
+  }
+
+  def keyTag: Char = 'A'
+
+  /** The result as it stands, and of how many rows. */
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    load(key, Cell.key(keyTag, key), state)
+    val result = row(key)
+    KeyContents(Option.when(result != null)(
+      KeptRow(0, result, ttl.writtenMs, Seq("rows" -> rows) ++ ttl.facts)))
+  }
+
+  private def load(key: Array[Byte], cell: Array[Byte], state: KeyedState): Boolean = {
+    ttl.reset()
+    rows = 0L
+    columns.foreach(_.counts.reset(key, state))
+    val stored = state.get(cell)
+    if (stored == null) calls.foreach(_.accumulator.reset())
+    else {
+      val in = new CellReader(stored).version()
+      ttl.read(in)
+      rows = in.varLong()
+      calls.foreach(_.accumulator.read(in))
+      columns.foreach(_.counts.read(in))
+    }
+    stored != null
+  }
+
+  private def save(cell: Array[Byte], isStored: Boolean, state: KeyedState): Unit = {
+    header.reset().byte(Codec.Version)
+    ttl.write(header)
+    header.varLong(rows)
+    calls.foreach(_.accumulator.write(header))
+    columns.foreach(_.counts.write(header, pages))
+    if (rows > 0) state.put(cell, header.result())
+    else if (isStored) state.remove(cell)
+  }
+}
+
+/** A column whose values are counted, for the rows that pass a FILTER. */
+private final case class CountedColumn(argument: Int, filter: Option[Int])
+
+private object CountedColumn {
+  def apply(call: AggregateCallSpec): CountedColumn = CountedColumn(call.argument.get, call.filter)
+}
+
+/** A counted column and what the last row did to it. */
+private final class ColumnCounts(val column: CountedColumn, tag: Char, values: AggregateColumns) {
+  val counts = new ValueCounts(tag)
+
+  /** +1 where the last row's value is there for the first time, -1 where it is gone, else 0. */
+  var appeared = 0
+
+  def change(sign: Int): Unit = {
+    appeared = 0
+    if (!values.isNull(column.argument) && column.filter.forall(values.isTrue)) {
+      val count = counts.change(values.sortable(column.argument), sign)
+      if (sign > 0 && count == 1) appeared = 1 else if (sign < 0 && count == 0) appeared = -1
+    }
+  }
+}
+
+/** One call of the SELECT list.
+  *
+  * @param accumulator
+  *   that of MIN and MAX stays empty
+  */
+private final class AggregateFunction(
+    call: AggregateCallSpec,
+    val accumulator: Accumulator,
+    values: AggregateColumns,
+    columns: Array[ColumnCounts]) {
+  private val argument = call.argument.getOrElse(-1)
+  private val counted: ColumnCounts =
+    if (call.countsValues) columns.find(_.column == CountedColumn(call)).get else null
+
+  def change(sign: Int): Unit =
+    if (!call.isExtremum) {
+      if (counted == null) {
+        if (call.filter.forall(values.isTrue)) {
+          if (argument < 0) accumulator.change(null, sign)
+          else if (!values.isNull(argument)) accumulator.change(values.number(argument), sign)
+        }
+      } else if (counted.appeared != 0) accumulator.change(values.number(argument), counted.appeared)
+    }
+
+  def result: Any = call.function match {
+    case "MIN" => values.value(argument, counted.counts.min)
+    case "MAX" => values.value(argument, counted.counts.max)
+    case _ => accumulator.result
+  }
+}
+
+/** The columns of an aggregate's input and result, whose types it does not know. One instance serves one task. */
+trait AggregateColumns {
+
+  /** The accumulator of a call, by the type of its argument; of MIN and MAX one that is never used. */
+  def accumulator(call: Int): Accumulator
+
+  /** Chooses the packed input row that the following four read. */
+  def point(row: Array[Byte]): Unit
+
+  def isNull(column: Int): Boolean
+
+  /** Whether a BOOLEAN column is TRUE. */
+  def isTrue(column: Int): Boolean
+
+  /** A value as accumulators take it; null for a type that only COUNT takes. */
+  def number(column: Int): Number
+
+  /** A value as [[ValueCounts]] takes it. */
+  def sortable(column: Int): Array[Byte]
+
+  /** The value whose [[sortable]] bytes these are; null for null. */
+  def value(column: Int, sortable: Array[Byte]): Any
+
+  /** The packed result row: the group's key, then what each call has for a result. */
+  def pack(key: Array[Byte], results: Array[Any]): Array[Byte]
+}

@@ -1,0 +1,191 @@
+package rejoin.core.machine
+
+import java.util
+
+import scala.collection.mutable
+import scala.collection.mutable.ArrayBuffer
+
+import rejoin.core.row.{Bytes, CellReader, CellWriter, Codec, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows,
+  Output, RowFunctions, RowKind}
+import rejoin.core.state.{Cell, KeyedState, TimePages, TimedRow}
+import rejoin.core.time.{DueIndex, GroupState}
+
+/** Sink rows that wait for the watermark, for ON CONFLICT DO NOTHING and DO ERROR.
+  *
+  * {{{
+  * cell 'C' + sink key : version, due slot, next arrival, row that shows, waiting changes
+  * cells 'B'           : further pages of waiting changes
+  * }}}
+  * A change waits under its own time, where it has one, else under the watermark at its arrival; once the
+  * watermark is beyond, all that waited so long is netted in arrival order. An input without watermarks
+  * is netted batch by batch. docs/semantics.md, "Sink materialisation".
+  */
+final class CompactingMaterializer(
+    spec: SinkMaterializerSpec,
+    functions: RowFunctions,
+    violation: Iterable[Array[Byte]] => String,
+    outputs: OutputFunctions)
+    extends Machine {
+  import CompactingMaterializer._
+
+  private val hasWatermarks = spec.timing.inputs.exists(_.nonEmpty)
+  private val conflicts = new SinkConflicts(spec, functions.uniqueKey(_), violation)
+  private val waiting = new TimePages('B')
+  private val due = new ArrayBuffer[TimedRow]
+  private val header = new CellWriter
+  private val pages = new CellWriter
+  private var dueSlot = NoSlot
+  private var nextOrder = 0L
+  private var shown: Array[Byte] = _
+
+  def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
+    val dueKeys = mutable.LinkedHashSet.empty[Bytes]
+    val watermark = group.watermarks.current
+    if (watermark > group.watermarkBefore)
+      dueKeys ++= group.due.take(DueIndex.slotOf(watermark), state).map(Bytes(_))
+    batch.foreachKey { rows =>
+      dueKeys.remove(Bytes(rows.key))
+      visit(rows.key, rows, group, state, out)
+    }
+    dueKeys.foreach(key => visit(key.bytes, null, group, state, out))
+    group.due.flush(state)
+  }
+
+  private def visit(key: Array[Byte], rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
+    val cell = Cell.key(keyTag, key)
+    val isStored = load(key, cell, state)
+    val rowsBefore = storedRows
+    val watermark = group.watermarks.current
+    due.clear()
+    if (rows != null) addRows(rows, group)
+    if (!waiting.isEmpty && watermark != Long.MinValue) waiting.takeUpTo(watermark - 1, due)
+    if (due.size > 1) due.sortInPlaceBy(_.order)
+    if (due.nonEmpty) {
+      val after = conflicts.net(shown, due, group)
+      emit(shown, after, GroupBatch.hash(key), out)
+      shown = after
+    }
+    register(key, watermark, group)
+    group.rows(0) += storedRows - rowsBefore
+    save(cell, isStored, state)
+  }
+
+  private def storedRows: Long = waiting.size + (if (shown == null) 0 else 1)
+
+  /** Before the first watermark there is no order in time. */
+  private def addRows(rows: KeyRows, group: GroupState): Unit = {
+    var i = 0
+    while (i < rows.size) {
+      val row = rows(i)
+      val time =
+        if (row.time == Envelope.NoTime || group.watermarkBefore == Long.MinValue) group.watermarkBefore
+        else row.time
+      val change = new TimedRow(time, nextOrder, row.kind, row.row)
+      nextOrder += 1
+      if (!hasWatermarks || time < group.watermarks.current) due += change else waiting.add(change, replace = false)
+      i += 1
+    }
+  }
+
+  private def emit(before: Array[Byte], after: Array[Byte], hash: Int, out: Output): Unit = {
+    def leave(kind: Byte, row: Array[Byte]): Unit = if (outputs.accepts(row, null)) out.emit(kind, hash, row, null)
+    if (before == null) {
+      if (after != null) leave(RowKind.Insert, after)
+    } else if (after == null) leave(RowKind.Delete, before)
+    else if (!util.Arrays.equals(before, after)) leave(RowKind.UpdateAfter, after)
+  }
+
+  private def register(key: Array[Byte], watermark: Long, group: GroupState): Unit = {
+    if (dueSlot != NoSlot && watermark > group.watermarkBefore && dueSlot <= DueIndex.slotOf(watermark))
+      dueSlot = NoSlot
+    if (!waiting.isEmpty && DueIndex.slotOf(waiting.firstTime) < dueSlot) {
+      dueSlot = DueIndex.slotOf(waiting.firstTime)
+      group.due.register(dueSlot, key)
+    }
+  }
+
+  def keyTag: Char = 'C'
+
+  /** A change that came before the first watermark waits at the beginning of time. */
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    load(key, Cell.key(keyTag, key), state)
+    new KeyContents(Seq(storedRows), hasTimes = !waiting.isEmpty) {
+      def foreach(visit: KeptRow => Unit): Unit = {
+        if (shown != null) visit(KeptRow(0, shown, facts = Seq("shown" -> true)))
+        waiting.foreach(r => visit(KeptRow(0, r.row, r.time, Seq("waiting" -> RowKind.name(r.kind)))))
+      }
+    }
+  }
+
+  private def load(key: Array[Byte], cell: Array[Byte], state: KeyedState): Boolean = {
+    waiting.reset(key, state)
+    dueSlot = NoSlot
+    nextOrder = 0L
+    shown = null
+    val stored = state.get(cell)
+    if (stored != null) {
+      val in = new CellReader(stored).version()
+      dueSlot = in.signed()
+      nextOrder = in.varLong()
+      shown = in.nullable()
+      waiting.read(in)
+    }
+    stored != null
+  }
+
+  private def save(cell: Array[Byte], isStored: Boolean, state: KeyedState): Unit = {
+    if (waiting.isEmpty) nextOrder = 0L
+    header.reset().byte(Codec.Version).signed(dueSlot).varLong(nextOrder).nullable(shown)
+    waiting.write(header, pages)
+    if (storedRows > 0) state.put(cell, header.result())
+    else if (isStored) state.remove(cell)
+  }
+}
+
+object CompactingMaterializer {
+  private val NoSlot = Long.MaxValue
+}
+
+/** What remains of a sink key's changes, and what happens if that is more than one row. */
+private final class SinkConflicts(
+    spec: SinkMaterializerSpec,
+    identity: Array[Byte] => Array[Byte],
+    violation: Iterable[Array[Byte]] => String) {
+
+  /** The row that shows after some changes, or null. */
+  def net(before: Array[Byte], changes: ArrayBuffer[TimedRow], group: GroupState): Array[Byte] = {
+    val rows = new ArrayBuffer[Array[Byte]]
+    val places = new util.HashMap[Bytes, util.ArrayDeque[Integer]]
+    def add(row: Array[Byte]): Unit = {
+      val known = places.computeIfAbsent(Bytes(identity(row)), _ => new util.ArrayDeque[Integer])
+      if (spec.isUnique && !known.isEmpty) rows(known.peekFirst) = row
+      else {
+        known.addLast(rows.size)
+        rows += row
+      }
+    }
+    def remove(row: Array[Byte]): Unit = {
+      val known = places.get(Bytes(identity(row)))
+      if (known == null || known.isEmpty) group.unknownRetractions += 1 else rows(known.pollFirst) = null
+    }
+    if (before != null) add(before)
+    withoutPairs(changes).foreach(change => if (RowKind.isAdd(change.kind)) add(change.row) else remove(change.row))
+    val left = rows.filter(_ != null)
+    if (left.size > 1 && spec.strategy == "error") throw new IllegalStateException(violation(left))
+    left.headOption.orNull
+  }
+
+  /** An addition and a retraction of the same row cancel out, whichever comes first. */
+  private def withoutPairs(changes: ArrayBuffer[TimedRow]): ArrayBuffer[TimedRow] = {
+    val open = new util.HashMap[Bytes, util.ArrayDeque[Integer]]
+    val paired = new Array[Boolean](changes.size)
+    changes.indices.foreach { i =>
+      val same = open.computeIfAbsent(Bytes(changes(i).row), _ => new util.ArrayDeque[Integer])
+      if (!same.isEmpty && RowKind.isAdd(changes(same.peekFirst).kind) != RowKind.isAdd(changes(i).kind)) {
+        paired(i) = true
+        paired(same.pollFirst) = true
+      } else same.addLast(i)
+    }
+    changes.indices.collect { case i if !paired(i) => changes(i) }.to(ArrayBuffer)
+  }
+}

@@ -1,0 +1,211 @@
+package rejoin.core.machine
+
+import scala.collection.mutable
+
+import rejoin.core.row.{Bytes, Forgotten, GroupBatch, KeptRow, KeyChange, KeyChangeNews, KeyContents, Lack, Mark,
+  Needless, OldRow, Output, RowFunctions, RowKind, RowNews, Unhealed}
+import rejoin.core.state.KeyedState
+import rejoin.core.time.{DueIndex, GroupState}
+
+/** Behind a normaliser: heals rows whose primary key has changed from the rows that they were.
+  *
+  * An event that changes a primary key may leave values out, which stand under the old key, in another
+  * key group. So the old row and the new one meet here, by the change that made the one the other, in
+  * whichever order they come, and as long as the new row lacks values it is shown from here. A row may
+  * have moved again before its old row was known: the change before then has what it lacks, so all of
+  * this happens in one key group. Rows of all other keys pass.
+  *
+  * What waits for its other half waits `waitMs` of the clock's time, or until every input has ended;
+  * then the events of a row that is still lacking are dead letters.
+  */
+final class KeyChanges(spec: KeyChangesSpec, functions: RowFunctions, outputs: OutputFunctions) extends Machine {
+  private val result = new KeyedResult(outputs)
+  private val repeats = spec.timing.ttlMs.head > 0
+
+  def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
+    batch.foreachKey { rows =>
+      val hash = GroupBatch.hash(rows.key)
+      (0 until rows.size).foreach(i => out.emit(rows(i).kind, hash, rows(i).row, null))
+    }
+    val overdue = group.expiries.take(DueIndex.slotOf(math.max(group.now, 0L)), state).map(Bytes(_)).toSet
+    val hasEnded = batch.marks.exists(_.kind == RowKind.End)
+    if (batch.news.nonEmpty || overdue.nonEmpty || hasEnded) {
+      val moves = new MoveBatch(spec.waitMs, functions, group, state)
+      batch.news.foreach(news => moves.take(KeyChangeNews.unpack(news.row)))
+      moves.settle()
+      if (hasEnded) moves.giveUpAll() else moves.giveUp(overdue.toSeq.map(found => KeyChange.of(found.bytes)))
+      moves.rows.foreach(row => show(row, group, out))
+      moves.save()
+      group.expiries.flush(state)
+    }
+    batch.marks.foreach { mark =>
+      if (mark.group == 0 && mark.kind == RowKind.Watermark)
+        Mark.emit(mark.kind, mark.source, mark.time, out)
+    }
+  }
+
+  def keyTag: Char = MovedRow.Tag
+
+  override def groupOf(key: Array[Byte], groups: Int): Int = KeyChanges.Group
+
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    val found = MovedRow.load(key, state)
+    KeyContents(Option.when(found.isStored)(KeptRow(0, found.row, facts = Seq("lacks values" -> true))))
+  }
+
+  private def show(row: MovedRow, group: GroupState, out: Output): Unit = {
+    if (row.isHopeless) {
+      group.unhealed ++= row.unhealed
+      row.unhealed = Nil
+    } else if (row.healed != null) row.unhealed = Nil
+    result.emit(row.before, row.healed, repeats && row.isTold, GroupBatch.hash(row.key), out)
+  }
+}
+
+private object KeyChanges {
+
+  /** The one in which all of this happens: that of the hash with which news are sent. */
+  final val Group = 0
+}
+
+/** The key changes and moved rows that one batch touches, by what is known of them in the end. */
+private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: GroupState, state: KeyedState) {
+  private val changes = mutable.LinkedHashMap.empty[KeyChange, ChangeCell]
+  private val moved = mutable.LinkedHashMap.empty[Bytes, MovedRow]
+  private val unsettled = mutable.ArrayDeque.empty[ChangeCell]
+  private val now = math.max(group.now, 0L)
+
+  /** In an order that depends on their keys alone. */
+  def rows: Seq[MovedRow] = {
+    moved.values.foreach(judge)
+    moved.values.toSeq.sortWith((a, b) => java.util.Arrays.compare(a.key, b.key) < 0)
+  }
+
+  def take(news: KeyChangeNews): Unit = news match {
+    case OldRow(id, row, lack) => takeOld(change(id), row, lack)
+    case Needless(id) => change(id).claim = Claim.Nobody
+    case RowNews(key, shown, row, lack, unhealed) => takeRow(rowOf(key), shown, row, lack, unhealed)
+    case Forgotten(key) =>
+      val row = rowOf(key)
+      row.before = null
+      row.set(null, null)
+  }
+
+  /** Of two old rows, as a connector repeats itself, the one counts that is known. */
+  private def takeOld(change: ChangeCell, row: Array[Byte], lack: Lack): Unit = {
+    val isNew = change.oldRow == null
+    if (isNew) change.setOld(row, lack)
+    if (lack != null) this.change(lack.change).claim = if (isNew) Claim.ByChange(change.id) else Claim.Nobody
+  }
+
+  private def takeRow(
+      found: MovedRow,
+      shown: Array[Byte],
+      row: Array[Byte],
+      lack: Lack,
+      unhealed: Seq[Unhealed]): Unit = {
+    if (shown != null) found.before = shown
+    found.set(row, lack)
+    found.unhealed = if (lack == null) Nil else found.unhealed ++ unhealed
+    found.isTold = true
+    if (lack != null) change(lack.change).claim = Claim.ByRow(found.key)
+  }
+
+  /** Hands on what has become known along the changes of a row's key. */
+  def settle(): Unit =
+    while (unsettled.nonEmpty) {
+      val change = unsettled.removeHead()
+      if (!change.isGone && change.hasOld) settle(change)
+    }
+
+  private def settle(change: ChangeCell): Unit = change.claim match {
+    case Claim.Nobody =>
+      change.isGone = true
+      if (change.awaited != null) this.change(change.awaited).claim = Claim.Nobody
+    case Claim.ByChange(id) if change.awaited == null =>
+      val next = this.change(id)
+      change.isGone = true
+      next.fill(change, functions)
+      touch(next)
+    case _ => ()
+  }
+
+  /** Ends the wait of those changes whose other half has not come in time; some may be done with. */
+  def giveUp(due: Seq[KeyChange]): Unit = {
+    val known = due.filter(id => changes.contains(id) || ChangeCell.isStored(id, state)).map(change)
+    val (over, early) = known.filter(_.isWaiting).partition(_.isOver(waitMs, now))
+    early.foreach(register)
+    giveUpOn(over)
+  }
+
+  /** Ends the wait of all changes: no half of any will come any more. */
+  def giveUpAll(): Unit =
+    giveUpOn((ChangeCell.stored(state) ++ changes.keys).distinct.map(change).filter(_.isWaiting))
+
+  private def giveUpOn(over: Seq[ChangeCell]): Unit = {
+    over.foreach { change =>
+      if (!change.hasOld) change.setOld(null, null)
+      if (change.claim == Claim.None) change.claim = Claim.Nobody
+    }
+    settle()
+  }
+
+  def save(): Unit = {
+    changes.values.foreach { change =>
+      if (!change.isGone && !change.isStored && change.isWaiting) register(change)
+      change.save(state)
+    }
+    moved.values.foreach { row =>
+      group.rows(0) += (if (row.lack == null) 0 else 1) - (if (row.isStored) 1 else 0)
+      row.save(state)
+    }
+  }
+
+  private def register(change: ChangeCell): Unit =
+    group.expiries.register(DueIndex.slotOf(change.startAt(now) + waitMs), change.id.bytes)
+
+  /** The change, which is then looked at anew; before that, the row that waits for it. */
+  private def change(id: KeyChange): ChangeCell = {
+    val found = changes.getOrElse(id, null)
+    if (found != null) {
+      touch(found)
+      found
+    } else {
+      val loaded = ChangeCell.load(id, now, state)
+      changes(id) = loaded
+      loaded.claim match {
+        case Claim.ByRow(key) => rowOf(key)
+        case _ => ()
+      }
+      touch(loaded)
+      loaded
+    }
+  }
+
+  private def touch(change: ChangeCell): Unit = unsettled += change
+
+  /** The row of a key, with what has been shown of it before this batch. */
+  private def rowOf(key: Array[Byte]): MovedRow = {
+    val name = Bytes(key)
+    val found = moved.getOrElse(name, null)
+    if (found != null) found
+    else {
+      val loaded = MovedRow.load(key, state)
+      moved(name) = loaded
+      if (loaded.lack != null) {
+        judge(loaded)
+        loaded.before = loaded.healed
+      }
+      loaded
+    }
+  }
+
+  private def judge(row: MovedRow): Unit =
+    if (row.lack == null) row.judge(row.row, isHopeless = false)
+    else {
+      val change = this.change(row.lack.change)
+      if (change.knows(row.lack))
+        row.judge(functions.heal(row.row, row.lack.missing, change.oldRow), isHopeless = false)
+      else row.judge(null, isHopeless = change.hasOld && change.awaited == null)
+    }
+}

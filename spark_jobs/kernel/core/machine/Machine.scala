@@ -1,0 +1,79 @@
+package rejoin.core.machine
+
+import rejoin.core.row.{Envelope, GroupBatch, KeyContents, KeyGroup, Mark, Output, RowKind}
+import rejoin.core.state.KeyedState
+import rejoin.core.time.{GroupState, Timing}
+
+/** A stateful operator as a pure function (state, rows) -> (state, rows) of one key group and batch.
+  *
+  * A machine never sees Spark, a clock or another group. What the batch's marks say of time is known
+  * to the [[GroupState]] before `process` is called; what is late is judged by its `watermarkBefore`.
+  */
+trait Machine {
+  def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit
+
+  /** The tag of the cell that every stored key has. */
+  def keyTag: Char
+
+  /** The key group that keeps a key. */
+  def groupOf(key: Array[Byte], groups: Int): Int = KeyGroup.of(key, groups)
+
+  /** What is stored of a key, for people; changes nothing. */
+  def look(key: Array[Byte], state: KeyedState): KeyContents
+
+  /** By how much the rows it emits may lag behind its watermark, in milliseconds. */
+  def holdBackMs: Long = 0L
+
+  /** Whether rows wait for something else than the watermark, which then stays with the operator. */
+  def holdsWatermark(group: GroupState): Boolean = false
+}
+
+object Machine {
+
+  /** Runs one batch of one group: loads the group's own cell, applies the batch, saves it.
+    *
+    * Every group hears every mark, so one of them speaks for the operator to the next.
+    */
+  def run(
+      machine: Machine,
+      timing: Timing,
+      groupId: Int,
+      batch: GroupBatch,
+      state: KeyedState,
+      out: Output): GroupState = {
+    val group = GroupState.load(state)
+    val wasComplete = isComplete(machine, timing, group)
+    group.hear(batch.marks, timing)
+    batch.rejects.sortBy(reject => (reject.source, reject.seq)).foreach { reject =>
+      out.emit(RowKind.Reject, reject.source, reject.row, null)
+    }
+    val passedOn = if (machine.holdsWatermark(group)) Long.MinValue else group.watermarkBefore
+    machine.process(batch, group, state, out)
+    group.unhealed.foreach(_.settle(out))
+    if (groupId == 0 && !machine.holdsWatermark(group))
+      timing.forward.foreach { topic =>
+        forward(topic, machine, passedOn, group, out)
+        if (!wasComplete && isComplete(machine, timing, group))
+          Mark.emit(RowKind.Loaded, Envelope.source(topic, 0), 0L, out)
+      }
+    group.save(state)
+    group
+  }
+
+  /** Whether what the operator has emitted contains the initial content of all its inputs. */
+  private def isComplete(machine: Machine, timing: Timing, group: GroupState): Boolean =
+    timing.forward.isDefined && !machine.holdsWatermark(group) &&
+      !group.watermarks.isEnd && group.watermarks.isLoaded(timing.inputs.flatten)
+
+  private def forward(topic: Int, machine: Machine, passedOn: Long, group: GroupState, out: Output): Unit = {
+    val now = group.watermarks.current
+    if (now > passedOn) {
+      val earliest = Long.MinValue + 1
+      val held =
+        if (now == Long.MaxValue) now
+        else if (now < earliest + machine.holdBackMs) earliest
+        else now - machine.holdBackMs
+      Mark.emit(RowKind.Watermark, Envelope.source(topic, 0), held, out)
+    }
+  }
+}

@@ -1,0 +1,187 @@
+package rejoin.core.machine
+
+import rejoin.core.row.{CellReader, CellWriter, Codec, KeyChange, Lack, RowFunctions, Unhealed}
+import rejoin.core.state.{Cell, KeyedState}
+
+/** Who has a claim on what the old row of a key change had. */
+private sealed trait Claim
+
+private object Claim {
+
+  /** The event under the new key has not come. */
+  case object None extends Claim
+
+  /** It has come and lacks nothing, or its row is complete by now, or gone. */
+  case object Nobody extends Claim
+
+  /** The row under the new key lacks values. */
+  final case class ByRow(key: Array[Byte]) extends Claim
+
+  /** That row has moved on before it had them. */
+  final case class ByChange(id: KeyChange) extends Claim
+
+  def write(claim: Claim, out: CellWriter): Unit = claim match {
+    case None => out.byte(0)
+    case Nobody => out.byte(1)
+    case ByRow(key) => out.byte(2).blob(key)
+    case ByChange(id) => id.write(out.byte(3))
+  }
+
+  def read(in: CellReader): Claim = in.byte() match {
+    case 0 => None
+    case 1 => Nobody
+    case 2 => ByRow(in.blob())
+    case _ => ByChange(KeyChange.read(in))
+  }
+}
+
+/** A key change whose two events have not both come, or whose old row is needed.
+  *
+  * {{{
+  * cell 'P' + change : version, begin of the wait, claim, whether the old row is told of; that row, its lack
+  * }}}
+  */
+private final class ChangeCell(val id: KeyChange, val isStored: Boolean, now: Long) {
+  private var since = now
+  var claim: Claim = Claim.None
+
+  /** Whether the event under the old key has come, or has been given up. */
+  var hasOld = false
+
+  /** The row that left its old key; null if nobody knew it. */
+  var oldRow: Array[Byte] = _
+
+  /** What that row lacks itself. */
+  private var lack: Lack = _
+
+  /** Whether both sides are done with it. */
+  var isGone = false
+
+  def setOld(row: Array[Byte], lack: Lack): Unit = {
+    hasOld = true
+    oldRow = row
+    this.lack = lack
+  }
+
+  /** The change before, which has to tell what this one's old row lacks; null if none has. */
+  def awaited: KeyChange = if (lack == null) null else lack.change
+
+  def isWaiting: Boolean = !isGone && (!hasOld || claim == Claim.None)
+
+  /** Whether the old row has all that another row lacks. */
+  def knows(other: Lack): Boolean = oldRow != null && (lack == null || !lack.missing.intersects(other.missing))
+
+  /** Takes what the old row lacks from the row before it; what that lacks too nobody can tell any more. */
+  def fill(before: ChangeCell, functions: RowFunctions): Unit =
+    if (awaited == before.id) {
+      val missing = lack.missing
+      val unknown =
+        if (before.oldRow == null) new Lack(missing, null)
+        else if (before.lack == null) null
+        else before.lack.within(missing)
+      if (before.oldRow != null) oldRow = functions.heal(oldRow, missing, before.oldRow)
+      lack = unknown
+    }
+
+  /** Before the clock's first row nobody knows how long anything has waited. */
+  def startAt(now: Long): Long = {
+    if (since == 0L) since = now
+    since
+  }
+
+  def isOver(waitMs: Long, now: Long): Boolean = startAt(now) + waitMs <= now
+
+  def save(state: KeyedState): Unit = {
+    val name = Cell.key(ChangeCell.Tag, id.bytes)
+    if (!isGone) {
+      val out = new CellWriter().byte(Codec.Version).signed(since)
+      Claim.write(claim, out)
+      out.byte(if (hasOld) 1 else 0)
+      if (hasOld) Lack.write(lack, out.nullable(oldRow))
+      state.put(name, out.result())
+    } else if (isStored) state.remove(name)
+  }
+}
+
+private object ChangeCell {
+  private val Tag = 'P'
+
+  def load(id: KeyChange, now: Long, state: KeyedState): ChangeCell = {
+    val stored = state.get(Cell.key(Tag, id.bytes))
+    val cell = new ChangeCell(id, stored != null, now)
+    if (stored != null) {
+      val in = new CellReader(stored).version()
+      cell.since = in.signed()
+      cell.claim = Claim.read(in)
+      if (in.byte() == 1) cell.setOld(in.nullable(), Lack.read(in))
+    }
+    cell
+  }
+
+  def isStored(id: KeyChange, state: KeyedState): Boolean = state.get(Cell.key(Tag, id.bytes)) != null
+
+  /** All changes in the state. */
+  def stored(state: KeyedState): Seq[KeyChange] = state.names(Tag).map(name => KeyChange.of(Cell.keyOf(name)))
+}
+
+/** The row of a key that lacks values which its old row has, or may have.
+  *
+  * {{{
+  * cell 'K' + primary key : version, row, lack, events to be rejected if nobody has the values
+  * }}}
+  */
+private final class MovedRow(val key: Array[Byte], val isStored: Boolean) {
+  var row: Array[Byte] = _
+  var lack: Lack = _
+  var unhealed: Seq[Unhealed] = Nil
+
+  /** The complete row as it was shown before the batch; null for none. */
+  var before: Array[Byte] = _
+
+  /** Whether the normaliser has spoken of the row in this batch. */
+  var isTold = false
+  private var complete: Array[Byte] = _
+  private var hopeless = false
+
+  /** The complete row as it is now; null for none. */
+  def healed: Array[Byte] = complete
+
+  /** Whether it is certain that nobody has the values. */
+  def isHopeless: Boolean = hopeless
+
+  def set(row: Array[Byte], lack: Lack): Unit = {
+    this.row = row
+    this.lack = lack
+  }
+
+  def judge(complete: Array[Byte], isHopeless: Boolean): Unit = {
+    this.complete = complete
+    hopeless = isHopeless
+  }
+
+  def save(state: KeyedState): Unit = {
+    val name = Cell.key(MovedRow.Tag, key)
+    if (lack != null) {
+      val out = new CellWriter().byte(Codec.Version).blob(row)
+      Lack.write(lack, out)
+      out.varLong(unhealed.size.toLong)
+      unhealed.foreach(_.write(out))
+      state.put(name, out.result())
+    } else if (isStored) state.remove(name)
+  }
+}
+
+private object MovedRow {
+  final val Tag = 'K'
+
+  def load(key: Array[Byte], state: KeyedState): MovedRow = {
+    val stored = state.get(Cell.key(Tag, key))
+    val found = new MovedRow(key, stored != null)
+    if (stored != null) {
+      val in = new CellReader(stored).version()
+      found.set(in.blob(), Lack.read(in))
+      found.unhealed = Seq.fill(in.int())(Unhealed.read(in))
+    }
+    found
+  }
+}

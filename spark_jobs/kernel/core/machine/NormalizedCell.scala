@@ -1,0 +1,117 @@
+package rejoin.core.machine
+
+import java.util.Arrays
+
+import rejoin.core.row.{CellReader, CellWriter, Codec, Envelope, KeptRow, KeyContents, Lack, SourcePosition}
+import rejoin.core.state.{Cell, KeyedState}
+import rejoin.core.time.{GroupState, KeyTtl}
+
+/** What a normaliser stores of one primary key.
+  *
+  * {{{
+  * cell 'N' + primary key : 1, TTL, row
+  *                          2, TTL, log position, commit time, row or nothing
+  *                          3, TTL, log position, commit time, row, lack
+  * }}}
+  * The second form is written where rows carry source positions. Without a row it is the grave of a
+  * deleted one: it keeps a repeated insertion from coming back to life, for the state TTL or, where
+  * there is none, for [[NormalizedCell.GraveMs]] of the clock's time. The third is that of a row that
+  * lacks values ([[Lack]]) since its key has changed. All are read always, so that positions may be
+  * switched on and off.
+  */
+private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
+  import NormalizedCell._
+
+  private val ttlMs = spec.timing.ttlMs.head
+  private val value = new CellWriter
+  private var isStored = false
+  val ttl = new KeyTtl(if (ttlMs == 0 && spec.positions) GraveMs else ttlMs)
+
+  /** Whether an unchanged row leaves again. */
+  val repeats: Boolean = ttlMs > 0
+  val position = new SourcePosition
+  var key: Array[Byte] = _
+
+  /** The stored row, or null. */
+  var row: Array[Byte] = _
+
+  /** What the row lacks; null for nothing. */
+  var lack: Lack = _
+
+  def load(key: Array[Byte], state: KeyedState): Unit = {
+    this.key = key
+    row = null
+    lack = null
+    ttl.reset()
+    position.clear()
+    val stored = state.get(Cell.key(Tag, key))
+    isStored = stored != null
+    if (isStored) {
+      val in = new CellReader(stored)
+      val version = in.version(LackVersion)
+      ttl.read(in)
+      if (version == Codec.Version) row = in.blob()
+      else {
+        position.set(in.signed(), in.signed())
+        row = in.nullable()
+        if (version == LackVersion) lack = Lack.read(in)
+      }
+    }
+  }
+
+  /** The loaded cell for people: without a row it is a grave. */
+  def look: KeyContents = {
+    val at = Seq("log" -> position.log, "committed" -> position.committedMs).filter(_._2 != Envelope.NoTime)
+    val grave = if (row == null) Seq("deleted" -> true) else Nil
+    KeyContents(
+      Option.when(isStored)(KeptRow(0, row, ttl.writtenMs, grave ++ at ++ ttl.facts)),
+      isDeleted = row == null)
+  }
+
+  /** @param wasThere
+    *   whether the key has had a row; a deletion of what never was leaves no grave
+    */
+  def save(before: Array[Byte], wasThere: Boolean, group: GroupState, state: KeyedState): Unit =
+    if (row == null) {
+      if (spec.positions && (wasThere || isStored)) bury(group, state)
+      else if (isStored) state.remove(Cell.key(Tag, key))
+    } else if (repeats) {
+      ttl.touch(key, group)
+      write(state)
+    } else if (spec.positions || !Arrays.equals(before, row)) {
+      ttl.reset()
+      write(state)
+    }
+
+  private def bury(group: GroupState, state: KeyedState): Unit = {
+    ttl.touch(key, group)
+    write(state)
+  }
+
+  private def write(state: KeyedState): Unit = {
+    val version = if (lack != null) LackVersion else if (spec.positions) PositionVersion else Codec.Version
+    value.reset().byte(version.toInt)
+    ttl.write(value)
+    if (spec.positions) value.signed(position.log).signed(position.committedMs).nullable(row) else value.blob(row)
+    if (lack != null) Lack.write(lack, value)
+    state.put(Cell.key(Tag, key), value.result())
+  }
+
+  /** At a visit by the clock: whether the cell is gone. */
+  def expire(group: GroupState, state: KeyedState): Boolean = {
+    val ends = isStored && (repeats || row == null)
+    val isOver = ends && ttl.hasExpired(group)
+    if (isOver) state.remove(Cell.key(Tag, key))
+    else if (ends && ttl.visitAgain(key, group)) write(state)
+    isOver
+  }
+}
+
+object NormalizedCell {
+  final val Tag = 'N'
+  private val PositionVersion: Byte = 2
+  private val LackVersion: Byte = 3
+
+  /** A day: longer than what a connector repeats after a crash. */
+  final val GraveMs: Long = 24L * 60 * 60 * 1000
+}

@@ -1,0 +1,111 @@
+package rejoin.core.machine
+
+import rejoin.core.time.{GateSpec, Timing}
+
+/** What the planner has decided for a stateful operator, as far as its machine has to know: no column types,
+  * no expressions. Those reach a machine as functions over packed rows ([[JoinFunctions]], [[OutputFunctions]]).
+  */
+sealed trait OperatorSpec {
+  def timing: Timing
+}
+
+/** What is known of one input of a join.
+  *
+  * @param layout
+  *   one of the three of seed 001: join-key-contains-unique-key, has-unique-key, no-unique-key
+  * @param upsert
+  *   rows come without their old rows; the join finds those in its own state
+  * @param trusted
+  *   what comes is taken at its word, as Flink does: a retraction is emitted whether or not the row
+  *   is known, and a second row of a unique key overwrites the first one, whose results stay
+  */
+final case class SideSpec(layout: String, upsert: Boolean, trusted: Boolean)
+
+object SideSpec {
+  val JoinKeyContainsUniqueKey = "join-key-contains-unique-key"
+  val HasUniqueKey = "has-unique-key"
+  val NoUniqueKey = "no-unique-key"
+}
+
+/** What all joins of two inputs share. */
+final case class JoinSpec(joinType: String, left: SideSpec, right: SideSpec, hasResidual: Boolean) {
+  require(JoinSpec.Types.contains(joinType), s"join type $joinType is not one of ${JoinSpec.Types.mkString(", ")}")
+
+  def leftIsOuter: Boolean = joinType == "left" || joinType == "full"
+  def rightIsOuter: Boolean = joinType == "right" || joinType == "full"
+  def isSemi: Boolean = joinType == "semi"
+  def isAnti: Boolean = joinType == "anti"
+}
+
+object JoinSpec {
+  private val Types = Seq("inner", "left", "right", "full", "semi", "anti")
+}
+
+/** @param positions
+  *   rows carry their [[rejoin.core.row.SourcePosition]]
+  * @param keyChanges
+  *   [[KeyChanges]] follows, and hears of rows whose key changes
+  */
+final case class NormalizeSpec(positions: Boolean, keyChanges: Boolean, timing: Timing) extends OperatorSpec
+
+/** @param waitMs
+  *   how long one half of a key change waits for the other
+  */
+final case class KeyChangesSpec(waitMs: Long, timing: Timing) extends OperatorSpec
+
+final case class RegularJoinSpec(join: JoinSpec, timing: Timing) extends OperatorSpec
+
+/** @param lowerMs
+  *   a pair matches where left time is in [right time + lowerMs, right time + upperMs]
+  */
+final case class IntervalJoinSpec(
+    join: JoinSpec,
+    isEventTime: Boolean,
+    lowerMs: Long,
+    upperMs: Long,
+    minCleanupMs: Long,
+    timing: Timing)
+    extends OperatorSpec
+
+/** @param joinsLate
+  *   whether late probe rows are joined at the next watermark, rather than dropped
+  */
+final case class TemporalJoinSpec(
+    join: JoinSpec,
+    isEventTime: Boolean,
+    gate: GateSpec,
+    joinsLate: Boolean,
+    timing: Timing)
+    extends OperatorSpec
+
+/** @param joinTypes
+  *   inner or left, of the sides from the second on
+  */
+final case class MultiJoinSpec(joinTypes: Seq[String], sides: Seq[SideSpec], timing: Timing) extends OperatorSpec
+
+final case class DeduplicateSpec(
+    keepLast: Boolean,
+    isEventTime: Boolean,
+    onWatermark: Boolean,
+    generateInsert: Boolean,
+    timing: Timing)
+    extends OperatorSpec
+
+/** @param argument
+  *   ordinal in the input row; none for COUNT(*)
+  * @param filter
+  *   ordinal of a BOOLEAN column that must be true
+  */
+final case class AggregateCallSpec(function: String, argument: Option[Int], distinct: Boolean, filter: Option[Int]) {
+  def isExtremum: Boolean = function == "MIN" || function == "MAX"
+
+  /** Whether the call needs to know how often each value of its column is there. */
+  def countsValues: Boolean = argument.isDefined && (distinct || isExtremum)
+}
+
+final case class AggregateSpec(calls: Seq[AggregateCallSpec], timing: Timing) extends OperatorSpec
+
+/** @param isUnique
+  *   whether the query's upsert key tells the rows of a sink key apart, rather than all columns
+  */
+final case class SinkMaterializerSpec(strategy: String, isUnique: Boolean, timing: Timing) extends OperatorSpec

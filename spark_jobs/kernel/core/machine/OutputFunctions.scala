@@ -1,0 +1,30 @@
+package rejoin.core.machine
+
+import rejoin.core.row.{ArrivalOrder, Changes, Envelope, Output}
+
+/** What decides about the rows that an operator emits. One instance serves one task.
+  *
+  * @param accepts
+  *   whether a result row passes the WHERE clause; true where there is none
+  * @param pairBy
+  *   the sink's key of a result row; null where retractions are always emitted
+  * @param lateRows
+  *   what takes the late rows of the left side; none where the job keeps none
+  */
+final class OutputFunctions(
+    val accepts: (Array[Byte], Array[Byte]) => Boolean,
+    val pairBy: (Array[Byte], Array[Byte]) => Array[Byte],
+    val lateRows: Option[LateRows]) {
+  def changes(): Changes = new Changes(accepts, pairBy)
+
+  def arrivalOrder(): ArrivalOrder = new ArrivalOrder(accepts, pairBy)
+}
+
+/** Sets aside the rows that an operator drops for being late. */
+trait LateRows {
+
+  /** @param hash
+    *   of the join key, see [[rejoin.core.row.Changelog]]
+    */
+  def emit(late: Envelope, watermark: Long, hash: Int, out: Output): Unit
+}

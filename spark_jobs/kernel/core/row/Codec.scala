@@ -1,0 +1,123 @@
+package rejoin.core.row
+
+import java.util
+
+/** State values are written by hand: a format version first, then variable-length integers and
+  * length-prefixed bytes. No encoder of a class stands between a checkpoint and its reader.
+  */
+object Codec {
+  val Version: Byte = 1
+}
+
+/** Appends to a growing array; `reset` starts the next value in the same buffer. */
+final class CellWriter {
+  private var bytes = new Array[Byte](256)
+  private var size = 0
+
+  def reset(): this.type = {
+    size = 0
+    this
+  }
+
+  def length: Int = size
+
+  private def reserve(n: Int): Unit =
+    if (size + n > bytes.length) bytes = util.Arrays.copyOf(bytes, math.max(bytes.length * 2, size + n))
+
+  def byte(value: Int): this.type = {
+    reserve(1)
+    bytes(size) = value.toByte
+    size += 1
+    this
+  }
+
+  /** Unsigned LEB128. */
+  def varLong(value: Long): this.type = {
+    reserve(10)
+    var rest = value
+    while ((rest & ~0x7fL) != 0) {
+      bytes(size) = ((rest & 0x7f) | 0x80).toByte
+      size += 1
+      rest >>>= 7
+    }
+    bytes(size) = rest.toByte
+    size += 1
+    this
+  }
+
+  /** Zigzag, so that small negative numbers stay small. */
+  def signed(value: Long): this.type = varLong((value << 1) ^ (value >> 63))
+
+  def blob(value: Array[Byte]): this.type = {
+    varLong(value.length.toLong)
+    reserve(value.length)
+    System.arraycopy(value, 0, bytes, size, value.length)
+    size += value.length
+    this
+  }
+
+  /** Null differs from empty. */
+  def nullable(value: Array[Byte]): this.type =
+    if (value == null) byte(0) else byte(1).blob(value)
+
+  def result(): Array[Byte] = util.Arrays.copyOf(bytes, size)
+}
+
+/** Reads what [[CellWriter]] wrote. */
+final class CellReader(bytes: Array[Byte]) {
+  private var at = 0
+
+  def hasMore: Boolean = at < bytes.length
+
+  def byte(): Int = {
+    val value = bytes(at)
+    at += 1
+    value & 0xff
+  }
+
+  def varLong(): Long = {
+    var shift = 0
+    var value = 0L
+    var part = byte()
+    while ((part & 0x80) != 0) {
+      value |= (part & 0x7fL) << shift
+      shift += 7
+      part = byte()
+    }
+    value | (part.toLong << shift)
+  }
+
+  def int(): Int = varLong().toInt
+
+  def signed(): Long = {
+    val raw = varLong()
+    (raw >>> 1) ^ -(raw & 1)
+  }
+
+  def blob(): Array[Byte] = {
+    val length = int()
+    val value = util.Arrays.copyOfRange(bytes, at, at + length)
+    at += length
+    value
+  }
+
+  def nullable(): Array[Byte] = if (byte() == 0) null else blob()
+
+  /** Opens a cell: its first byte must be the format version that this kernel writes. */
+  def version(): this.type = {
+    val found = byte()
+    require(
+      found == Codec.Version,
+      s"state format version $found, this kernel reads ${Codec.Version}: restore with the release that wrote it")
+    this
+  }
+
+  /** Opens a cell of which there are several formats: gives the one it has, up to the newest. */
+  def version(newest: Byte): Byte = {
+    val found = byte()
+    require(
+      found >= 1 && found <= newest,
+      s"state format version $found, this kernel reads 1 to $newest: restore with the release that wrote it")
+    found.toByte
+  }
+}

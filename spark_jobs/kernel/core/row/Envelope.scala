@@ -1,0 +1,109 @@
+package rejoin.core.row
+
+/** What an [[Envelope]] or a [[Changelog]] row says; the numbers are part of the state format. */
+object RowKind {
+  final val Insert: Byte = 0
+  final val UpdateBefore: Byte = 1
+  final val UpdateAfter: Byte = 2
+  final val Delete: Byte = 3
+
+  /** An upsert whose event leaves values out; `row` is a packed [[PartialRow]]. */
+  final val Partial: Byte = 4
+
+  /** The deletion of a row that goes on under another primary key; `row` has a [[SourcePosition]], and
+    * so has that of the two next kinds. The three come where [[KeyChanges]] follows the normaliser.
+    */
+  final val MovedAway: Byte = 5
+
+  /** An upsert under the key that a row has got. */
+  final val MovedHere: Byte = 6
+
+  /** The same, leaving values out; `row` is a packed [[PartialRow]]. */
+  final val MovedPartial: Byte = 7
+
+  /** Several data rows of one group, packed by [[RowChunks]]. */
+  final val Rows: Byte = 8
+
+  /** No more rows before `time` from the partition `source`. */
+  final val Watermark: Byte = 16
+
+  /** Processing time is `time`; topic `source` has `seq` partitions. */
+  final val Clock: Byte = 17
+
+  /** The partition `source` has passed the end it had at the first start. */
+  final val Loaded: Byte = 18
+
+  /** Every input has ended. */
+  final val End: Byte = 19
+
+  /** The table was emptied: no row of the partition `source` from before `seq` is left; `row` is a
+    * [[SourcePosition]] or nothing.
+    */
+  final val Truncate: Byte = 20
+
+  /** What a normaliser tells [[KeyChanges]]; `row` is a packed [[KeyChangeNews]]. */
+  final val News: Byte = 21
+
+  /** A record that could not become a row; `row` is a packed [[DeadLetter]]. */
+  final val Reject: Byte = 32
+
+  private val Names = Array("+I", "-U", "+U", "-D")
+
+  /** Whether an envelope holds one row. */
+  def isRow(kind: Byte): Boolean = kind <= MovedPartial
+
+  /** Whether a row of this kind adds a row to the table, rather than taking one away. */
+  def isAdd(kind: Byte): Boolean = kind == Insert || kind == UpdateAfter
+
+  /** Flink's short form of a kind of data row. */
+  def name(kind: Byte): String = Names(kind.toInt)
+
+  def parse(name: String): Byte = Names.indexOf(name) match {
+    case -1 => throw new IllegalArgumentException(s"'$name' is not one of ${Names.mkString(", ")}")
+    case kind => kind.toByte
+  }
+}
+
+/** What flows into stateful operators: data rows, marks and rejects.
+  *
+  * @param group
+  *   key group, by [[KeyGroup]]
+  * @param side
+  *   0 left or only input, 1 right
+  * @param time
+  *   event time of the row in milliseconds, Long.MinValue if unknown; or the time of the mark
+  * @param source
+  *   topic index * 65536 + partition
+  * @param seq
+  *   offset of the record
+  * @param key
+  *   packed join key
+  * @param row
+  *   packed row of the columns that the query needs
+  */
+final case class Envelope(
+    group: Int,
+    side: Byte,
+    kind: Byte,
+    time: Long,
+    source: Int,
+    seq: Long,
+    key: Array[Byte],
+    row: Array[Byte])
+
+object Envelope {
+  final val NoTime: Long = Long.MinValue
+
+  def source(topicIndex: Int, partition: Int): Int = topicIndex * 65536 + partition
+}
+
+/** What comes out of a stateful operator: packed rows of the left and right input, side by side.
+  *
+  * @param hash
+  *   of the join key; chooses the sink partition of records without a key
+  * @param left
+  *   for a reject, the packed [[DeadLetter]]
+  * @param right
+  *   null where there is no right row
+  */
+final case class Changelog(kind: Byte, hash: Int, left: Array[Byte], right: Array[Byte])

@@ -1,0 +1,138 @@
+package rejoin.core.row
+
+import java.util
+
+import scala.collection.mutable.ArrayBuffer
+
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.hash.Murmur3_x86_32
+
+/** The rows of one key group in one batch: data rows chained by key; all else apart.
+  *
+  * A chained hash table over row numbers: no object per key, no sort unless a key's rows arrived
+  * out of (source, seq) order.
+  */
+final class GroupBatch {
+  val marks = new ArrayBuffer[Envelope]
+  val rejects = new ArrayBuffer[Envelope]
+  val truncations = new ArrayBuffer[Envelope]
+
+  /** Of kind [[RowKind.News]]. */
+  val news = new ArrayBuffer[Envelope]
+  private var rows = new Array[Envelope](64)
+  private var next = new Array[Int](64)
+  private var hashes = new Array[Int](64)
+  private var count = 0
+  private var heads: Array[Int] = _
+
+  def add(envelope: Envelope): Unit =
+    if (envelope.kind == RowKind.Rows) RowChunks.foreach(envelope)(addRow)
+    else if (RowKind.isRow(envelope.kind)) addRow(envelope)
+    else if (envelope.kind == RowKind.Reject) rejects += envelope
+    else if (envelope.kind == RowKind.Truncate) truncations += envelope
+    else if (envelope.kind == RowKind.News) news += envelope
+    else marks += envelope
+
+  def size: Int = count
+
+  private def addRow(envelope: Envelope): Unit = {
+    if (count == rows.length) {
+      rows = util.Arrays.copyOf(rows, count * 2)
+      hashes = util.Arrays.copyOf(hashes, count * 2)
+    }
+    rows(count) = envelope
+    hashes(count) = GroupBatch.hash(envelope.key)
+    count += 1
+  }
+
+  /** Calls `visit` once per distinct key with the key's rows in (source, seq) order. */
+  def foreachKey(visit: KeyRows => Unit): Unit = {
+    chain()
+    val keyRows = new KeyRows
+    var slot = 0
+    while (slot < heads.length) {
+      while (heads(slot) >= 0) heads(slot) = takeKey(heads(slot), keyRows, visit)
+      slot += 1
+    }
+  }
+
+  private def chain(): Unit = {
+    val slots = Integer.highestOneBit(math.max(count, 8) * 2 - 1)
+    heads = Array.fill(slots)(-1)
+    if (next.length < count) next = new Array[Int](rows.length)
+    var row = count - 1
+    while (row >= 0) {
+      val slot = hashes(row) & (slots - 1)
+      next(row) = heads(slot)
+      heads(slot) = row
+      row -= 1
+    }
+  }
+
+  /** Takes the rows with the head's key out of its chain; returns the chain's new head. */
+  private def takeKey(head: Int, keyRows: KeyRows, visit: KeyRows => Unit): Int = {
+    val first = rows(head)
+    keyRows.start(first)
+    var rest = -1
+    var last = -1
+    var row = next(head)
+    while (row >= 0) {
+      val following = next(row)
+      if (hashes(row) == hashes(head) && util.Arrays.equals(rows(row).key, first.key)) keyRows.add(rows(row))
+      else {
+        if (last < 0) rest = row else next(last) = row
+        next(row) = -1
+        last = row
+      }
+      row = following
+    }
+    keyRows.order()
+    visit(keyRows)
+    rest
+  }
+}
+
+object GroupBatch {
+
+  /** Independent of the hash that chose the group, whose low bits are alike inside a group. */
+  def hash(key: Array[Byte]): Int =
+    Murmur3_x86_32.hashUnsafeBytes(key, Platform.BYTE_ARRAY_OFFSET.toLong, key.length, 0x5bd1e995)
+}
+
+/** The rows of one key; reused from key to key. */
+final class KeyRows {
+  private var rows = new Array[Envelope](8)
+  private var count = 0
+  private var sorted = true
+
+  def key: Array[Byte] = rows(0).key
+  def size: Int = count
+  def apply(i: Int): Envelope = rows(i)
+
+  private[rejoin] def start(first: Envelope): Unit = {
+    rows(0) = first
+    count = 1
+    sorted = true
+  }
+
+  private[rejoin] def add(row: Envelope): Unit = {
+    if (count == rows.length) rows = util.Arrays.copyOf(rows, count * 2)
+    sorted &&= KeyRows.inOrder(rows(count - 1), row)
+    rows(count) = row
+    count += 1
+  }
+
+  private[rejoin] def order(): Unit =
+    if (!sorted) util.Arrays.sort(rows, 0, count, KeyRows.arrival)
+}
+
+object KeyRows {
+
+  /** By place in Kafka; the two halves of an update share theirs, -U comes before +U. */
+  private val arrival: util.Comparator[Envelope] = (a, b) =>
+    if (a.source != b.source) Integer.compare(a.source, b.source)
+    else if (a.seq != b.seq) java.lang.Long.compare(a.seq, b.seq)
+    else java.lang.Byte.compare(a.kind, b.kind)
+
+  private def inOrder(a: Envelope, b: Envelope): Boolean = arrival.compare(a, b) <= 0
+}

@@ -1,0 +1,17 @@
+package rejoin.core.row
+
+import java.nio.ByteBuffer
+
+/** A mark as an operator passes it on: its time in place of the left row, its source in place of the hash. */
+object Mark {
+  def emit(kind: Byte, source: Int, timeMs: Long, out: Output): Unit =
+    out.emit(kind, source, ByteBuffer.allocate(8).putLong(timeMs).array, null)
+
+  /** Hands on what a batch says of loaded partitions. */
+  def passLoaded(batch: GroupBatch, out: Output): Unit =
+    batch.marks.foreach { mark =>
+      if (mark.kind == RowKind.Loaded) emit(mark.kind, mark.source, mark.time, out)
+    }
+
+  def timeOf(left: Array[Byte]): Long = ByteBuffer.wrap(left).getLong
+}

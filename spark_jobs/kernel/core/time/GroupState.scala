@@ -1,0 +1,84 @@
+package rejoin.core.time
+
+import java.util
+
+import scala.collection.mutable.ArrayBuffer
+
+import rejoin.core.row.{CellReader, CellWriter, Codec, Envelope, Unhealed}
+import rejoin.core.state.{Cell, KeyedState}
+
+/** What one key group knows besides its rows: row counts per side, watermarks, what is due.
+  *
+  * {{{
+  * cell 'G' : version, rows left, rows right, late rows, unknown retractions, gate, gate timeouts,
+  *            watermarks, event-time slots in use, clock slots in use
+  * }}}
+  */
+final class GroupState private (stored: Array[Byte]) {
+
+  /** Stored rows of each side, copies counted. */
+  val rows = new Array[Long](2)
+
+  /** Rows that came behind the watermark and were dropped. */
+  var lateRows = 0L
+
+  /** Retractions of rows that were never added, ignored. */
+  var unknownRetractions = 0L
+  val watermarks = new Watermarks
+
+  /** Keys to visit when the watermark reaches a slot. */
+  val due = new DueIndex('D')
+
+  /** Keys to visit when the clock reaches a slot: what expires, what waits for processing time. */
+  val expiries = new DueIndex('E')
+
+  /** Whether the gate of a processing-time temporal join has opened. */
+  var isOpen = false
+
+  /** How often a gate opened because the wait for the build side was over. */
+  var gateTimeouts = 0L
+
+  /** Partial rows of this batch whose missing values nobody knows, in the order in which they came. */
+  val unhealed = new ArrayBuffer[Unhealed]
+
+  /** The operator's watermark before this batch: rows at or below it are late. */
+  var watermarkBefore: Long = Long.MinValue
+
+  /** Processing time of this batch, in milliseconds; Long.MinValue before the clock's first row. */
+  def now: Long = watermarks.clock
+
+  /** Takes in the marks of a batch. */
+  def hear(marks: Iterable[Envelope], timing: Timing): Unit = {
+    watermarkBefore = watermarks.current
+    watermarks.applyAll(marks)
+    watermarks.advance(timing)
+  }
+
+  if (stored != null) {
+    val in = new CellReader(stored).version()
+    rows(0) = in.varLong()
+    rows(1) = in.varLong()
+    lateRows = in.varLong()
+    unknownRetractions = in.varLong()
+    isOpen = in.byte() == 1
+    gateTimeouts = in.varLong()
+    watermarks.read(in)
+    due.read(in)
+    expiries.read(in)
+  }
+
+  def save(state: KeyedState): Unit = {
+    val out = new CellWriter().byte(Codec.Version)
+    out.varLong(rows(0)).varLong(rows(1)).varLong(lateRows).varLong(unknownRetractions)
+    out.byte(if (isOpen) 1 else 0).varLong(gateTimeouts)
+    watermarks.write(out)
+    due.write(out)
+    expiries.write(out)
+    val value = out.result()
+    if (!util.Arrays.equals(value, stored)) state.put(Cell.Group, value)
+  }
+}
+
+object GroupState {
+  def load(state: KeyedState): GroupState = new GroupState(state.get(Cell.Group))
+}

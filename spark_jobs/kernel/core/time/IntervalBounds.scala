@@ -1,0 +1,53 @@
+package rejoin.core.time
+
+/** The times that follow from the bounds of an interval join; sides are 0 (left) and 1 (right).
+  *
+  * A pair matches where left time is in [right time + lowerMs, right time + upperMs]. Sums that no
+  * Long holds become the nearest one, so that a bound or a time far away is never taken for a near one.
+  */
+final class IntervalBounds(lowerMs: Long, upperMs: Long, minCleanupMs: Long) {
+  import IntervalBounds._
+
+  /** Whether no pair can match. */
+  val isEmpty: Boolean = lowerMs > upperMs
+
+  /** By how much a row may be older than the watermark when its last match leaves. */
+  val outputDelayMs: Long = if (isEmpty) 0L else math.max(minus(0L, lowerMs), upperMs)
+
+  def matches(leftTime: Long, rightTime: Long): Boolean = {
+    val difference = leftTime - rightTime
+    val overflows = ((leftTime ^ rightTime) & (leftTime ^ difference)) < 0
+    !overflows && lowerMs <= difference && difference <= upperMs
+  }
+
+  /** The earliest time of the other side that a row of this side matches. */
+  def qualifiedLowerBound(side: Int, time: Long): Long = if (side == 0) minus(time, upperMs) else plus(time, lowerMs)
+
+  /** The latest time of the other side that a row of this side matches. */
+  def qualifiedUpperBound(side: Int, time: Long): Long = if (side == 0) minus(time, lowerMs) else plus(time, upperMs)
+
+  /** Rows of this side up to this time find no more partners. */
+  def expirationTime(side: Int, operatorTime: Long): Long =
+    if (operatorTime == Long.MaxValue) operatorTime
+    else if (side == 0) plus(minus(operatorTime, 1L), lowerMs)
+    else minus(minus(operatorTime, 1L), upperMs)
+
+  /** When the operator's time reaches it, a row of this side leaves the state. */
+  def cleanupTime(side: Int, time: Long): Long = plus(plus(qualifiedUpperBound(side, time), minCleanupMs), 1L)
+
+  /** Rows of this side up to this time are past their cleanup time. */
+  def cleanedUpTo(side: Int, operatorTime: Long): Long =
+    expirationTime(side, if (operatorTime == Long.MaxValue) operatorTime else minus(operatorTime, minCleanupMs))
+}
+
+object IntervalBounds {
+  private def plus(a: Long, b: Long): Long = {
+    val sum = a + b
+    if (((a ^ sum) & (b ^ sum)) >= 0) sum else if (a < 0) Long.MinValue else Long.MaxValue
+  }
+
+  private def minus(a: Long, b: Long): Long = {
+    val difference = a - b
+    if (((a ^ b) & (a ^ difference)) >= 0) difference else if (a < 0) Long.MinValue else Long.MaxValue
+  }
+}

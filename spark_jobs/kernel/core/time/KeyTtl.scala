@@ -1,0 +1,75 @@
+package rejoin.core.time
+
+import rejoin.core.row.{Bytes, CellReader, CellWriter, Envelope}
+import rejoin.core.state.KeyedState
+
+/** State TTL of operators that keep one header cell per key: when the key was last written, and the
+  * clock slot in which it is visited next.
+  *
+  * A key written at t with TTL d is gone at t + d. The header holds the two numbers; a visit in another
+  * slot than that one is left over from an earlier life of the key and finds nothing to do.
+  */
+final class KeyTtl(ttlMs: Long) {
+  import KeyTtl._
+
+  private var writtenAt = 0L
+  private var slot = NoSlot
+
+  val isOn: Boolean = ttlMs > 0
+
+  def reset(): Unit = {
+    writtenAt = 0L
+    slot = NoSlot
+  }
+
+  /** When the key of the header that is read was last written; NoTime where that is not kept. */
+  def writtenMs: Long = if (slot == NoSlot) Envelope.NoTime else writtenAt
+
+  /** The same, for people. */
+  def facts: Seq[(String, Any)] = if (slot == NoSlot) Nil else Seq("written" -> writtenAt)
+
+  def read(in: CellReader): Unit =
+    if (in.byte() == 1) {
+      writtenAt = in.signed()
+      slot = in.signed()
+    }
+
+  /** A flag first, so that a job may restart with its TTL switched on or off. */
+  def write(out: CellWriter): Unit = if (isOn) out.byte(1).signed(writtenAt).signed(slot) else out.byte(0)
+
+  /** Takes note that the key is written in this batch; asks for a visit if none is due. */
+  def touch(key: Array[Byte], group: GroupState): Unit =
+    if (isOn) {
+      writtenAt = now(group)
+      if (slot == NoSlot) register(key, group)
+    }
+
+  /** Calls `visit` for each key that may have expired; to be done before the batch's rows. */
+  def foreachDue(group: GroupState, state: KeyedState)(visit: Array[Byte] => Unit): Unit =
+    if (isOn) {
+      val keys = group.expiries.take(DueIndex.slotOf(now(group)), state).map(Bytes(_)).toSet
+      keys.foreach(key => visit(key.bytes))
+    }
+
+  /** Of the key whose header is read. */
+  def hasExpired(group: GroupState): Boolean = writtenAt + ttlMs <= now(group)
+
+  /** At a visit of a key that stays: asks for the next visit; false if another is asked for already. */
+  def visitAgain(key: Array[Byte], group: GroupState): Boolean = {
+    val wasDue = slot <= DueIndex.slotOf(now(group))
+    if (wasDue) register(key, group)
+    wasDue
+  }
+
+  private def register(key: Array[Byte], group: GroupState): Unit = {
+    slot = DueIndex.slotOf(writtenAt + ttlMs)
+    group.expiries.register(slot, key)
+  }
+
+  /** Before the clock's first row it is the year 1970, as in Flink's harness. */
+  private def now(group: GroupState): Long = math.max(group.now, 0L)
+}
+
+object KeyTtl {
+  private val NoSlot = Long.MaxValue
+}

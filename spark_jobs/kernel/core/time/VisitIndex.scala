@@ -1,0 +1,56 @@
+package rejoin.core.time
+
+import java.util.Arrays
+
+import rejoin.core.row.{CellReader, CellWriter, Codec}
+import rejoin.core.state.KeyedState
+
+/** A [[DueIndex]] for visits that must come at an exact time, while time moves on in small steps.
+  *
+  * {{{
+  * far index  : the group's own, 4096 ms wide; a key stands there until its slot begins
+  * near index : cell 'H' lists its slots, 16 ms wide, none beyond the far slot that time is in;
+  *              cells 'N' + slot hold their keys
+  * }}}
+  * With the far index alone every key of the current slot would be visited in each batch. Both
+  * lists of slots stay short: one by its width, the other by its reach.
+  */
+final class VisitIndex(far: DueIndex, state: KeyedState) {
+  import VisitIndex._
+
+  private val near = new DueIndex('N')
+  private val stored = state.get(NearSlots)
+  if (stored != null) near.read(new CellReader(stored).version())
+
+  /** Takes all keys whose visit is at or before the time; a key may come more than once. */
+  def take(time: Long): Iterator[Array[Byte]] =
+    far.take(DueIndex.slotOf(time), state) ++ near.take(time >> NearBits, state)
+
+  /** The earliest time, not after the one asked for, at which a key can be visited. */
+  def visitTime(time: Long, now: Long): Long = {
+    val bits = if (isFar(time, now)) FarBits else NearBits
+    time >> bits << bits
+  }
+
+  def register(time: Long, now: Long, key: Array[Byte]): Unit =
+    if (isFar(time, now)) far.register(DueIndex.slotOf(time), key) else near.register(time >> NearBits, key)
+
+  private def isFar(time: Long, now: Long): Boolean = DueIndex.slotOf(time) > DueIndex.slotOf(now)
+
+  def flush(): Unit = {
+    far.flush(state)
+    near.flush(state)
+    val out = new CellWriter().byte(Codec.Version)
+    near.write(out)
+    val value = out.result()
+    if (stored == null && value.length > EmptyLength || stored != null && !Arrays.equals(value, stored))
+      if (value.length > EmptyLength) state.put(NearSlots, value) else state.remove(NearSlots)
+  }
+}
+
+object VisitIndex {
+  private val NearBits = 4
+  private val FarBits = 12
+  private val EmptyLength = 2
+  private val NearSlots = Array('H'.toByte)
+}

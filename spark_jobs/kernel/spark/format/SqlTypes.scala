@@ -1,0 +1,37 @@
+package org.apache.spark.sql.rejoin.format
+
+import org.apache.spark.sql.types._
+
+/** What Flink's type says beyond Spark's. */
+object SqlTypes {
+
+  /** Field metadata that holds Flink's text of the type. */
+  final val Key = "sqlType"
+
+  def of(field: StructField): Option[String] =
+    Option.when(field.metadata.contains(Key))(field.metadata.getString(Key))
+
+  /** TIME is carried as an integer, the millisecond of the day. */
+  def isTime(sqlType: Option[String]): Boolean =
+    sqlType.exists(t => t.startsWith("TIME") && !t.startsWith("TIMESTAMP"))
+
+  /** The type for people: as it was declared. */
+  def text(dataType: DataType, declared: Option[String]): String =
+    declared.fold(text(dataType))(_.stripSuffix(" NOT NULL"))
+
+  /** In Flink's words, without what Spark does not know of it. */
+  def text(dataType: DataType): String =
+    dataType match {
+      case TimestampNTZType => "TIMESTAMP"
+      case TimestampType => "TIMESTAMP_LTZ"
+      case BinaryType => "BYTES"
+      case decimal: DecimalType => s"DECIMAL(${decimal.precision}, ${decimal.scale})"
+      case row: StructType => row.map(f => s"${name(f.name)} ${text(f.dataType, of(f))}").mkString("ROW<", ", ", ">")
+      case array: ArrayType => s"ARRAY<${text(array.elementType)}>"
+      case map: MapType => s"MAP<${text(map.keyType)}, ${text(map.valueType)}>"
+      case other => other.sql
+    }
+
+  private def name(field: String): String =
+    if (field.matches("[A-Za-z_][A-Za-z0-9_]*")) field else s"`${field.replace("`", "``")}`"
+}

@@ -1,0 +1,82 @@
+package org.apache.spark.sql.rejoin.format.avro
+
+import org.apache.avro.Schema
+import org.apache.avro.Schema.Type._
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.apache.spark.sql.rejoin.format.TimeText
+import org.apache.spark.sql.rejoin.format.debezium.DebeziumTypes
+
+/** The steps that read dates, times and other types with a name: by the name that Kafka Connect or
+  * Debezium gave the type (`connect.name`), by Avro's logical type, or bare.
+  */
+private[rejoin] object AvroTimes {
+
+  /** None where the writer's type says nothing beyond itself for such a column. */
+  def step(writer: Schema, wanted: DataType, isTime: Boolean): Option[AvroField] = {
+    val name = Option(writer.getProp("connect.name")).getOrElse("")
+    writer.getType match {
+      case INT | LONG =>
+        val named = Option(DebeziumTypes.number(name, wanted, isTime))
+        named.orElse(bare(writer, wanted, isTime)).map(new Number(_))
+      case STRING =>
+        Option(DebeziumTypes.ofText(name, wanted, isTime)).map(new Named(_)).orElse(bareText(name, wanted))
+      case BYTES if name == DebeziumTypes.Bits && wanted == StringType => Some(new BitText(bits(writer)))
+      case _ => None
+    }
+  }
+
+  /** What a number counts that no name explains: days, or milliseconds unless a logical type says more. */
+  private def bare(writer: Schema, wanted: DataType, isTime: Boolean): Option[DebeziumTypes.OfNumber] =
+    (writer.getType, wanted) match {
+      case (INT, DateType) => Some(DebeziumTypes.days(wanted))
+      case (LONG, TimestampType | TimestampNTZType) => Some(DebeziumTypes.timestamp(nanosPerUnit(writer), wanted))
+      case (_, IntegerType) if isTime => Some(DebeziumTypes.timeOfDay(nanosPerUnit(writer), wanted, isTime))
+      case _ => None
+    }
+
+  private def nanosPerUnit(writer: Schema): Long = {
+    val logical = Option(writer.getProp("logicalType")).getOrElse("")
+    if (logical.endsWith("-nanos")) 1L else if (logical.endsWith("-micros")) 1000L else 1000000L
+  }
+
+  /** A text without a name, as an ISO timestamp; one of another name is of another type. */
+  private def bareText(name: String, wanted: DataType): Option[AvroField] = wanted match {
+    case TimestampType if name.isEmpty => Some(new TimestampText(TimeText.parseInstant))
+    case TimestampNTZType if name.isEmpty => Some(new TimestampText(TimeText.parseLocal))
+    case _ => None
+  }
+
+  private def bits(writer: Schema): Int = writer.getObjectProp("connect.parameters") match {
+    case parameters: java.util.Map[_, _] if parameters.containsKey("length") => parameters.get("length").toString.toInt
+    case _ => 0
+  }
+
+  private final class Number(value: DebeziumTypes.OfNumber) extends AvroField {
+    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = value.write(in.long(), row, ordinal)
+  }
+
+  private final class Named(value: DebeziumTypes.OfText) extends AvroField {
+    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = value.write(text(in), row, ordinal)
+  }
+
+  private final class TimestampText(micros: String => Long) extends AvroField {
+    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
+      row.setLong(ordinal, DebeziumTypes.within(micros(text(in))))
+  }
+
+  private final class BitText(length: Int) extends AvroField {
+    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
+      row.update(ordinal, DebeziumTypes.bitText(in.slice(in.length()), length))
+  }
+
+  private def text(in: AvroInput): String = {
+    val length = in.length()
+    val text = UTF8String.fromBytes(in.bytes, in.at, length).toString
+    in.advance(length)
+    text
+  }
+}

@@ -1,0 +1,186 @@
+package org.apache.spark.sql.rejoin.format.debezium
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.{BooleanType, DataType, LongType, StringType}
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.apache.spark.sql.rejoin.format.{Decoded, FieldTarget, RowDecoder, SourceRecord, ValueDecoder}
+import org.apache.spark.sql.rejoin.ingest.{BadRecord, IngestSpec, Reason}
+import rejoin.core.row.RowKind
+
+/** Rows that Debezium's ExtractNewRecordState made of change events: upserts by the primary key.
+  *
+  * A tombstone deletes the row of its record key; a value whose `__deleted` is "true" (or whose
+  * `__op` is "d") deletes the row of its own key columns, and only those are read of it, since a
+  * database may have left the others empty. Fields that begin with `__` say where the change comes
+  * from, as `source` of a whole event does.
+  *
+  * @param rows
+  *   reads columns and marks
+  * @param keyRows
+  *   the same of the primary key and the marks alone
+  * @param noteMissing
+  *   where columns are to be noted whose value the event leaves out
+  * @param otherRecord
+  *   what a value is that is no row at all, or null
+  */
+final class UnwrappedDecoder(
+    spec: IngestSpec,
+    rows: RowDecoder,
+    keyRows: RowDecoder,
+    noteMissing: java.util.BitSet => Unit,
+    otherRecord: Array[Byte] => BadRecord)
+    extends ValueDecoder {
+  private val marks = new UnwrappedMarks(spec)
+  private val source = new DebeziumSource(spec)
+  private val keyOrdinals = spec.primaryKey.map(spec.ordinal).filter(i => i >= 0 && fromValue(i)).toArray
+  private val others = spec.columns.indices.filter(i => fromValue(i) && !keyOrdinals.contains(i)).toArray
+  private val status = spec.columns.indexWhere(c => c.field == "status" && c.dataType == StringType)
+  private val types = spec.columns.map(_.dataType).toArray
+
+  override def decode(record: SourceRecord, into: Decoded): Unit =
+    if (record.value == null) deleteByKey(into)
+    else {
+      noteMissing(into.missing)
+      if (isDeletion(record, into)) delete(into)
+      else {
+        into.afterKind = RowKind.UpdateAfter
+        describe(into.after, into.after, into)
+      }
+    }
+
+  private def deleteByKey(into: Decoded): Unit =
+    if (keyOrdinals.isEmpty) into.beforeKind = RowKind.Delete
+    else
+      throw new BadRecord(
+        Reason.NullPrimaryKey,
+        "a tombstone has its key in the record key: declare 'key.format' and 'key.fields'")
+
+  /** Reads the value; of one that cannot be read as a whole, its key and marks decide. */
+  private def isDeletion(record: SourceRecord, into: Decoded): Boolean =
+    try {
+      rows.decode(record.value, record, into.after)
+      val deleted = marks.isDeleted(into.after)
+      if (!deleted && mayBeOther(into.after)) refuseOther(record)
+      deleted
+    } catch {
+      case bad: BadRecord =>
+        if (bad.reason == Reason.JsonMalformed || bad.reason == Reason.AvroFraming) throw bad
+        refuseOther(record)
+        if (!isDeletedByKey(record, into)) throw bad
+        true
+    }
+
+  private def isDeletedByKey(record: SourceRecord, into: Decoded): Boolean =
+    try {
+      into.missing.clear()
+      keyRows.decode(record.value, record, into.after)
+      marks.isDeleted(into.after)
+    } catch { case _: BadRecord => false }
+
+  private def refuseOther(record: SourceRecord): Unit = {
+    val problem = otherRecord(record.value)
+    if (problem != null) throw problem
+  }
+
+  /** Whether a value looks as if it were no row: without a key, without any column, or a status. */
+  private def mayBeOther(row: InternalRow): Boolean =
+    keyOrdinals.exists(row.isNullAt) || others.forall(row.isNullAt) ||
+      (status >= 0 && !row.isNullAt(status) && UnwrappedMarks.isOfTransaction(row.getUTF8String(status)))
+
+  private def delete(into: Decoded): Unit = {
+    into.missing.clear()
+    keyOrdinals.foreach(i => into.before.update(i, into.after.get(i, types(i))))
+    into.beforeKind = RowKind.Delete
+    describe(into.after, into.before, into)
+  }
+
+  private def describe(row: InternalRow, to: InternalRow, into: Decoded): Unit =
+    if (source.isWanted) {
+      source.clear()
+      marks.describe(row, source)
+      source.write(to)
+      source.writePosition(into)
+    }
+
+  private def fromValue(i: Int): Boolean = spec.columns(i).from == "value"
+}
+
+/** The fields that ExtractNewRecordState adds to a row, under the names of its default prefix. */
+private[rejoin] final class UnwrappedMarks(spec: IngestSpec) {
+  private val deleted = ordinal(UnwrappedMarks.Deleted)
+  private val op = ordinal(UnwrappedMarks.Op)
+  private val texts = UnwrappedMarks.Texts.map(t => ordinal(t._1)).toArray
+  private val textNames = UnwrappedMarks.Texts.map(_._2).toArray
+  private val numbers = UnwrappedMarks.Numbers.map(n => ordinal(n._1)).toArray
+  private val numberNames = UnwrappedMarks.Numbers.map(_._2).toArray
+  private val handled = ordinal(UnwrappedMarks.HandledMs)
+
+  def isDeleted(row: InternalRow): Boolean = isTrue(row) ||
+    (!row.isNullAt(op) && typeOf(op) == StringType && row.getUTF8String(op) == UnwrappedMarks.DeleteOp)
+
+  private def isTrue(row: InternalRow): Boolean = !row.isNullAt(deleted) && (typeOf(deleted) match {
+    case BooleanType => row.getBoolean(deleted)
+    case StringType => row.getUTF8String(deleted) == UnwrappedMarks.True
+    case _ => false
+  })
+
+  def describe(row: InternalRow, source: DebeziumSource): Unit = {
+    var i = 0
+    while (i < texts.length) {
+      if (has(row, texts(i), StringType)) source.text(textNames(i), row.getUTF8String(texts(i)).toString)
+      i += 1
+    }
+    i = 0
+    while (i < numbers.length) {
+      if (has(row, numbers(i), LongType)) source.number(numberNames(i), row.getLong(numbers(i)))
+      i += 1
+    }
+    if (has(row, handled, LongType)) source.handledAt(row.getLong(handled))
+  }
+
+  private def has(row: InternalRow, i: Int, dataType: DataType): Boolean =
+    typeOf(i) == dataType && !row.isNullAt(i)
+
+  /** A column that the table declares, else one of those behind its columns. */
+  private def ordinal(field: String): Int = {
+    val declared = spec.columns.indexWhere(c => c.from == "value" && c.field == field)
+    if (declared >= 0) declared
+    else spec.columns.size + UnwrappedMarks.All.indexWhere(_._1 == field)
+  }
+
+  private def typeOf(i: Int): DataType =
+    if (i < spec.columns.size) spec.columns(i).dataType else UnwrappedMarks.All(i - spec.columns.size)._2
+}
+
+private[rejoin] object UnwrappedMarks {
+  private final val Deleted = "__deleted"
+  private final val Op = "__op"
+  private final val HandledMs = "__ts_ms"
+  private val True = UTF8String.fromString("true")
+  private val DeleteOp = UTF8String.fromString("d")
+  private val Begin = UTF8String.fromString("BEGIN")
+  private val End = UTF8String.fromString("END")
+
+  private[rejoin] def isOfTransaction(status: UTF8String): Boolean = status == Begin || status == End
+
+  /** Field to its name in `source`. */
+  private val Texts = Seq("__db" -> "db", "__schema" -> "schema", "__table" -> "table", "__file" -> "file",
+    "__commit_lsn" -> "commit_lsn")
+  private val Numbers = Seq("__lsn" -> "lsn", "__source_ts_ms" -> "ts_ms", "__pos" -> "pos", "__row" -> "row")
+
+  private val All: Seq[(String, DataType)] =
+    (Seq(Deleted, Op) ++ Texts.map(_._1)).map(_ -> StringType) ++ (HandledMs +: Numbers.map(_._1)).map(_ -> LongType)
+
+  /** Types of the columns behind the table's own in a decoded row. */
+  val types: Seq[DataType] = All.map(_._2)
+
+  def isMark(field: String): Boolean = All.exists(_._1 == field)
+
+  /** What is read of a value besides the table's columns. */
+  def targets(spec: IngestSpec): Seq[FieldTarget] =
+    All.zipWithIndex.collect {
+      case ((field, dataType), i) if !spec.columns.exists(c => c.from == "value" && c.field == field) =>
+        FieldTarget(field, dataType, spec.columns.size + i, sqlType = None)
+    }
+}

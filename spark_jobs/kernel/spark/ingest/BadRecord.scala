@@ -1,0 +1,152 @@
+package org.apache.spark.sql.rejoin.ingest
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import org.apache.spark.sql.Encoders
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
+import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.apache.spark.sql.rejoin.format.SourceRecord
+import org.apache.spark.sql.rejoin.run.RowPacker
+import org.apache.spark.sql.rejoin.sink.SinkRecord
+
+/** Why a record cannot become a row; header `rejoin.reason` and label of the reject counters. */
+object Reason {
+  final val JsonMalformed = "json-malformed"
+  final val JsonField = "json-field-malformed"
+  final val JsonMissingField = "json-missing-field"
+  final val AvroFraming = "avro-bad-framing"
+  final val AvroUnknownId = "avro-unknown-schema-id"
+  final val AvroMalformed = "avro-malformed"
+  final val AvroMismatch = "avro-schema-mismatch"
+  final val RawLength = "raw-bad-length"
+  final val Envelope = "debezium-no-envelope"
+  final val Truncate = "debezium-truncate"
+  final val Message = "debezium-message"
+  final val UnknownOp = "unknown-op"
+  final val Unavailable = "debezium-unavailable-value"
+  final val Infinity = "debezium-infinity"
+  final val Heartbeat = "debezium-heartbeat"
+  final val Transaction = "debezium-transaction"
+  final val SchemaChange = "debezium-schema-change"
+  final val ConnectSchema = "connect-bad-schema"
+  final val ConnectMismatch = "connect-schema-mismatch"
+  final val MissingBefore = "missing-before"
+  final val MissingAfter = "missing-after"
+  final val NullKey = "null-record-key"
+  final val NullPrimaryKey = "null-primary-key"
+  final val NullRowtime = "null-rowtime"
+  final val NotNull = "not-null-violation"
+  final val OutOfRange = "value-out-of-range"
+  final val Expression = "expression-failed"
+
+  /** No bad record: a row behind the watermark. */
+  final val Late = "late"
+
+  /** No bad record: a result that its topic does not take. */
+  final val TooLarge = "record-too-large"
+}
+
+/** What is told of a bad record: one line of at most [[MostBytes]] in UTF-8, whatever a parser or a record says. */
+object ErrorText {
+  final val MostBytes = 1024
+  private val Cut = "..."
+
+  def apply(text: String): String = {
+    val line = if (text == null) "" else text.replaceAll("[\\p{Cntrl}\u2028\u2029]+", " ").trim
+    val bytes = line.getBytes(UTF_8)
+    if (bytes.length <= MostBytes) line
+    else {
+      var end = MostBytes - Cut.length
+      while ((bytes(end) & 0xc0) == 0x80) end -= 1 // inside a character
+      new String(bytes, 0, end, UTF_8) + Cut
+    }
+  }
+}
+
+/** A record that cannot become a row: data, not a failure of the job. Carries no stack trace. */
+final class BadRecord(val reason: String, message: String, val inKey: Boolean = false)
+    extends Exception(message, null, false, false) {
+  def ofKey: BadRecord = new BadRecord(reason, s"record key: $getMessage", inKey = true)
+}
+
+/** A record on its way to a dead-letter topic: original bytes and headers, and what was wrong.
+  *
+  * Its own headers come after the original ones, [[FirstHeader]] first: what stands before the last
+  * header of that name is the record's. [[SinkAdmission]] adds which query wrote it, and in which epoch.
+  */
+object DeadLetter {
+  final val FirstHeader = "__connect.errors.topic"
+  final val PartitionHeader = "__connect.errors.partition"
+  final val MessageHeader = "__connect.errors.exception.message"
+  final val ReasonHeader = "rejoin.reason"
+  final val TableHeader = "rejoin.table"
+
+  /** Part of the dead-letter record's form, wherever the class itself may stand. */
+  private final val ExceptionClass = "org.apache.spark.sql.rejoin.BadRecord"
+
+  val schema: StructType =
+    StructType(
+      Encoders.product[SinkRecord].schema
+        .filter(f => Set("topic", "key", "value", "timestamp", "headers")(f.name)))
+  private val Fields = schema.size
+
+  /** Made once for a thread: Spark compiles code for each. */
+  private val packer = ThreadLocal.withInitial(() => new RowPacker(schema))
+
+  /** Packs the record for the rows' way through the query. Called for rejects only. */
+  def pack(topic: String, record: SourceRecord, table: String, problem: BadRecord): Array[Byte] =
+    packer.get()(
+      new GenericInternalRow(
+        Array[Any](
+          UTF8String.fromString(topic),
+          record.key,
+          record.value,
+          record.timestampMs,
+          headers(record, table, problem))))
+
+  /** Packs a record that the query itself has made. */
+  def pack(topic: String, value: Array[Byte], timeMs: Option[Long], headers: Seq[(String, String)]): Array[Byte] =
+    packer.get()(
+      new GenericInternalRow(
+        Array[Any](
+          UTF8String.fromString(topic),
+          null,
+          value,
+          timeMs.orNull,
+          new GenericArrayData(headers.map { case (name, text) => header(name, text) }.toArray[Any]))))
+
+  /** Whether a record on its way to Kafka is one, or a late row, rather than a result. */
+  def is(record: SinkRecord): Boolean = record.headers != null && record.headers.exists(_.key == ReasonHeader)
+
+  /** Views what [[pack]] made, without a copy. */
+  def unpack(bytes: Array[Byte]): UnsafeRow = {
+    val row = new UnsafeRow(Fields)
+    row.pointTo(bytes, bytes.length)
+    row
+  }
+
+  private def headers(record: SourceRecord, table: String, problem: BadRecord): ArrayData = {
+    val original =
+      if (record.headers == null) Array.empty[Any]
+      else record.headers.toArray[Any](SourceRecord.HeaderType)
+    val added = Seq(
+      FirstHeader -> record.topic.toString,
+      PartitionHeader -> record.partition.toString,
+      "__connect.errors.offset" -> record.offset.toString,
+      "__connect.errors.stage" -> (if (problem.inKey) "KEY_CONVERTER" else "VALUE_CONVERTER"),
+      "__connect.errors.exception.class.name" -> ExceptionClass,
+      MessageHeader -> ErrorText(problem.getMessage),
+      ReasonHeader -> problem.reason,
+      TableHeader -> table,
+      // a topic with message.timestamp.type=LogAppendTime replaces the record's own
+      "rejoin.timestamp" -> record.timestampMs.toString)
+    new GenericArrayData(original ++ added.map { case (name, text) => header(name, text) })
+  }
+
+  private def header(name: String, text: String): InternalRow =
+    new GenericInternalRow(Array[Any](UTF8String.fromString(name), text.getBytes(UTF_8)))
+}

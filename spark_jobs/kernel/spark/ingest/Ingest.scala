@@ -1,0 +1,239 @@
+package org.apache.spark.sql.rejoin.ingest
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.Encoders
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, Generator, UnsafeProjection}
+import org.apache.spark.sql.classic.{DataFrame, ExpressionUtils}
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.apache.spark.sql.rejoin.format.{Decoded, RecordReader, SourceRecord}
+import org.apache.spark.sql.rejoin.run.{Counters, Expressions}
+import rejoin.core.row.{Envelope, OnError, RejectedRecordException, RowKind, Unhealed}
+
+/** Kafka records of one table to envelopes, as the only column of a select. */
+object Ingest {
+  private val Columns =
+    Seq("topic", "partition", "offset", "timestamp", "timestampType", "key", "value")
+
+  /** In place of a record's timestamp type: no record, the partition's initial content is complete. */
+  final val LoadedMarker = -2
+
+  /** `records` is what Spark's Kafka source gives, with headers where they are wanted. */
+  def apply(records: DataFrame, spec: IngestSpec, counters: Counters, query: String): DataFrame = {
+    val names = Columns ++ records.columns.find(_ == "headers")
+    val found = records.queryExecution.analyzed.output
+    val inputs = names.map(name => found.find(_.name == name).get)
+    val run = java.util.UUID.randomUUID.toString
+    records.select(ExpressionUtils.column(IngestGenerator(inputs, IngestPlan(spec), counters, query, run)))
+  }
+}
+
+/** A scan's expressions, bound on the driver. */
+final case class IngestPlan(
+    spec: IngestSpec,
+    facts: Seq[Expression],
+    key: Seq[Expression],
+    row: Seq[Expression]) {
+  override def toString: String = s"table ${spec.table}"
+}
+
+object IngestPlan {
+  def apply(spec: IngestSpec): IngestPlan = {
+    def bind(texts: Seq[String]): Seq[Expression] =
+      Expressions.bind(texts, spec.columnSchema, spec.timeZone)
+    val facts = Seq(
+      spec.filter.getOrElse("true"),
+      spec.rowtime.getOrElse("cast(null as timestamp_ntz)"),
+      spec.watermark.getOrElse("cast(null as timestamp_ntz)"))
+    val row = Expressions.bindAs(spec.row, spec.columnSchema, spec.schema, spec.timeZone)
+    IngestPlan(spec, bind(facts), bind(spec.key), row)
+  }
+}
+
+/** [[IngestRunner]] as an expression: `terminate` gives the marks of a task, after its last row.
+  *
+  * @param run
+  *   names one start of the query's scan: its tasks share what they know of bad records
+  */
+final case class IngestGenerator(
+    children: Seq[Expression],
+    plan: IngestPlan,
+    counters: Counters,
+    query: String,
+    run: String)
+    extends Generator
+    with CodegenFallback {
+  @transient private lazy val runner = new IngestRunner(plan, counters, query, RejectWindow.of(run, plan.spec))
+  @transient private lazy val record = new SourceRecord
+  @transient private lazy val columns = children.collect { case BoundReference(ordinal, _, _) => ordinal }.toArray
+  @transient private lazy val isOfColumns = columns.length == children.size
+  @transient private lazy val inOrder = UnsafeProjection.create(children)
+
+  override def elementSchema: StructType = IngestGenerator.Schema
+
+  override def eval(input: InternalRow): IterableOnce[InternalRow] = {
+    if (isOfColumns) read(input, columns) else read(inOrder(input), IngestGenerator.InOrder)
+    runner.add(record)
+  }
+
+  private def read(row: InternalRow, at: Array[Int]): Unit = {
+    record.topic = row.getUTF8String(at(0))
+    record.partition = row.getInt(at(1))
+    record.offset = row.getLong(at(2))
+    record.timestampMs = Math.floorDiv(row.getLong(at(3)), 1000L)
+    record.timestampType = row.getInt(at(4))
+    record.key = row.getBinary(at(5))
+    record.value = row.getBinary(at(6))
+    if (children.size > 7) record.headers = row.getArray(at(7))
+  }
+
+  override def terminate(): IterableOnce[InternalRow] = runner.finish()
+
+  override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): Expression =
+    copy(children = newChildren)
+}
+
+object IngestGenerator {
+  private val Schema = Encoders.product[Envelope].schema
+  private val InOrder = Array.range(0, 8)
+}
+
+/** One source partition as a task sees it. */
+private final class PartitionProgress(val source: Int) {
+  var watermark: Long = Envelope.NoTime
+  var isLoaded = false
+}
+
+/** Turns records of one table into envelopes; needs no Spark. One instance serves one task at a time.
+  *
+  * The rows it hands out are reused: take what they hold before the next call.
+  */
+final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, rejects: RejectWindow) {
+  def this(spec: IngestSpec, counters: Counters, query: String) =
+    this(IngestPlan(spec), counters, query, RejectWindow(spec))
+
+  private val spec = plan.spec
+  private val reader = new RecordReader(spec)
+  private val rows = new EnvelopeRows(plan)
+  private val followsKeys = spec.debezium.followsKeys
+  private val chunks = if (spec.chunked) new ChunkWriter(spec.groups, spec.side) else null
+  private val partitions = mutable.LinkedHashMap.empty[(String, Int), PartitionProgress]
+  private var current: PartitionProgress = _
+  private var currentTopic: UTF8String = _
+  private var currentPartition = -1
+  private var rowCount = 0L
+  private var unreported = 0 // records that the window of rejects has not heard of
+
+  /** Begins another task. */
+  def start(): Unit = {
+    partitions.clear()
+    current = null
+    currentPartition = -1
+  }
+
+  /** The envelopes of one record: none, one, the two halves of an update; or the chunks now full. */
+  def add(record: SourceRecord): Iterator[InternalRow] = {
+    val progress = progressOf(record)
+    if (record.timestampType == Ingest.LoadedMarker) {
+      progress.isLoaded = true
+      Iterator.empty
+    } else
+      try {
+        unreported += 1
+        if (unreported == RejectWindow.ReportEvery) report()
+        rows.start()
+        val decoded = reader.read(record)
+        rows.at(decoded)
+        if (decoded.truncates) rows.truncate(record, progress)
+        else {
+          if (decoded.beforeKind != Decoded.Absent)
+            rows.add(decoded.beforeKind, decoded.before, record, progress)
+          if (decoded.afterKind != Decoded.Absent) addAfter(decoded, record, progress)
+          if (followsKeys && decoded.isOneChange) rows.follow(record.headers)
+          rowCount += rows.size
+          if (chunks == null) rows.iterator()
+          else if (rows.size == 1) chunks.add(rows.first)
+          else rows.iterator().flatMap(chunks.add)
+        }
+      } catch {
+        case bad: BadRecord => reject(record, progress, bad)
+      }
+  }
+
+  private def addAfter(decoded: Decoded, record: SourceRecord, progress: PartitionProgress): Unit =
+    if (decoded.missing.isEmpty) rows.add(decoded.afterKind, decoded.after, record, progress)
+    else rows.addPartial(decoded.after, decoded.missing, unhealed(record, _), record, progress)
+
+  /** What the machine needs that finds no row to heal the record from. */
+  private def unhealed(record: SourceRecord, bad: BadRecord): Unhealed = {
+    val content = spec.onError match {
+      case OnError.Fail => text(record, bad).getBytes(UTF_8)
+      case OnError.Skip => Array.emptyByteArray
+      case _ => DeadLetter.pack(deadLetterTopic, record, spec.table, bad)
+    }
+    new Unhealed(spec.table, spec.onError, content)
+  }
+
+  /** The last chunks, then per partition and key group the marks that are due. */
+  def finish(): Iterator[InternalRow] = {
+    counters.rows(query, spec.table, rowCount)
+    rowCount = 0
+    report()
+    (if (chunks == null) Iterator.empty[InternalRow] else chunks.drain()) ++ marks()
+  }
+
+  private def marks(): Iterator[InternalRow] =
+    for {
+      progress <- partitions.valuesIterator
+      tellsTime = spec.marks && progress.watermark != Envelope.NoTime
+      group <- if (tellsTime || progress.isLoaded) Iterator.range(0, spec.groups) else Iterator.empty
+      mark <- Option.when(tellsTime)(RowKind.Watermark -> progress.watermark).iterator ++
+        Option.when(progress.isLoaded)(RowKind.Loaded -> 0L)
+    } yield rows.mark(group, mark._1, mark._2, progress.source)
+
+  private def progressOf(record: SourceRecord): PartitionProgress =
+    if (record.partition == currentPartition && record.topic == currentTopic) current
+    else {
+      val topic = record.topic.toString
+      val index = spec.topics.getOrElse(
+        topic,
+        throw new IllegalArgumentException(s"table ${spec.table} does not read topic $topic"))
+      current = partitions.getOrElseUpdate(
+        (topic, record.partition),
+        new PartitionProgress(Envelope.source(index, record.partition)))
+      currentTopic = record.topic.copy()
+      currentPartition = record.partition
+      current
+    }
+
+  private def report(): Unit = {
+    rejects.passed(unreported)
+    unreported = 0
+  }
+
+  private def reject(
+      record: SourceRecord,
+      progress: PartitionProgress,
+      bad: BadRecord): Iterator[InternalRow] = {
+    val policy = if (reader.skips(bad)) OnError.Skip else spec.onError
+    if (policy == OnError.Fail)
+      throw new RejectedRecordException(text(record, bad))
+    counters.reject(query, spec.table, bad.reason)
+    rejects.rejected(unreported, bad.reason, s"${record.at}: ${ErrorText(bad.getMessage)}")
+    unreported = 0
+    if (policy == OnError.Skip) Iterator.empty
+    else rows.reject(DeadLetter.pack(deadLetterTopic, record, spec.table, bad), record.offset, progress.source)
+  }
+
+  private def text(record: SourceRecord, bad: BadRecord): String =
+    s"table ${spec.table}: ${record.at}: ${bad.reason}: ${ErrorText(bad.getMessage)}"
+
+  private def deadLetterTopic: String =
+    spec.deadLetterTopic.getOrElse(throw new IllegalArgumentException(s"table ${spec.table} has no dead-letter topic"))
+}

@@ -1,0 +1,80 @@
+package org.apache.spark.sql.rejoin.run
+
+import java.nio.channels.{FileChannel, OverlappingFileLockException}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths, StandardOpenOption}
+
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+/** The driver's own small files in a query's checkpoint folder, on any file system that Spark can use. */
+final class CheckpointFiles(folder: String, hadoop: Configuration) {
+  def this(spark: SparkSession, folder: String) = this(folder, spark.sessionState.newHadoopConf())
+
+  /** Without a session, for a look from outside. */
+  def this(folder: String) = this(folder, new Configuration)
+
+  private val root = new Path(folder)
+  private val files = CheckpointFileManager.create(root, hadoop)
+  private var lockFile: FileChannel = _
+
+  /** Null if there is none. */
+  def read(name: String): String = {
+    val path = new Path(root, name)
+    if (!files.exists(path)) null
+    else Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))
+  }
+
+  /** Readers see the old text or the new one. */
+  def write(name: String, text: String): Unit = {
+    val path = new Path(root, name)
+    files.mkdirs(path.getParent)
+    val out = files.createAtomic(path, overwriteIfPossible = true)
+    try {
+      out.write(text.getBytes(UTF_8))
+      out.close()
+    } catch {
+      case e: Throwable =>
+        out.cancel()
+        throw e
+    }
+  }
+
+  /** The highest number among the file names of a log folder; -1 if it has none. */
+  def last(log: String): Long = entries(log).lastOption.getOrElse(-1)
+
+  /** The numbers among the file names of a log folder, ascending. */
+  def entries(log: String): Array[Long] = {
+    val path = new Path(root, log)
+    if (!files.exists(path)) Array.empty
+    else files.list(path).map(_.getPath.getName).filter(_.forall(_.isDigit)).map(_.toLong).sorted
+  }
+
+  /** Whether [[lock]] keeps others out. */
+  def hasLocks(): Boolean = files.createCheckpointDirectory().toUri.getScheme == "file"
+
+  /** False while another process works in the folder; always true where the file system has no locks.
+    *
+    * The lock is the JVM's: that of a killed driver lasts until its JVM has stopped writing too.
+    */
+  def lock(): Boolean = {
+    val uri = files.createCheckpointDirectory().toUri
+    uri.getScheme != "file" || {
+      val path = Paths.get(uri.getPath, "rejoin", ".lock")
+      Files.createDirectories(path.getParent)
+      lockFile = FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.WRITE)
+      val held =
+        try lockFile.tryLock() != null
+        catch { case _: OverlappingFileLockException => false }
+      if (!held) lockFile.close()
+      held
+    }
+  }
+
+  def unlock(): Unit = if (lockFile != null) lockFile.close()
+}

@@ -1,0 +1,368 @@
+package org.apache.spark.sql.rejoin.run
+
+import java.nio.charset.StandardCharsets
+import java.util.{Base64, HexFormat}
+
+import scala.collection.mutable
+import scala.collection.mutable.ArrayBuffer
+
+import org.json4s._
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.apache.spark.sql.rejoin.format.SourceRecord
+import org.apache.spark.sql.rejoin.ingest.{DeadLetter, IngestRunner, IngestSpec}
+import org.apache.spark.sql.rejoin.sink.{EmitSpec, Emitter}
+import rejoin.core.machine.Machine
+import rejoin.core.row.{Changelog, Envelope, GroupBatch, KeyGroup, Mark, Output, PartialRow, RowKind, Unhealed}
+import rejoin.core.state.MemoryState
+import rejoin.core.time.GroupState
+
+/** A physical plan in memory: the same ingest, machines and encoders as in Spark, one micro-batch per step.
+  *
+  * For tests that need exact rows in milliseconds; state is [[MemoryState]] per operator and key group.
+  * What is fed before the first step is the initial content of the tables.
+  */
+final class LocalRun(planJson: String, counters: Counters) {
+  private val root = parse(planJson)
+  private val query = OperatorNode.present(root \ "name").collect { case JString(name) => name }.getOrElse("query")
+  private val plan = new LocalPlan(query, counters)
+  private val outputs = (root \ "inputs").children.map { project =>
+    plan.rows(project \ "input") -> new Emitter(EmitSpec.read(root, project))
+  }
+  private val partitions = new mutable.HashMap[Int, Int]
+  private var clockMs = 0L
+  private var clockMoved = true
+  private var told = ClockOffset(Long.MinValue, Map.empty, ended = false)
+  private var ended = false
+  private var isFirst = true
+  private var waitsForLoaded = false
+
+  /** Queues records of a table: `[{"partition","offset","timestamp","key","value","headers"}]`, bytes in base64. */
+  def feed(table: String, recordsJson: String): Unit = {
+    val records = parse(recordsJson).children.map(LocalRecord.read)
+    plan.scans.filter(_.spec.table == table).foreach { scan =>
+      scan.queue ++= records
+      for (topic <- scan.spec.topics.values; record <- records)
+        partitions(topic) = math.max(partitions.getOrElse(topic, 1), record.partition + 1)
+    }
+  }
+
+  /** Moves processing time. */
+  def advance(clockMs: Long): Unit = {
+    this.clockMs = math.max(this.clockMs, clockMs)
+    clockMoved = true
+  }
+
+  /** From now on only [[loaded]] says that the initial content of a table is complete. */
+  def holdLoaded(): Unit = waitsForLoaded = true
+
+  /** With the next step, the initial content of a table is complete. */
+  def loaded(table: String): Unit = plan.scans.filter(_.spec.table == table).foreach(_.isLoaded = true)
+
+  /** Runs one micro-batch over what was fed; gives `{"rows","records","rejects"}`. */
+  def step(): String = {
+    if (isFirst) start()
+    val output = new LocalOutput
+    val clock = tick()
+    outputs.foreach { case (rows, emitter) => rows.changes(clock).foreach(output.add(_, emitter)) }
+    output.json
+  }
+
+  /** Runs the last micro-batch of a bounded run, in which the clock delivers the end mark. */
+  def end(): String = {
+    ended = true
+    clockMoved = true
+    step()
+  }
+
+  /** Goes on with new machines on the state as it is stored. */
+  def restart(): Unit = plan.operators.foreach(_.restart())
+
+  /** Stored rows per operator, `[left, right]`. */
+  def counters(): String =
+    compact(render(JArray(plan.operators.toList.map(op => JArray(op.rows.toList.map(JInt(_)))))))
+
+  /** All cells in hexadecimal: per operator, sources first, and key group, values by names. */
+  def cells(): String =
+    compact(render(JArray(plan.operators.toList.map(_.cells))))
+
+  /** Goes on from the cells that another run had, instead of the first step. */
+  def restoreCells(cellsJson: String): Unit = {
+    isFirst = false
+    plan.operators.zip(parse(cellsJson).children).foreach { case (operator, cells) => operator.restoreCells(cells) }
+  }
+
+  private def start(): Unit = {
+    isFirst = false
+    for (scan <- plan.scans if scan.isGated) {
+      val filled = if (waitsForLoaded) 0 until count(scan) else scan.queue.map(_.partition).distinct.toSeq
+      scan.loading = filled
+      scan.isLoaded ||= !waitsForLoaded
+    }
+  }
+
+  private def count(scan: LocalScan): Int = scan.spec.topics.values.map(partitions.getOrElse(_, 1)).max
+
+  private def tick(): Seq[Envelope] = {
+    val known = plan.scans.flatMap(_.spec.topics.values).map(topic => topic -> partitions.getOrElse(topic, 1)).toMap
+    val present = ClockOffset(clockMs, known, ended)
+    val loading = plan.scans.filter(_.isGated).flatMap(s => s.spec.topics.values.map(_ -> s.loading.toSet)).toMap
+    val speaks = clockMoved || known != told.partitions
+    val marks = if (speaks) Clock.marks(told, present, plan.scans.map(_.spec.groups).max, loading).toSeq else Nil
+    if (speaks) told = present
+    clockMoved = false
+    marks
+  }
+}
+
+/** The nodes of a plan, each with its own queue or state. */
+private final class LocalPlan(query: String, counters: Counters) {
+  private implicit val formats: Formats = DefaultFormats
+  val scans = new ArrayBuffer[LocalScan]
+  val operators = new ArrayBuffer[LocalOperator]
+
+  /** What a project reads: a scan or an operator. */
+  def rows(node: JValue): LocalRows =
+    if (kind(node) == "kafka-scan") scan(node, isGated = false, isBare = true) else operator(node, isGated = false)
+
+  private def operator(node: JValue, isGated: Boolean): LocalOperator = {
+    val inputs = (node \ "inputs").children.map(input => envelopes(input, isGated || feedsGate(node, input)))
+    val found = new LocalOperator(compact(render(node)), inputs, isGated, counters.unhealed(query, _))
+    operators += found
+    found
+  }
+
+  private def envelopes(node: JValue, isGated: Boolean): LocalEnvelopes =
+    if (kind(node) == "kafka-scan") scan(node, isGated, isBare = false)
+    else new LocalRekey(RekeySpec.read(compact(render(node))), operator(node \ "input", isGated))
+
+  private def scan(node: JValue, isGated: Boolean, isBare: Boolean): LocalScan = {
+    val spec = IngestSpec.read(node, chunked = !isBare)
+    val found = new LocalScan(spec, isGated, new IngestRunner(spec, counters, query))
+    scans += found
+    found
+  }
+
+  private def feedsGate(node: JValue, input: JValue): Boolean =
+    (node \ "gate" \ "kind").extractOpt[String].contains("loaded") && (input \ "side").extract[Int] == 1
+
+  private def kind(node: JValue): String = (node \ "kind").extract[String]
+}
+
+/** What gives changes; `clock` are the clock's marks of the batch. */
+private sealed trait LocalRows {
+  def changes(clock: Seq[Envelope]): Seq[Changelog]
+}
+
+/** What gives envelopes to an operator. */
+private sealed trait LocalEnvelopes {
+  def envelopes(clock: Seq[Envelope]): Seq[Envelope]
+}
+
+private final class LocalRecord(
+    val partition: Int,
+    offset: Long,
+    timestampMs: Long,
+    key: Array[Byte],
+    value: Array[Byte],
+    headers: Seq[(String, Array[Byte])]) {
+  def into(record: SourceRecord): Unit = {
+    record.partition = partition
+    record.offset = offset
+    record.timestampMs = timestampMs
+    record.key = key
+    record.value = value
+    record.headers = new GenericArrayData(headers.map { case (name, value) =>
+      new GenericInternalRow(Array[Any](UTF8String.fromString(name), value))
+    }.toArray[Any])
+  }
+}
+
+private object LocalRecord {
+  private implicit val formats: Formats = DefaultFormats
+
+  def read(node: JValue): LocalRecord =
+    new LocalRecord(
+      (node \ "partition").extract[Int],
+      (node \ "offset").extract[Long],
+      (node \ "timestamp").extract[Long],
+      bytes(node \ "key"),
+      bytes(node \ "value"),
+      (node \ "headers").children.map(h => (h \ "key").extract[String] -> bytes(h \ "value")))
+
+  private def bytes(node: JValue): Array[Byte] = node match {
+    case JString(text) => Base64.getDecoder.decode(text)
+    case _ => null
+  }
+}
+
+/** One operator's machine and its state, by key group. */
+private final class LocalOperator(
+    nodeJson: String,
+    inputs: Seq[LocalEnvelopes],
+    passesLoaded: Boolean,
+    tellUnhealed: Iterable[Unhealed] => Unit)
+    extends LocalRows {
+  private val operator = Operator.read(nodeJson)
+  private val timing = operator.spec.timing
+  private val states = new mutable.TreeMap[Int, MemoryState]
+  private var machine = operator.machine()
+
+  def changes(clock: Seq[Envelope]): Seq[Changelog] = {
+    val marks = if (timing.usesClock) clock else Nil
+    val results = new ArrayBuffer[Changelog]
+    val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right)
+    (inputs.flatMap(_.envelopes(clock)) ++ marks).groupBy(_.group).toSeq.sortBy(_._1).foreach { case (group, rows) =>
+      val batch = new GroupBatch
+      rows.foreach(batch.add)
+      val after = Machine.run(machine, timing, group, batch, states.getOrElseUpdate(group, new MemoryState), out)
+      if (passesLoaded && group == 0) Mark.passLoaded(batch, out)
+      tellUnhealed(after.unhealed)
+    }
+    results.toSeq
+  }
+
+  def restart(): Unit = {
+    states.mapValuesInPlace((_, state) => state.snapshot())
+    machine = operator.machine()
+  }
+
+  def cells: JValue =
+    JObject(states.toList.map { case (group, state) =>
+      group.toString -> JObject(state.all.map { case (cell, value) =>
+        LocalOperator.Hex.formatHex(cell) -> JString(LocalOperator.Hex.formatHex(value))
+      }.toList)
+    })
+
+  def restoreCells(cells: JValue): Unit =
+    for (JObject(groups) <- Seq(cells); (group, JObject(found)) <- groups) {
+      val state = states.getOrElseUpdate(group.toInt, new MemoryState)
+      for ((cell, JString(value)) <- found)
+        state.put(LocalOperator.Hex.parseHex(cell), LocalOperator.Hex.parseHex(value))
+    }
+
+  def rows: Array[Long] = {
+    val groups = states.values.map(GroupState.load(_).rows)
+    Array(groups.map(_(0)).sum, groups.map(_(1)).sum)
+  }
+}
+
+private object LocalOperator {
+  val Hex: HexFormat = HexFormat.of()
+}
+
+private final class LocalRekey(spec: RekeySpec, input: LocalOperator) extends LocalEnvelopes {
+  private val rekeyer = new Rekeyer(spec)
+
+  def envelopes(clock: Seq[Envelope]): Seq[Envelope] = input.changes(clock).flatMap(rekeyer(_))
+}
+
+/** One table's queue of records and its ingest; `loading` are the partitions that it will call loaded. */
+private final class LocalScan(val spec: IngestSpec, val isGated: Boolean, runner: IngestRunner)
+    extends LocalRows
+    with LocalEnvelopes {
+  val queue = new ArrayBuffer[LocalRecord]
+  var loading: Seq[Int] = Nil
+  var isLoaded = false
+
+  /** What the queued records become, marks included: the work of one task. */
+  def envelopes(clock: Seq[Envelope]): Seq[Envelope] = {
+    runner.start()
+    val record = new SourceRecord
+    record.topic = UTF8String.fromString(spec.topics.keys.min)
+    val rows = queue.iterator.flatMap { given =>
+      given.into(record)
+      runner.add(record)
+    } ++ runner.finish()
+    val envelopes = rows.map(LocalScan.envelope).toVector
+    queue.clear()
+    envelopes ++ loadedMarks()
+  }
+
+  /** A scan that nothing stateful follows: its rows and rejects are changes. Values that an event
+    * leaves out stay NULL: no plan has such a scan, but tests of readers have.
+    */
+  def changes(clock: Seq[Envelope]): Seq[Changelog] =
+    envelopes(clock).collect {
+      case e if e.kind <= RowKind.Delete || e.kind == RowKind.Reject =>
+        Changelog(e.kind, KeyGroup.hash(e.key), e.row, null)
+      case e if e.kind == RowKind.Partial =>
+        Changelog(RowKind.UpdateAfter, KeyGroup.hash(e.key), PartialRow.unpack(e.row).row, null)
+    }
+
+  private def loadedMarks(): Seq[Envelope] =
+    if (!isLoaded || loading.isEmpty) Nil
+    else {
+      val sources = for (topic <- spec.topics.values.toSeq; p <- loading) yield Envelope.source(topic, p)
+      loading = Nil
+      for (source <- sources; group <- 0 until spec.groups)
+        yield Envelope(group, spec.side, RowKind.Loaded, 0, source, 0, Array.emptyByteArray, Array.emptyByteArray)
+    }
+}
+
+private object LocalScan {
+  private def envelope(row: InternalRow): Envelope =
+    Envelope(
+      row.getInt(0),
+      row.getByte(1),
+      row.getByte(2),
+      row.getLong(3),
+      row.getInt(4),
+      row.getLong(5),
+      row.getBinary(6),
+      row.getBinary(7))
+}
+
+/** What one step gives out: result rows, encoded records, and dead letters with their reasons. */
+private final class LocalOutput {
+  private val rows = new ArrayBuffer[JValue]
+  private val records = new ArrayBuffer[JValue]
+  private val rejects = new ArrayBuffer[JValue]
+
+  def add(change: Changelog, emitter: Emitter): Unit =
+    if (change.kind == RowKind.Reject) rejects += LocalOutput.reject(DeadLetter.unpack(change.left))
+    else {
+      val values = RowJson.write(emitter.values(change), emitter.spec.schema).arr
+      rows += JArray(JString(RowKind.name(change.kind)) :: values)
+      if (emitter.spec.sink.isDefined) records += LocalOutput.record(emitter.record(change))
+    }
+
+  def json: String =
+    compact(
+      render(
+        JObject(
+          "rows" -> JArray(rows.toList),
+          "records" -> JArray(records.toList),
+          "rejects" -> JArray(rejects.toList))))
+}
+
+private object LocalOutput {
+  private def record(record: InternalRow): JValue =
+    JObject(
+      "topic" -> JString(record.getUTF8String(0).toString),
+      "key" -> bytes(record.getBinary(1)),
+      "value" -> bytes(record.getBinary(2)))
+
+  private def reject(deadLetter: InternalRow): JValue = {
+    val headers = deadLetter.getArray(4)
+    val names = (0 until headers.numElements()).map { i =>
+      val header = headers.getStruct(i, 2)
+      header.getUTF8String(0).toString -> header.getBinary(1)
+    }
+    val byName = names.toMap
+    JObject(
+      "topic" -> JString(deadLetter.getUTF8String(0).toString),
+      "reason" -> JString(new String(byName(DeadLetter.ReasonHeader), StandardCharsets.UTF_8)),
+      "headers" -> JArray(names.map { case (name, value) => JArray(List(JString(name), bytes(value))) }.toList),
+      "key" -> bytes(deadLetter.getBinary(1)),
+      "value" -> bytes(deadLetter.getBinary(2)))
+  }
+
+  private def bytes(value: Array[Byte]): JValue =
+    if (value == null) JNull else JString(Base64.getEncoder.encodeToString(value))
+}

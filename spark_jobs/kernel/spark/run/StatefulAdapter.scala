@@ -1,0 +1,80 @@
+package org.apache.spark.sql.rejoin.run
+
+import scala.collection.mutable.ArrayBuffer
+
+import org.apache.spark.sql.Encoders
+import org.apache.spark.sql.streaming.{MapState, OutputMode, StatefulProcessor, TTLConfig, TimeMode, TimerValues}
+
+import rejoin.core.machine.{Machine, TemporalJoinSpec}
+import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, Output}
+import rejoin.core.state.{Cell, KeyedState}
+import rejoin.core.time.{GroupState, Watermarks}
+
+/** Runs a state machine inside transformWithState: one call per key group and batch.
+  *
+  * All of an operator's state is one map variable, `cells`; there are no Spark timers and no TTL.
+  *
+  * @param passesLoaded
+  *   whether an operator further on has to hear which partitions are loaded
+  */
+final class StatefulAdapter(
+    operator: Operator,
+    query: String,
+    id: String,
+    passesLoaded: Boolean,
+    counters: Counters)
+    extends StatefulProcessor[Int, Envelope, Changelog] {
+  private val streams = (operator.spec.timing.inputs.flatten ++ (operator.spec match {
+    case join: TemporalJoinSpec => join.gate.build
+    case _ => Nil
+  })).distinct
+  @transient private lazy val machine = operator.machine()
+  @transient private var cells: MapState[Array[Byte], Array[Byte]] = _
+
+  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
+    cells = getHandle.getMapState("cells", Encoders.BINARY, Encoders.BINARY, TTLConfig.NONE)
+
+  override def handleInputRows(group: Int, rows: Iterator[Envelope], timers: TimerValues): Iterator[Changelog] = {
+    val batch = new GroupBatch
+    rows.foreach(batch.add)
+    val results = new ArrayBuffer[Changelog]
+    val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right)
+    val after = Machine.run(machine, operator.spec.timing, group, batch, new MapKeyedState(cells), out)
+    if (passesLoaded && group == 0) Mark.passLoaded(batch, out)
+    counters.unhealed(query, after.unhealed)
+    report(group, after)
+    results.iterator
+  }
+
+  private def report(group: Int, state: GroupState): Unit = {
+    val epoch = getHandle.getQueryInfo().getBatchId
+    def say(metric: String*)(value: Long): Unit =
+      counters.level(query :: id :: metric.toList, group, epoch, value)
+    say("rows", "left")(state.rows(0))
+    say("rows", "right")(state.rows(1))
+    say("late")(state.lateRows)
+    say("gate-timeouts")(state.gateTimeouts)
+    say("unknown-retractions")(state.unknownRetractions)
+    say("watermark")(state.watermarks.current)
+    say("open")(if (state.isOpen) 1 else 0)
+    if (group == 0) reportPartitions(state.watermarks, epoch)
+  }
+
+  /** Every group hears the same marks: one speaks for all. */
+  private def reportPartitions(watermarks: Watermarks, epoch: Long): Unit =
+    watermarks.partitions(streams).foreach { partition =>
+      def say(metric: String, value: Long): Unit =
+        counters.sourceLevel(query, id, partition.source, metric, epoch, value)
+      say("watermark", partition.watermark)
+      say("idle", if (partition.isIdle) 1 else 0)
+      say("loaded", if (partition.isLoaded) 1 else 0)
+    }
+}
+
+/** The cells of the group that transformWithState is handling. */
+private final class MapKeyedState(cells: MapState[Array[Byte], Array[Byte]]) extends KeyedState {
+  def get(cell: Array[Byte]): Array[Byte] = cells.getValue(cell)
+  def put(cell: Array[Byte], value: Array[Byte]): Unit = cells.updateValue(cell, value)
+  def remove(cell: Array[Byte]): Unit = cells.removeKey(cell)
+  def names(tag: Char): Seq[Array[Byte]] = cells.keys().filter(Cell.hasTag(_, tag)).toVector
+}

@@ -1,0 +1,134 @@
+package org.apache.spark.sql.rejoin.sink
+
+import org.apache.spark.sql.Encoders
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
+import org.apache.spark.sql.classic.{DataFrame, ExpressionUtils}
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.apache.spark.sql.rejoin.format.RecordEncoder
+import org.apache.spark.sql.rejoin.ingest.DeadLetter
+import org.apache.spark.sql.rejoin.run.{Counters, Expressions, JoinedBytes, UnpackRow}
+import rejoin.core.row.{Changelog, RowKind}
+
+/** Changes to the records of a sink: the SELECT list in whole-stage code, then the encoder. */
+object Emit {
+
+  /** Columns before those of the sink: kind, hash, dead letter. */
+  private[rejoin] final val Leading = 3
+
+  def apply(changes: DataFrame, spec: EmitSpec, counters: Counters, query: String): DataFrame = {
+    val sink = spec.sink.getOrElse(throw new IllegalArgumentException("a query without a sink"))
+    val found = changes.queryExecution.analyzed.output
+    def input(name: String): Expression = found.find(_.name == name).get
+    val isReject = EqualTo(input("kind"), Literal(RowKind.Reject))
+    val nothing = Literal(null, input("left").dataType)
+    val leading =
+      Seq(input("kind"), input("hash"), If(isReject, input("left"), nothing))
+    val left = UnpackRow(If(isReject, nothing, input("left")), spec.left)
+    val right = UnpackRow(input("right"), spec.right)
+    val columns = leading ++ selectList(spec).map(overSides(_, left, right, spec.left.size))
+    val selected = changes.select(columns.zipWithIndex.map { case (expression, i) =>
+      ExpressionUtils.column(expression).as(s"c$i")
+    }: _*)
+    val encode = EmitGenerator(selected.queryExecution.analyzed.output, sink, counters, query)
+    selected.select(ExpressionUtils.column(encode))
+  }
+
+  /** The SELECT list over left and right columns side by side, as the planner has typed it. */
+  private[rejoin] def selectList(spec: EmitSpec): Seq[Expression] =
+    Expressions.bindAs(spec.select.map(_._2), spec.joined, spec.schema, spec.timeZone)
+
+  private def overSides(
+      bound: Expression,
+      left: Expression,
+      right: Expression,
+      leftSize: Int): Expression = bound.transform {
+    case BoundReference(i, _, _) if i < leftSize => GetStructField(left, i)
+    case BoundReference(i, _, _) => GetStructField(right, i - leftSize)
+  }
+}
+
+/** [[RecordRows]] as an expression over kind, hash, dead letter and the sink's columns.
+  *
+  * `terminate` tells how many changes of each kind a task has encoded.
+  */
+final case class EmitGenerator(children: Seq[Expression], sink: RecordSpec, counters: Counters, query: String)
+    extends Generator
+    with CodegenFallback {
+  @transient private lazy val changes = new Array[Long](RowKind.Delete + 1)
+  @transient private lazy val records = new RecordRows(sink, Emit.Leading)
+  @transient private lazy val isInOrder = children.zipWithIndex.forall {
+    case (BoundReference(ordinal, _, _), i) => ordinal == i
+    case _ => false
+  }
+  @transient private lazy val inOrder = UnsafeProjection.create(children)
+
+  override def elementSchema: StructType = EmitGenerator.Schema
+
+  override def eval(input: InternalRow): IterableOnce[InternalRow] = {
+    val row = if (isInOrder) input else inOrder(input)
+    val kind = row.getByte(0)
+    if (kind <= RowKind.Delete) changes(kind) += 1
+    Iterator.single(records(kind, row.getInt(1), row.getBinary(2), row))
+  }
+
+  override def terminate(): IterableOnce[InternalRow] = {
+    for (kind <- changes.indices if changes(kind) > 0)
+      counters.changes(query, kind.toByte, changes(kind))
+    java.util.Arrays.fill(changes, 0L)
+    Nil
+  }
+
+  override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): Expression =
+    copy(children = newChildren)
+}
+
+object EmitGenerator {
+  private[rejoin] val Schema = Encoders.product[SinkRecord].schema
+}
+
+/** Rows of a sink, and dead letters, to rows of [[SinkRecord]]; the result is reused. */
+private[rejoin] final class RecordRows(sink: RecordSpec, offset: Int) {
+  private val encoder = new RecordEncoder(sink, offset)
+  private val topic = UTF8String.fromString(sink.topic)
+  private val out = new SpecificInternalRow(EmitGenerator.Schema.map(_.dataType))
+
+  def apply(kind: Byte, hash: Int, deadLetter: Array[Byte], row: InternalRow): InternalRow = {
+    out.setInt(3, hash)
+    if (kind == RowKind.Reject) reject(DeadLetter.unpack(deadLetter))
+    else {
+      out.update(0, topic)
+      out.update(1, encoder.key(row))
+      out.update(2, encoder.value(kind, row))
+      out.setNullAt(4)
+      out.setNullAt(5)
+    }
+    out
+  }
+
+  private def reject(record: UnsafeRow): Unit = {
+    out.update(0, record.getUTF8String(0))
+    out.update(1, record.getBinary(1))
+    out.update(2, record.getBinary(2))
+    if (record.isNullAt(3)) out.setNullAt(4) else out.setLong(4, record.getLong(3))
+    out.update(5, record.getArray(4))
+  }
+}
+
+/** The SELECT list and the encoder without Spark's engine, for [[LocalRun]]. */
+final class Emitter(val spec: EmitSpec) {
+  private val joined = new JoinedBytes(spec.left.size, spec.right.size)
+  private val select = Expressions.compiledProjection(Emit.selectList(spec), spec.timeZone)
+  private lazy val records = new RecordRows(spec.sink.get, 0)
+
+  /** The result row of a change that is no reject; it is reused. */
+  def values(change: Changelog): UnsafeRow = select(joined(change.left, change.right))
+
+  /** The record of a change, or the dead letter of a reject, as a row of [[SinkRecord]]; reused. */
+  def record(change: Changelog): InternalRow =
+    if (change.kind == RowKind.Reject) records(change.kind, change.hash, change.left, null)
+    else records(change.kind, change.hash, null, values(change))
+}

@@ -1,0 +1,159 @@
+package org.apache.spark.sql.rejoin.sink
+
+import java.util.Collections
+import java.util.concurrent.{ExecutionException, TimeUnit}
+
+import org.apache.kafka.clients.admin.{Admin, ListConsumerGroupOffsetsOptions, ListConsumerGroupOffsetsSpec}
+import org.apache.kafka.clients.consumer.{ConsumerGroupMetadata, OffsetAndMetadata}
+import org.apache.kafka.clients.producer.KafkaProducer
+import org.apache.kafka.common.TopicPartition
+import org.apache.kafka.common.errors.GroupIdNotFoundException
+import org.json4s.JsonDSL._
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
+import org.json4s.{DefaultFormats, Formats}
+
+/** What stands in a ledger.
+  *
+  * @param next
+  *   the epoch after the last committed one
+  * @param checkpoint
+  *   whose epochs these are
+  * @param generation
+  *   which driver of that checkpoint wrote it; each start has a higher one
+  */
+final case class LedgerEntry(next: Long, checkpoint: String, generation: Long)
+
+/** A driver takes over the ledgers of its checkpoint.
+  *
+  * @param epoch
+  *   the first one that the driver runs or repeats
+  * @param repeated
+  *   an earlier driver began that epoch, so it may be written already
+  * @param writers
+  *   that an earlier driver is known to have had ledgers of; a later one is new
+  * @param written
+  *   a person's word on whether a repeated epoch without a ledger is written
+  */
+final case class Takeover(
+    checkpoint: String,
+    generation: Long,
+    epoch: Long,
+    repeated: Boolean,
+    writers: Long,
+    written: Option[Boolean],
+    dense: Boolean)
+
+/** A sink partition that cannot go on without losing or doubling rows. */
+final class LedgerException(code: String, message: String) extends IllegalStateException(s"[$code] $message")
+
+/** The last committed epoch of one sink partition, kept by the broker as a consumer group's offset.
+  *
+  * It is committed in the same transaction as the epoch's records, so it tells for certain whether
+  * an epoch that Spark repeats has been written already. A driver writes it before its first epoch,
+  * too: from then on a ledger that is not there has been lost.
+  *
+  * @param group
+  *   also the transactional id
+  * @param topic
+  *   the sink's; its partition 0 carries the number
+  */
+final class EpochLedger(group: String, topic: String) {
+  private val place = new TopicPartition(topic, 0)
+
+  /** Makes `entry` part of the producer's open transaction. */
+  def write(producer: KafkaProducer[_, _], entry: LedgerEntry): Unit = {
+    val metadata = compact(
+      render(("checkpoint" -> entry.checkpoint) ~ ("generation" -> entry.generation) ~ ("version" -> 1)))
+    producer.sendOffsetsToTransaction(
+      Collections.singletonMap(place, new OffsetAndMetadata(entry.next, metadata)),
+      new ConsumerGroupMetadata(group))
+  }
+
+  /** Reads the committed entry; waits for a transaction that is being completed. */
+  def read(admin: Admin): Option[LedgerEntry] = {
+    val asked = Collections.singletonMap(
+      group,
+      new ListConsumerGroupOffsetsSpec().topicPartitions(Collections.singletonList(place)))
+    val offsets = admin.listConsumerGroupOffsets(asked, new ListConsumerGroupOffsetsOptions().requireStable(true))
+    val committed = offsets.partitionsToOffsetAndMetadata(group)
+    try Option(committed.get(EpochLedger.TimeoutS, TimeUnit.SECONDS).get(place)).map(entry)
+    catch { case e: ExecutionException if e.getCause.isInstanceOf[GroupIdNotFoundException] => None }
+  }
+
+  private def entry(offset: OffsetAndMetadata): LedgerEntry = {
+    implicit val formats: Formats = DefaultFormats
+    val told = if (offset.metadata.startsWith("{")) parse(offset.metadata) else parse("{}")
+    LedgerEntry(
+      offset.offset,
+      (told \ "checkpoint").extractOpt[String].getOrElse(""),
+      (told \ "generation").extractOpt[Long].getOrElse(0))
+  }
+
+  /** Refuses to go on where a later driver of the same checkpoint has written.
+    *
+    * To be asked before an id is fenced too: a driver that was replaced must not disturb its successor.
+    */
+  def refuseNewer(found: Option[LedgerEntry], checkpoint: String, generation: Long): Unit =
+    for (entry <- found if entry.checkpoint == checkpoint && entry.generation > generation)
+      throw new LedgerException(
+        "CHECKPOINT_TAKEN_OVER",
+        s"driver ${entry.generation} of this checkpoint has written to the epoch ledger '$group', this one is " +
+          s"driver $generation")
+
+  /** Whether `epoch` has still to be written (false: it is committed).
+    *
+    * @param dense
+    *   the query writes every partition in every epoch
+    */
+  def admits(found: Option[LedgerEntry], epoch: Long, checkpoint: String, dense: Boolean): Boolean =
+    found match {
+      case Some(entry) if entry.checkpoint == checkpoint => admits(entry.next, epoch, dense)
+      case Some(_) => throw foreign(epoch)
+      case None if dense => throw missing(epoch)
+      case None => true // a source partition that has joined since the driver's start
+    }
+
+  /** The entry with which a starting driver goes on.
+    *
+    * @param writer
+    *   number of the sink partition
+    */
+  def takenOver(found: Option[LedgerEntry], writer: Long, by: Takeover): LedgerEntry = {
+    val isNew = writer >= by.writers
+    val next = found match {
+      case Some(entry) if entry.checkpoint == by.checkpoint =>
+        admits(entry.next, by.epoch, by.dense)
+        if (entry.next > by.epoch && !by.repeated) throw gap(entry.next, by.epoch)
+        entry.next
+      case Some(_) if !isNew || by.epoch > 0 => throw foreign(by.epoch)
+      case Some(_) => by.epoch
+      case None if isNew || !by.repeated => by.epoch
+      case None => if (by.written.getOrElse(throw missing(by.epoch))) by.epoch + 1 else by.epoch
+    }
+    LedgerEntry(next, by.checkpoint, by.generation)
+  }
+
+  private def admits(next: Long, epoch: Long, dense: Boolean): Boolean =
+    if (next == epoch || (!dense && next < epoch)) true
+    else if (next == epoch + 1) false
+    else throw gap(next, epoch)
+
+  private def gap(next: Long, epoch: Long) = new LedgerException(
+    "SINK_LEDGER_GAP",
+    s"the epoch ledger '$group' on topic '$topic' says that epoch ${next - 1} was the last, and now comes epoch " +
+      s"$epoch: the checkpoint or the broker was set back to an older state")
+
+  private def foreign(epoch: Long) = new LedgerException(
+    "SINK_LEDGER_FOREIGN",
+    s"the epoch ledger '$group' was taken over by a job with another checkpoint while this one is at epoch " +
+      s"$epoch: give each job its own sink.transactional-id-prefix")
+
+  private def missing(epoch: Long) = new LedgerException(
+    "SINK_LEDGER_MISSING",
+    s"the epoch ledger '$group' on topic '$topic' is gone (deleted, or idle for longer than the broker's " +
+      s"offsets.retention.minutes) and epoch $epoch may or may not be written already")
+}
+
+object EpochLedger {
+  private val TimeoutS = 60L
+}

@@ -1,0 +1,35 @@
+package org.apache.spark.sql.rejoin.sink
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.types.StructType
+
+import org.apache.spark.sql.rejoin.format.json.{JsonObjectWriter, JsonWriterOptions}
+import org.apache.spark.sql.rejoin.format.{ByteSink, FormatSpec}
+import org.apache.spark.sql.rejoin.ingest.{DeadLetter, Reason}
+import org.apache.spark.sql.rejoin.run.LateTopic
+import rejoin.core.machine.LateRows
+import rejoin.core.row.{Envelope, Output, RowKind}
+
+/** Rows that an operator drops for being late, on their way to a topic of their own.
+  *
+  * They leave as rejects do, so every operator and sink further on passes them through. The record's
+  * value is JSON of the columns that the operator has of the row, its timestamp the row's event time.
+  */
+final class LateRecords(to: LateTopic, schema: StructType) extends LateRows {
+  private val writer =
+    new JsonObjectWriter(JsonWriterOptions(FormatSpec("json", Map.empty)), schema.indices, schema)
+  private val row = new UnsafeRow(schema.size)
+  private val value = new ByteSink
+
+  def emit(late: Envelope, watermark: Long, hash: Int, out: Output): Unit = {
+    row.pointTo(late.row, late.row.length)
+    writer.write(row, value.reset())
+    val time = Option.when(late.time != Envelope.NoTime)(late.time)
+    val headers = Seq(
+      DeadLetter.ReasonHeader -> Reason.Late,
+      "rejoin.operator" -> to.operator,
+      "rejoin.kind" -> RowKind.name(late.kind),
+      "rejoin.watermark" -> watermark.toString) ++ time.map(ms => "rejoin.event-time" -> ms.toString)
+    out.emit(RowKind.Reject, hash, DeadLetter.pack(to.topic, value.result(), time, headers), null)
+  }
+}

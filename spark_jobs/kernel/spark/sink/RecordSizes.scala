@@ -1,0 +1,82 @@
+package org.apache.spark.sql.rejoin.sink
+
+import java.util.Collections
+import java.util.Properties
+import java.util.concurrent.TimeUnit
+
+import scala.collection.mutable
+import scala.util.Using
+import scala.util.control.NonFatal
+
+import org.apache.kafka.clients.admin.Admin
+import org.apache.kafka.clients.producer.ProducerConfig
+import org.apache.kafka.common.compress.Compression
+import org.apache.kafka.common.config.{ConfigResource, TopicConfig}
+import org.apache.kafka.common.header.Header
+import org.apache.kafka.common.header.internals.RecordHeader
+import org.apache.kafka.common.record.{AbstractRecords, CompressionType, MemoryRecords, RecordBatch, SimpleRecord}
+
+/** A record that will not be taken: its size, the limit, and whose limit it is. */
+final case class TooLarge(bytes: Int, limit: Int, whose: String)
+
+/** Says beforehand which records a producer or a broker refuses for their size.
+  *
+  * kafka-clients 3.9.2 refuses a record whose uncompressed size is above `max.request.size` or
+  * `buffer.memory` (KafkaProducer.ensureValidRecordSize); the broker refuses a batch that is, as it
+  * was sent, above the topic's `max.message.bytes`, and the producer then splits it down to single
+  * records (Sender.completeBatch). Inside of a transaction either one dooms the commit without
+  * saying which record it was: hence this look before sending.
+  */
+final class RecordSizes(settings: Properties) {
+  private val config = new ProducerConfig(settings)
+  private val compressionType = CompressionType.forName(config.getString(ProducerConfig.COMPRESSION_TYPE_CONFIG))
+  private val compression = Compression.of(compressionType).build()
+  private val ofTopics = new mutable.HashMap[String, Int]
+
+  private val (ofProducer, producersName) = {
+    val request = config.getInt(ProducerConfig.MAX_REQUEST_SIZE_CONFIG).toInt
+    val buffer = config.getLong(ProducerConfig.BUFFER_MEMORY_CONFIG).toLong
+    if (buffer < request) (buffer.toInt, "the producer's 'buffer.memory'")
+    else (request, "the producer's 'max.request.size'")
+  }
+
+  /** Key and value of a record without headers that need no closer look. */
+  def surelyFits(topic: String): Int = math.min(ofProducer, ofTopic(topic)) - RecordSizes.Overhead
+
+  /** None for a record that is taken. */
+  def tooLarge(record: SinkRecord): Option[TooLarge] = {
+    val headers = RecordSizes.headers(record)
+    val bytes = AbstractRecords.estimateSizeInBytesUpperBound(
+      RecordBatch.CURRENT_MAGIC_VALUE, compressionType, record.key, record.value, headers)
+    lazy val limit = ofTopic(record.topic)
+    lazy val sent = MemoryRecords
+      .withRecords(compression, new SimpleRecord(record.timestamp.getOrElse(0L), record.key, record.value, headers))
+      .sizeInBytes
+    if (bytes > ofProducer) Some(TooLarge(bytes, ofProducer, producersName))
+    else if (bytes > limit && sent > limit)
+      Some(TooLarge(sent, limit, s"'max.message.bytes' of topic ${record.topic}"))
+    else None
+  }
+
+  /** Asked of the broker once. Without the right to ask, only the broker knows. */
+  private def ofTopic(topic: String): Int = ofTopics.getOrElseUpdate(
+    topic,
+    try
+      Using.resource(Admin.create(SinkProducer.clientSettings(settings))) { admin =>
+        val resource = new ConfigResource(ConfigResource.Type.TOPIC, topic)
+        val told = admin.describeConfigs(Collections.singleton(resource)).values.get(resource)
+        told.get(RecordSizes.TimeoutS, TimeUnit.SECONDS).get(TopicConfig.MAX_MESSAGE_BYTES_CONFIG).value.toInt
+      }
+    catch { case NonFatal(_) => Int.MaxValue })
+}
+
+object RecordSizes {
+  private val TimeoutS = 30L
+
+  /** More than a batch's head and a record's own fields take. */
+  private final val Overhead = 512
+
+  def headers(record: SinkRecord): Array[Header] =
+    if (record.headers == null) Array.empty
+    else record.headers.map(h => new RecordHeader(h.key, h.value): Header).toArray
+}

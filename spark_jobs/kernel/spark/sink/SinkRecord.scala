@@ -1,0 +1,21 @@
+package org.apache.spark.sql.rejoin.sink
+
+/** A header of a record on its way to Kafka. */
+final case class SinkHeader(key: String, value: Array[Byte])
+
+/** A record on its way to Kafka.
+  *
+  * @param hash
+  *   chooses the partition of a record without a key
+  * @param timestamp
+  *   of the record; the producer's time if absent
+  * @param headers
+  *   null for none
+  */
+final case class SinkRecord(
+    topic: String,
+    key: Array[Byte],
+    value: Array[Byte],
+    hash: Int,
+    timestamp: Option[Long],
+    headers: Seq[SinkHeader])

@@ -1,0 +1,272 @@
+package org.apache.spark.sql.rejoin.sink
+
+import java.time.Duration
+import java.util.Properties
+import java.util.concurrent.{Executors, TimeUnit}
+
+import scala.collection.mutable
+import scala.collection.mutable.ArrayBuffer
+import scala.util.Using
+import scala.util.control.NonFatal
+
+import org.apache.kafka.clients.admin.{Admin, AdminClientConfig}
+import org.apache.kafka.clients.producer.{KafkaProducer, ProducerConfig, ProducerRecord, RecordMetadata}
+import org.apache.kafka.common.header.internals.RecordHeader
+import org.apache.kafka.common.serialization.ByteArraySerializer
+import org.apache.kafka.common.utils.Utils
+
+import org.apache.spark.sql.ForeachWriter
+
+import org.apache.spark.sql.rejoin.ingest.DeadLetter
+import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts, References}
+
+/** Writes the records of one query and sink partition to Kafka, one transaction per epoch.
+  *
+  * `close` comes before Spark commits the epoch. A driver that dies in between finds the epoch in
+  * the [[EpochLedger]] when it repeats it, and skips it. With the other guarantees there are
+  * no transactions: `close` waits until the broker has all records, and a repeated epoch repeats them.
+  */
+final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends ForeachWriter[SinkRecord] {
+  @transient private var producer: SinkProducer = _
+  @transient private var waiting: ArrayBuffer[SinkRecord] = _
+  @transient private var epoch: Long = _
+  @transient private var records: Long = _
+
+  override def open(partition: Long, epoch: Long): Boolean = {
+    this.epoch = epoch
+    records = 0
+    waiting = if (spec.deletesFirst) new ArrayBuffer[SinkRecord] else null
+    producer = SinkProducer.take(spec, partition)
+    try {
+      val admitted = producer.begin(epoch)
+      if (!admitted) release()
+      admitted
+    } catch {
+      case e: Throwable =>
+        discard()
+        throw e
+    }
+  }
+
+  override def process(record: SinkRecord): Unit =
+    if (waiting != null && record.value != null && !DeadLetter.is(record)) waiting += record else send(record)
+
+  override def close(error: Throwable): Unit =
+    if (producer != null) {
+      if (error != null) discard()
+      else
+        try {
+          if (waiting != null) waiting.foreach(send)
+          producer.commit(epoch)
+          counters.written(spec.name, records)
+          if (spec.exactlyOnce) JvmCounts.add("commits", spec.name)
+          release()
+        } catch {
+          case e: Throwable =>
+            discard()
+            throw e
+        }
+    }
+
+  private def send(record: SinkRecord): Unit = {
+    val admitted = producer.admission(record, epoch, counters)
+    if (admitted != null) {
+      producer.send(admitted)
+      if (!DeadLetter.is(admitted)) records += 1
+    }
+  }
+
+  private def release(): Unit = {
+    SinkProducer.giveBack(producer)
+    producer = null
+  }
+
+  /** What a failed transaction left behind is settled by the next producer of the same id. */
+  private def discard(): Unit = {
+    if (spec.exactlyOnce) JvmCounts.add("aborts", spec.name)
+    producer.discard()
+    producer = null
+  }
+}
+
+/** A producer of one sink partition, kept between epochs. */
+private[rejoin] final class SinkProducer(spec: SinkSpec, val id: String) {
+  private val settings = SinkProducer.settings(spec, id)
+  private val producer = new KafkaProducer[Array[Byte], Array[Byte]](settings)
+  val admission = new SinkAdmission(spec, id, new RecordSizes(settings))
+  private val ledger = new EpochLedger(id, spec.topic)
+  private val partitions = new mutable.HashMap[String, Int]
+  private var known: Option[LedgerEntry] = _
+  private var committedAt: Long = _
+  @volatile private var failure: Exception = _
+
+  /** Whether the epoch has still to be written; if so, a transaction is open. */
+  def begin(epoch: Long): Boolean =
+    if (!spec.exactlyOnce) true
+    else {
+      if (known == null) known = acquire()
+      val admitted = ledger.admits(known, epoch, spec.checkpoint, spec.dense)
+      if (admitted) producer.beginTransaction()
+      admitted
+    }
+
+  /** Makes the ledger this driver's; whether a person's word was needed for it. */
+  def takeOver(writer: Long, by: Takeover): Boolean = {
+    val found = acquire()
+    commitEntry(ledger.takenOver(found, writer, by))
+    found.isEmpty && by.repeated && writer < by.writers
+  }
+
+  /** Commits the ledger once more if it was long ago. */
+  def beat(): Unit =
+    if (known != null && TimeUnit.NANOSECONDS.toMillis(System.nanoTime - committedAt) >= spec.heartbeatMs)
+      known.foreach(commitEntry)
+
+  /** Fences an earlier writer, settles its transaction, and reads what it has left behind. */
+  private def acquire(): Option[LedgerEntry] =
+    Using.resource(Admin.create(SinkProducer.clientSettings(settings))) { admin =>
+      ledger.refuseNewer(ledger.read(admin), spec.checkpoint, spec.generation)
+      producer.initTransactions()
+      val found = ledger.read(admin)
+      ledger.refuseNewer(found, spec.checkpoint, spec.generation)
+      committedAt = System.nanoTime
+      found
+    }
+
+  def send(record: SinkRecord): Unit = {
+    if (failure != null) throw failure
+    val timestamp: java.lang.Long = record.timestamp.fold[java.lang.Long](null)(Long.box)
+    val sent = new ProducerRecord(record.topic, partitionOf(record), timestamp, record.key, record.value)
+    if (record.headers != null) record.headers.foreach(h => sent.headers.add(new RecordHeader(h.key, h.value)))
+    if (spec.exactlyOnce) producer.send(sent) // a failure shows at the commit
+    else producer.send(sent, (_: RecordMetadata, error: Exception) => if (error != null) failure = error)
+  }
+
+  def commit(epoch: Long): Unit =
+    if (spec.exactlyOnce) finish(LedgerEntry(epoch + 1, spec.checkpoint, spec.generation))
+    else {
+      producer.flush()
+      if (failure != null) throw failure
+    }
+
+  private def commitEntry(entry: LedgerEntry): Unit = {
+    producer.beginTransaction()
+    finish(entry)
+  }
+
+  private def finish(entry: LedgerEntry): Unit = {
+    ledger.write(producer, entry)
+    producer.commitTransaction()
+    known = Some(entry)
+    committedAt = System.nanoTime
+  }
+
+  /** Aborts even in a task that is being interrupted: an open transaction would hold up every reader of the topic. */
+  def discard(): Unit = {
+    val interrupted = Thread.interrupted()
+    try {
+      if (spec.exactlyOnce) producer.abortTransaction()
+    } catch {
+      case NonFatal(_) => // never begun, fenced or unreachable; its successor settles the transaction
+    } finally {
+      producer.close(Duration.ZERO)
+      if (interrupted) Thread.currentThread.interrupt()
+    }
+  }
+
+  def serves(other: SinkSpec): Boolean = spec == other
+
+  def close(): Unit = producer.close(SinkProducer.CloseTimeout)
+
+  /** Null leaves it to the client, which also hashes the key, over the partitions that there are now. */
+  private def partitionOf(record: SinkRecord): Integer = {
+    val pinned = record.topic == spec.topic && spec.partitions.isDefined
+    if (record.key == null || DeadLetter.is(record))
+      Math.floorMod(record.hash, if (pinned) spec.partitions.get else partitionsOf(record.topic))
+    else if (pinned) Utils.toPositive(Utils.murmur2(record.key)) % spec.partitions.get
+    else null
+  }
+
+  private def partitionsOf(topic: String): Int =
+    partitions.getOrElseUpdate(topic, producer.partitionsFor(topic).size)
+}
+
+private[rejoin] object SinkProducer {
+  private val CloseTimeout = Duration.ofSeconds(5)
+  private val BeatMs = 5000L
+  private val idle = new mutable.HashMap[String, SinkProducer]
+  private lazy val heart = Executors.newSingleThreadScheduledExecutor { beat =>
+    val thread = new Thread(beat, "rejoin-ledger-heartbeat")
+    thread.setDaemon(true)
+    thread
+  }
+  private lazy val beating = heart.scheduleWithFixedDelay(() => beatAll(), BeatMs, BeatMs, TimeUnit.MILLISECONDS)
+
+  /** The partition's producer, which nobody else has then: a task that lingers cannot share it. */
+  def take(spec: SinkSpec, partition: Long): SinkProducer = {
+    val id = spec.writerId(partition)
+    val kept = synchronized(idle.remove(id))
+    kept.filterNot(_.serves(spec)).foreach(_.close())
+    kept.filter(_.serves(spec)).getOrElse(new SinkProducer(spec, id))
+  }
+
+  def giveBack(producer: SinkProducer): Unit = {
+    beating
+    synchronized(idle.put(producer.id, producer)).foreach(_.close())
+  }
+
+  /** Before the first epoch of a driver: its writers' ledgers become its own, and nobody's before it.
+    *
+    * How many of them a person's word was needed for.
+    */
+  def takeOver(spec: SinkSpec, writers: Int, by: Takeover): Int = {
+    (0L until writers.toLong).count { writer =>
+      val producer = take(spec, writer)
+      val answered =
+        try producer.takeOver(writer, by)
+        catch {
+          case e: Throwable =>
+            producer.discard()
+            throw e
+        }
+      giveBack(producer)
+      answered
+    }
+  }
+
+  /** A task that wants a writer while its ledger is committed again gets a new one, which fences this one. */
+  private def beatAll(): Unit =
+    for (id <- synchronized(idle.keys.toSeq); producer <- synchronized(idle.remove(id)))
+      try {
+        producer.beat()
+        giveBack(producer)
+      } catch {
+        case NonFatal(_) => producer.discard() // fenced or unreachable: the next epoch will tell
+      }
+
+  def settings(spec: SinkSpec, id: String): Properties = {
+    val settings = new Properties
+    settings.put(ProducerConfig.ACKS_CONFIG, "all")
+    settings.put(ProducerConfig.COMPRESSION_TYPE_CONFIG, "lz4")
+    settings.put(ProducerConfig.LINGER_MS_CONFIG, "20")
+    settings.put(ProducerConfig.BATCH_SIZE_CONFIG, "262144")
+    settings.put(ProducerConfig.BUFFER_MEMORY_CONFIG, "67108864")
+    // the transaction stays open for the length of an epoch; brokers allow 15 minutes by default
+    if (spec.exactlyOnce) settings.put(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG, "600000")
+    References.resolveAll(spec.properties).foreach { case (name, value) => settings.put(name, value) }
+    settings.put(ProducerConfig.CLIENT_ID_CONFIG, id)
+    settings.put(ProducerConfig.KEY_SERIALIZER_CLASS_CONFIG, classOf[ByteArraySerializer].getName)
+    settings.put(ProducerConfig.VALUE_SERIALIZER_CLASS_CONFIG, classOf[ByteArraySerializer].getName)
+    if (spec.exactlyOnce) settings.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, id)
+    settings
+  }
+
+  /** Connection and security settings, without those that only a producer understands. */
+  def clientSettings(producer: Properties): Properties = {
+    val settings = new Properties
+    producer.forEach { (name, value) =>
+      if (AdminClientConfig.configNames.contains(name)) settings.put(name, value)
+    }
+    settings
+  }
+}

@@ -1,0 +1,196 @@
+package org.apache.spark.sql.rejoin.run
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.collection.mutable.ArrayBuffer
+
+import org.json4s._
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
+
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.types.{LongType, StructType, TimestampNTZType}
+
+import org.apache.spark.sql.rejoin.format.SqlTypes
+import org.apache.spark.sql.rejoin.ingest.{DeadLetter, Reason}
+import rejoin.core.machine.Machine
+import rejoin.core.row.{Envelope, GroupBatch, OnError, Output, PartialRow, RowKind, SourcePosition, Unhealed}
+import rejoin.core.state.MemoryState
+import rejoin.core.time.GroupState
+
+/** One state machine over state in memory, driven by events: what the oracle and the operator cases test.
+  *
+  * Events, one JSON array each:
+  * {{{
+  * [input, "+I", [values]]        a row; input is "left", "right", or a number from 0
+  * [input, "+I", [values], ms]    the same, with its time, where no column of it holds that
+  * [input, "+U", [values], {..}]  a row of which more is to be said, each of it if need be: `missing`
+  *                                (ordinals that it lacks: a partial row), `position` ([log, ms]),
+  *                                `partition`, `half` (the row before is of the same record)
+  * ["truncate", input, {..}]      the table is emptied; `position`, `partition` as above
+  * ["watermark", input, ms]       from the input's only partition
+  * ["loaded", input]              its initial content is complete
+  * ["clock", ms]
+  * ["end"]
+  * }}}
+  * All rows go to one key group; input i is topic i with one partition. The node is the planner's
+  * JSON and, besides, `rows`: per input its `schema`, the ordinals of its `key`, and of its row `time`
+  * where it has one.
+  */
+final class MachineRun(nodeJson: String) {
+  private implicit val formats: Formats = DefaultFormats
+  private val node = parse(nodeJson)
+  private val operator = Operator.read(nodeJson)
+  private val inputs = (node \ "rows").children.map { input =>
+    new MachineInput(
+      OperatorNode.schema(input \ "schema"),
+      (input \ "key").extract[Seq[Int]],
+      OperatorNode.present(input \ "time").map(_.extract[Int]))
+  }.toVector
+  private val (left, right) = operator.node.emitted
+  private val output = new JoinedBytes(left.size, right.size)
+  private val outputSchema = StructType(left.fields ++ right.fields)
+  private var state = new MemoryState
+  private var machine = operator.machine()
+  private var seq = 0L
+  private var isFirst = true
+
+  /** Runs batches of events; gives per batch the rows `[kind, values...]` that it emitted.
+    *
+    * A watermark that the operator passes on is `["watermark", ms]`, the word that its inputs are
+    * loaded `["loaded"]`, a record that it sets aside `["reject", topic, reason, value]`.
+    */
+  def run(batchesJson: String): String =
+    compact(render(JArray(parse(batchesJson).children.map(batch => JArray(runBatch(batch.children))))))
+
+  private def runBatch(events: List[JValue]): List[JValue] = {
+    val batch = new GroupBatch
+    if (isFirst) {
+      val known = ClockOffset(Long.MinValue, inputs.indices.map(_ -> 1).toMap, ended = false)
+      Clock.marks(known.copy(partitions = Map.empty), known, 1, Map.empty).foreach(batch.add)
+    }
+    isFirst = false
+    events.foreach(event => batch.add(envelope(event)))
+    val emitted = new ArrayBuffer[JValue]
+    val out: Output = (kind, _, left, right) => emitted += row(kind, left, right)
+    Machine.run(machine, operator.spec.timing, 0, batch, state, out)
+    emitted.toList
+  }
+
+  private def envelope(event: JValue): Envelope = {
+    val isHalf = event match {
+      case JArray(List(_, _, _, details: JObject)) => (details \ "half").extractOpt[Boolean].contains(true)
+      case _ => false
+    }
+    if (!isHalf) seq += 1
+    event match {
+      case JArray(List(JString("watermark"), input, JInt(ms))) => mark(RowKind.Watermark, ms.toLong, number(input))
+      case JArray(List(JString("loaded"), input)) => mark(RowKind.Loaded, 0, number(input))
+      case JArray(List(JString("clock"), JInt(ms))) => mark(RowKind.Clock, ms.toLong, 0).copy(source = 0, seq = 1)
+      case JArray(List(JString("end"))) => mark(RowKind.End, Long.MaxValue, 0)
+      case JArray(List(JString("truncate"), input, details: JObject)) =>
+        positioned(mark(RowKind.Truncate, Envelope.NoTime, number(input)), number(input), details)
+      case JArray(List(input, JString(kind), values: JArray, details: JObject)) =>
+        val row = inputs(number(input)).envelope(number(input), RowKind.parse(kind), seq, values)
+        lacking(positioned(row, number(input), details), values, details)
+      case JArray(List(input, JString(kind), values: JArray)) =>
+        inputs(number(input)).envelope(number(input), RowKind.parse(kind), seq, values)
+      case JArray(List(input, JString(kind), values: JArray, JInt(ms))) =>
+        inputs(number(input)).envelope(number(input), RowKind.parse(kind), seq, values).copy(time = ms.toLong)
+      case other => throw new IllegalArgumentException(s"no event: ${other}")
+    }
+  }
+
+  private def positioned(envelope: Envelope, input: Int, details: JObject): Envelope = {
+    val partition = (details \ "partition").extractOpt[Int].getOrElse(0)
+    val row = OperatorNode.present(details \ "position").map(_.extract[Seq[Long]]) match {
+      case Some(Seq(log, ms)) => SourcePosition.append(envelope.row, log, ms)
+      case _ => envelope.row
+    }
+    envelope.copy(source = Envelope.source(input, partition), row = row)
+  }
+
+  private def lacking(envelope: Envelope, values: JArray, details: JObject): Envelope =
+    OperatorNode.present(details \ "missing").map(_.extract[Seq[Int]]) match {
+      case None => envelope
+      case Some(missing) =>
+        val ordinals = new java.util.BitSet
+        missing.foreach(ordinals.set)
+        val headers = Seq("rejoin.reason" -> Reason.Unavailable)
+        val letter = DeadLetter.pack("rejects", compact(render(values)).getBytes(UTF_8), None, headers)
+        val partial = new PartialRow(envelope.row, ordinals, new Unhealed("t", OnError.DeadLetter, letter))
+        envelope.copy(kind = RowKind.Partial, row = PartialRow.pack(partial))
+    }
+
+  private def number(input: JValue): Int = input match {
+    case JInt(n) => n.toInt
+    case JString("left") => 0
+    case JString("right") => 1
+    case other => throw new IllegalArgumentException(s"no input: $other")
+  }
+
+  private def mark(kind: Byte, time: Long, input: Int): Envelope =
+    Envelope(0, 0, kind, time, Envelope.source(input, 0), seq, Array.emptyByteArray, Array.emptyByteArray)
+
+  private def row(kind: Byte, left: Array[Byte], right: Array[Byte]): JValue =
+    if (kind == RowKind.Watermark) JArray(List(JString("watermark"), JInt(java.nio.ByteBuffer.wrap(left).getLong)))
+    else if (kind == RowKind.Loaded) JArray(List(JString("loaded")))
+    else if (kind == RowKind.Reject) MachineRun.reject(DeadLetter.unpack(left))
+    else JArray(JString(RowKind.name(kind)) :: RowJson.write(output(left, right), outputSchema).arr)
+
+  /** Goes on with a new machine on the state as it is stored. */
+  def restart(): Unit = {
+    state = state.snapshot()
+    machine = operator.machine()
+  }
+
+  /** Rows that the machine says it stores, by side. */
+  def stateRows(): String = GroupState.load(state).rows.mkString("[", ",", "]")
+
+  /** Rows that the machine says it dropped because they came late. */
+  def lateRows(): Long = GroupState.load(state).lateRows
+
+  /** Cells in the state, the group's own among them. */
+  def stateCells(): Int = state.size
+
+  /** Bytes of the state, names of cells included. */
+  def stateBytes(): Long = state.bytes
+
+  /** Cells read, cells written, bytes read, bytes written since the start or restart. */
+  def stateTraffic(): String =
+    s"[${state.cellsRead},${state.cellsWritten},${state.bytesRead},${state.bytesWritten}]"
+}
+
+private object MachineRun {
+  def reject(letter: UnsafeRow): JValue = {
+    val headers = letter.getArray(4)
+    val reason = (0 until headers.numElements()).map(headers.getStruct(_, 2)).collectFirst {
+      case header if header.getUTF8String(0).toString == "rejoin.reason" => new String(header.getBinary(1), UTF_8)
+    }
+    val value = new String(letter.getBinary(2), UTF_8)
+    JArray(List("reject", letter.getUTF8String(0).toString, reason.getOrElse(""), value).map(JString(_)))
+  }
+}
+
+/** One input of a [[MachineRun]]: packs values, key and time out of a JSON row. */
+private final class MachineInput(val schema: StructType, key: Seq[Int], time: Option[Int]) {
+  private val pack = new RowJson.Packer(schema)
+  private val packKey =
+    UnsafeProjection.create(key.map(i => BoundReference(i, schema(i).dataType, nullable = true)))
+  private val view = new UnsafeRow(schema.size)
+
+  def envelope(side: Int, kind: Byte, seq: Long, values: JArray): Envelope = {
+    val row = pack(values)
+    view.pointTo(row, row.length)
+    val source = Envelope.source(side, 0)
+    Envelope(0, side.toByte, kind, time.fold(Envelope.NoTime)(timeOf), source, seq, Packed(packKey(view)), row)
+  }
+
+  private def timeOf(ordinal: Int): Long =
+    if (view.isNullAt(ordinal)) Envelope.NoTime
+    else
+      schema(ordinal).dataType match {
+        case LongType => view.getLong(ordinal)
+        case TimestampNTZType => Math.floorDiv(view.getLong(ordinal), 1000L)
+        case other => throw new IllegalArgumentException(s"${SqlTypes.text(other)} is no time")
+      }
+}
