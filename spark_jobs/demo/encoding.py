@@ -18,7 +18,10 @@ from spark_jobs.demo.shop import (
 )
 from spark_jobs.demo.verify import JoinedRow
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+# the demo runs from a clone or in the image: a wheel has neither of these folders
+_ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = _ROOT / "examples"
+SCHEMAS = _ROOT / "schemas"
 Envelope: TypeAlias = dict[str, Any]
 # what is wrong with it, the topic, the bytes
 BrokenValue: TypeAlias = tuple[str, str, bytes]

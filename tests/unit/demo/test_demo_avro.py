@@ -18,22 +18,14 @@ from spark_jobs.demo.shop import ORDERS, PRODUCTS, Order, Product, ProductChange
 from spark_jobs.demo.verify import JoinedRow, RowAudit
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.formats.sink_schema import encodable
+from spark_jobs.plan.physical import KafkaSink
+from spark_jobs.plan.planner import plan
+from spark_jobs.sql.binder import bind
+from tests.harness.schemas import DEMO_SUBJECTS, SCHEMAS, schema_differences
 
 OPENED_MS = 1_597_449_600_000
 SCOOTER = Product("p_001", "scooter", Decimal("11.11"))
-TIME = {"type": "long", "logicalType": "timestamp-millis"}
-PRICE = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 4}
-SINK = {
-    "type": "record",
-    "name": "record",
-    "fields": [
-        {"name": "order_id", "type": ["null", "string"]},
-        {"name": "order_time", "type": ["null", TIME]},
-        {"name": "product_name", "type": ["null", "string"]},
-        {"name": "product_time", "type": ["null", TIME]},
-        {"name": "price", "type": ["null", PRICE]},
-    ],
-}
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +43,10 @@ def encoding(registry: RegistryServer) -> AvroEncoding:
 @pytest.fixture(scope="module")
 def sink(registry: RegistryServer) -> Callable[[JoinedRow], bytes]:
     """Writes a row as the job's sink does."""
+    text = (SCHEMAS / "enriched_orders-value.avsc").read_text(encoding="utf-8")
+    schema = fastavro.parse_schema(json.loads(text))
     client = RegistryClient({"url": registry.url})
-    schema_id = client.register("enriched_orders-value", json.dumps(SINK))
+    schema_id = client.register("enriched_orders-value", text)
     client.close()
 
     def write(row: JoinedRow) -> bytes:
@@ -64,7 +58,7 @@ def sink(registry: RegistryServer) -> Callable[[JoinedRow], bytes]:
             "product_time": row.product_ms,
             "price": row.price,
         }
-        fastavro.schemaless_writer(body, fastavro.parse_schema(SINK), fields)
+        fastavro.schemaless_writer(body, schema, fields)
         return b"\0" + schema_id.to_bytes(4, "big") + body.getvalue()
 
     return write
@@ -92,8 +86,18 @@ def test_an_order_is_a_record_of_its_subject_s_schema(
         "product_id": None,
         "order_time": datetime(2020, 8, 15, 0, 1, tzinfo=UTC) + timedelta(milliseconds=1),
     }
-    subjects = httpx.get(f"{registry.url}/subjects").json()
-    assert {"orders-value", "products-key", "products-value"} <= set(subjects)
+
+
+def test_what_is_registered_is_what_the_files_say(
+    registry: RegistryServer, encoding: AvroEncoding
+) -> None:
+    """By the producer, and by the job for its sink."""
+    [planned] = plan(bind(job_text(encoding, "localhost:9092")))
+    sink = planned.root
+    assert isinstance(sink, KafkaSink)
+    encodable(sink.value_format, sink.topic, "value", sink.schema.fields)
+    assert set(httpx.get(f"{registry.url}/subjects").json()) == DEMO_SUBJECTS
+    assert list(schema_differences(registry.url, DEMO_SUBJECTS)) == []
 
 
 def test_a_deletion_is_an_envelope_and_a_tombstone(
