@@ -12,8 +12,8 @@ from spark_jobs.operators.running import Scan
 from spark_jobs.plan.nodes.parts import ReadFrom
 from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.streaming.failure import java_failures
-from spark_jobs.streaming.manifest import ScanStart
 from spark_jobs.streaming.session import kernel
+from spark_jobs.streaming.sources import ScanStart
 
 
 def first_start(scan: Scan) -> ScanStart:

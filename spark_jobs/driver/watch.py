@@ -27,12 +27,7 @@ from spark_jobs.status import State
 from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.manifest import COUNTERS
 from spark_jobs.streaming.progress import last_progress
-from spark_jobs.streaming.session import (
-    counters,
-    jvm_counts,
-    registry_waits,
-    restore_counters,
-)
+from spark_jobs.streaming.session import counters, jvm_counts, registry_waits, restore_counters
 
 POLL_S = 0.1
 REPORT_EVERY_S = 1.0
@@ -49,7 +44,7 @@ def open_watch(
     with ExitStack() as opened:
         for name, sink in job.sinks.items():
             query = open_query(spark, name, sink, job.settings, words.get(name))
-            opened.callback(query.close)
+            opened.callback(query.folder.unlock)
             queries.append(query)
             for note in query.notes:
                 console.say(note)
@@ -122,7 +117,7 @@ class Watch:
         for query, life in zip(self._queries, self._lives, strict=True):
             with contextlib.suppress(Exception):  # a JVM that is gone holds no locks
                 if not life.is_active:
-                    query.close()
+                    query.folder.unlock()
 
     def _poll_until(self, stop: threading.Event) -> None:
         timers = Timers(

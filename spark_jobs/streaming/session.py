@@ -126,14 +126,12 @@ def counters(spark: SparkSession) -> str:
 
 def registry_waits(spark: SparkSession) -> dict[str, int]:
     """The schema registries that tasks wait for, and since when, in Unix milliseconds."""
-    waits: dict[str, int] = json.loads(str(kernel(spark).Kernel.registryWaits()))
-    return waits
+    return dict(json.loads(str(kernel(spark).Kernel.registryWaits())))
 
 
 def jvm_counts(spark: SparkSession) -> dict[str, int]:
     """The counters that the kernel keeps outside of tasks."""
-    found: dict[str, int] = json.loads(str(kernel(spark).Kernel.jvmCounts()))
-    return found
+    return dict(json.loads(str(kernel(spark).Kernel.jvmCounts())))
 
 
 def reset_counters(spark: SparkSession) -> None:
