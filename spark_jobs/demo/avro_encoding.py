@@ -1,4 +1,4 @@
-"""The shop's records in Avro with Confluent's framing; the schemas of `schemas/` are in a registry."""
+"""The shop's records in Avro with Confluent's framing; a registry has the schemas of `schemas/`."""
 
 import io
 import json

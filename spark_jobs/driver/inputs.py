@@ -11,7 +11,7 @@ from spark_jobs.kernel.calls import Kernel
 from spark_jobs.plan.nodes.parts import ReadFrom
 from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.streaming.failure import java_failures
-from spark_jobs.streaming.manifest import ScanStart
+from spark_jobs.streaming.sources import ScanStart
 
 
 def first_start(scan: KafkaScan) -> ScanStart:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -23,12 +23,9 @@ ReadScan = Callable[[KafkaScan, bool], DataFrame]
 
 def build_query(sink: KafkaSink, running: Running) -> DataStreamWriter:
     """The query of one INSERT, ready to be given a trigger and a checkpoint."""
-
-    def read(scan: KafkaScan, chunked: bool) -> DataFrame:
-        return build_scan(scan, running, chunked=chunked)
-
     described = describe(sink, running)
-    return build_sink(sink, described, records_of(sink, described, running, read), running)
+    records = records_of(sink, described, running, partial(build_scan, running))
+    return build_sink(sink, described, records, running)
 
 
 def records_of(sink: KafkaSink, described: Message, running: Running, read: ReadScan) -> DataFrame:

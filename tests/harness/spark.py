@@ -27,8 +27,9 @@ from spark_jobs.scenario.file import Step
 from spark_jobs.scenario.records import Record, to_base64
 from spark_jobs.scenario.runner import BoundScenario, StepOutcome, exchanged_sinks
 from spark_jobs.settings import Overrides, job_settings, read_environment
-from spark_jobs.streaming.manifest import VERSION, Manifest, ScanStart
+from spark_jobs.streaming.manifest import VERSION, Manifest
 from spark_jobs.streaming.session import start_session, stop_session
+from spark_jobs.streaming.sources import ScanStart
 
 _KAFKA_SCHEMA = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP,"

@@ -14,7 +14,8 @@ from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Environment, Overrides, job_settings
 from spark_jobs.sql.bind.binder import bind
-from spark_jobs.streaming.manifest import VERSION, Manifest, ScanStart
+from spark_jobs.streaming.manifest import VERSION, Manifest
+from spark_jobs.streaming.sources import ScanStart
 
 KAFKA = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:1'"
 JOB = f"""
