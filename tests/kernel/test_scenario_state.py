@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spark_jobs.scenario.file import Step, read_scenario
 from spark_jobs.scenario.memory import MemoryBackend
-from spark_jobs.scenario.runner import Bound, Outcome, Run, bind_scenario
+from spark_jobs.scenario.runner import BoundScenario, ScenarioRun, StepOutcome, bind_scenario
 from tests.harness.gateway import kernel
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -15,11 +15,11 @@ SCENARIOS = Path(__file__).parents[1] / "scenarios"
 class CountingBackend(MemoryBackend):
     """Notes the rows of the left and the right side, after each step with new rows."""
 
-    def __init__(self, bound: Bound) -> None:
+    def __init__(self, bound: BoundScenario) -> None:
         super().__init__(bound, kernel())
         self.stored: list[tuple[int, int]] = []
 
-    def run_step(self, step: Step, is_settled: Callable[[Outcome], bool]) -> Outcome:
+    def run_step(self, step: Step, is_settled: Callable[[StepOutcome], bool]) -> StepOutcome:
         outcome = super().run_step(step, is_settled)
         [run] = self._runs
         [(left, right), *_] = json.loads(run.jvm.counters())
@@ -31,7 +31,7 @@ class CountingBackend(MemoryBackend):
 def stored_rows(name: str) -> list[tuple[int, int]]:
     bound = bind_scenario(read_scenario(SCENARIOS / f"{name}.scenario"))
     backend = CountingBackend(bound)
-    Run(bound, backend).all()
+    ScenarioRun(bound, backend).all()
     return backend.stored
 
 

@@ -19,9 +19,9 @@ from spark_jobs.demo.verify import JoinedRow, RowAudit
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import encodable
-from spark_jobs.plan.physical import KafkaSink
+from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 from tests.harness.schemas import DEMO_SUBJECTS, SCHEMAS, schema_differences
 
 OPENED_MS = 1_597_449_600_000
