@@ -56,11 +56,7 @@ METRICS: tuple[MetricInfo, ...] = (
         "1 if the job has failed; docs/errors.md lists the codes.",
         ("code",),
     ),
-    MetricInfo(
-        "rejoin_job_start_timestamp_seconds",
-        "gauge",
-        "Start of the driver, in Unix time.",
-    ),
+    MetricInfo("rejoin_job_start_timestamp_seconds", "gauge", "Start of the driver, in Unix time."),
     MetricInfo(
         "rejoin_status_age_seconds",
         "gauge",
@@ -77,10 +73,7 @@ METRICS: tuple[MetricInfo, ...] = (
         "Reads of the status file that found it unreadable.",
     ),
     MetricInfo(
-        "rejoin_epochs_total",
-        "counter",
-        "Epochs committed since the checkpoint began.",
-        _QUERY,
+        "rejoin_epochs_total", "counter", "Epochs committed since the checkpoint began.", _QUERY
     ),
     MetricInfo(
         "rejoin_input_rows_total",
@@ -121,10 +114,7 @@ METRICS: tuple[MetricInfo, ...] = (
         ("query", "reason"),
     ),
     MetricInfo(
-        "rejoin_late_rows_total",
-        "counter",
-        "Rows that arrived behind the watermark.",
-        _QUERY,
+        "rejoin_late_rows_total", "counter", "Rows that arrived behind the watermark.", _QUERY
     ),
     MetricInfo(
         "rejoin_operator_late_rows_total",
@@ -144,12 +134,7 @@ METRICS: tuple[MetricInfo, ...] = (
         "Records that were deleted before they were read, if the job continues after data loss.",
         _QUERY,
     ),
-    MetricInfo(
-        "rejoin_epoch_duration_seconds",
-        "gauge",
-        "Duration of the last epoch.",
-        _QUERY,
-    ),
+    MetricInfo("rejoin_epoch_duration_seconds", "gauge", "Duration of the last epoch.", _QUERY),
     MetricInfo(
         "rejoin_epoch_phase_duration_seconds",
         "gauge",
@@ -198,12 +183,7 @@ METRICS: tuple[MetricInfo, ...] = (
         "Rows of one input that an operator keeps.",
         (*_OPERATOR, "side"),
     ),
-    MetricInfo(
-        "rejoin_state_bytes",
-        "gauge",
-        "Size of an operator's state.",
-        _OPERATOR,
-    ),
+    MetricInfo("rejoin_state_bytes", "gauge", "Size of an operator's state.", _OPERATOR),
 )
 
 

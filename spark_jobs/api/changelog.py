@@ -25,20 +25,13 @@ from spark_jobs.sql.logical import Filter, Join, Project
 Expression: TypeAlias = Column | str
 JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 
-# PySpark's other names for the kinds of join
-_SYNONYMS: dict[str, JoinKind] = {
-    "left_outer": "left",
-    "leftouter": "left",
-    "right_outer": "right",
-    "rightouter": "right",
-    "outer": "full",
-    "full_outer": "full",
-    "fullouter": "full",
-    "left_semi": "semi",
-    "leftsemi": "semi",
-    "left_anti": "anti",
-    "leftanti": "anti",
-}
+# ours, then PySpark's other names for them
+_KINDS: dict[str, JoinKind] = {
+    "inner": "inner", "left": "left", "right": "right", "full": "full", "semi": "semi",
+    "anti": "anti", "left_outer": "left", "leftouter": "left", "right_outer": "right",
+    "rightouter": "right", "outer": "full", "full_outer": "full", "fullouter": "full",
+    "left_semi": "semi", "leftsemi": "semi", "left_anti": "anti", "leftanti": "anti",
+}  # fmt: skip
 _JOIN_SQL: dict[str, str] = {
     "inner": "JOIN",
     "left": "LEFT JOIN",
@@ -330,13 +323,9 @@ def _item(column: Expression) -> str:
 
 
 def _kind(how: str) -> JoinKind:
-    kinds: dict[str, JoinKind] = {
-        "inner": "inner", "left": "left", "right": "right", "full": "full", "semi": "semi",
-        "anti": "anti", **_SYNONYMS,
-    }  # fmt: skip
-    kind = kinds.get(how.lower())
+    kind = _KINDS.get(how.lower())
     if kind is None:
-        raise SqlError("WRONG_ARGUMENT", f"how='{how}' is no kind of join", _kinds_hint(kinds))
+        raise SqlError("WRONG_ARGUMENT", f"how='{how}' is no kind of join", _kinds_hint(_KINDS))
     return kind
 
 

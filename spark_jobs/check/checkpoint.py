@@ -69,7 +69,7 @@ def _check_query(folder: Path, name: str, present: Present) -> Iterator[Finding]
             text = "compatible: continues from the checkpoint"
             yield Finding("ok", "CHECKPOINT_COMPATIBLE", about, text)
         case "incompatible":
-            text, hint = "incompatible: `rejoin run` refuses it", way_out(found)
+            text, hint = "incompatible: rejoin run refuses it", way_out(found)
             yield Finding("error", "CHECKPOINT_REFUSED", about, text, hint, EXIT_CODES["user"])
 
 

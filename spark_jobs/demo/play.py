@@ -132,19 +132,12 @@ class Player:
     def _produce(
         self, record: Record, delivered: Callable[[ClientError | None, Message], None]
     ) -> None:
+        content = (record.topic, record.value, record.key, record.partition)
         try:
-            self._producer.produce(
-                record.topic,
-                record.value,
-                record.key,
-                record.partition,
-                on_delivery=delivered,
-            )
+            self._producer.produce(*content, on_delivery=delivered)
         except BufferError:  # the send buffer is full: wait for deliveries, then try once more
             self._producer.poll(1.0)
-            self._producer.produce(
-                record.topic, record.value, record.key, record.partition, on_delivery=delivered
-            )
+            self._producer.produce(*content, on_delivery=delivered)
 
     def _note_failure(self, error: ClientError | None, _message: Message) -> None:
         self._failure = self._failure or error

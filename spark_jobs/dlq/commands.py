@@ -93,8 +93,7 @@ class ReplayOptions:
 
 def _request(
     job: Annotated[
-        Path | None,
-        typer.Argument(metavar="JOB.sql", help="Job whose tables name the topics."),
+        Path | None, typer.Argument(metavar="JOB.sql", help="Its tables name the topics.")
     ] = None,
     topic: Annotated[str | None, typer.Option(help="Only this dead-letter topic.")] = None,
     bootstrap_server: Annotated[

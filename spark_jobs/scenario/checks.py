@@ -62,7 +62,7 @@ class _Checks:
     def _expected(self, row: Expected) -> Iterator[ScenarioError]:
         if row.table is None and len(self._sinks) > 1:
             message = f"the row names none of the sinks {', '.join(self._sinks)}"
-            yield _error("SCENARIO_TABLE", row.line, message, f"< {self._sinks[0]} {row.kind} ...")
+            yield _wrong("SCENARIO_TABLE", row.line, message, f"< {self._sinks[0]} {row.kind} ...")
             return
         name = row.table or self._sinks[0]
         if name not in self._sinks:
@@ -82,14 +82,14 @@ class _Checks:
         elif table.dead_letter_topic is None:
             message = f"{dead_letter.table} has no 'rejoin.dead-letter.topic'"
             hint = f"its 'rejoin.on-error' is '{table.on_error}'"
-            yield _error("SCENARIO_TABLE", dead_letter.line, message, hint)
+            yield _wrong("SCENARIO_TABLE", dead_letter.line, message, hint)
 
     def _unknown_table(
         self, line: int, name: str, known: Mapping[str, Table] | Sequence[str]
     ) -> ScenarioError:
         what = "sink" if known is self._sinks else "table"
         hint = nearest(name, known) or f"known: {', '.join(known)}"
-        return _error("SCENARIO_TABLE", line, f"no {what} {name}", hint)
+        return _wrong("SCENARIO_TABLE", line, f"no {what} {name}", hint)
 
 
 def _values(
@@ -100,11 +100,11 @@ def _values(
         for name in row.values:
             if name not in names:
                 hint = nearest(name, names) or f"its columns: {', '.join(names)}"
-                yield _error("SCENARIO_ROW", row.line, f"{table.name} has no column {name}", hint)
+                yield _wrong("SCENARIO_ROW", row.line, f"{table.name} has no column {name}", hint)
         named = row.values
     elif len(row.values) != len(names):
         counts = f"{len(row.values)} values for the {len(names)} columns of {table.name}"
-        yield _error("SCENARIO_ROW", row.line, counts, f"({', '.join(names)})")
+        yield _wrong("SCENARIO_ROW", row.line, counts, f"({', '.join(names)})")
         return
     else:
         named = dict(zip(names, row.values, strict=True))
@@ -112,7 +112,7 @@ def _values(
         value = named.get(column.name)
         if not fits(value, column.type):
             message = f"{column.name} is {column.type.sql()}, and {value!r} is not"
-            yield _error("SCENARIO_ROW", row.line, message, "docs/scenarios.md: Values")
+            yield _wrong("SCENARIO_ROW", row.line, message, "docs/scenarios.md: Values")
 
 
 def fits(value: Literal, data_type: DataType) -> bool:
@@ -179,14 +179,14 @@ def _raw_record(given: Input) -> Iterator[ScenarioError]:
     is_pair = isinstance(values, tuple) and len(values) == 2
     if not is_pair or not all(v is None or isinstance(v, str | bytes) for v in values):
         message = "a raw record is (key, value), each of them text, bytes or NULL"
-        yield _error("SCENARIO_ROW", given.line, message, "> orders raw ('k', x'00ff')")
+        yield _wrong("SCENARIO_ROW", given.line, message, "> orders raw ('k', x'00ff')")
 
 
 def _unknown_kind(line: int, table: Table, kind: str, what: str) -> ScenarioError:
     message = f"{what} of {table.name} are never {kind}"
     hint = f"allowed: {', '.join(kinds_of(table))}, because its changelog mode is "
-    return _error("SCENARIO_ROW", line, message, hint + table.changelog)
+    return _wrong("SCENARIO_ROW", line, message, hint + table.changelog)
 
 
-def _error(code: str, line: int, message: str, hint: str) -> ScenarioError:
+def _wrong(code: str, line: int, message: str, hint: str) -> ScenarioError:
     return ScenarioError(code, message, hint, line=line, column=1)

@@ -155,7 +155,7 @@ class _Header:
 
     def end(self, *, has_rows: bool) -> None:
         if self.sql_file is not None and self._sql_began:
-            self._report(
+            self._wrong(
                 "SCENARIO_SYNTAX",
                 self._sql_began,
                 "the file has 'sql_file' and SQL of its own",
@@ -163,23 +163,23 @@ class _Header:
             )
         elif self.sql_file is None and not self._sql_began:
             hint = "write CREATE TABLE and INSERT INTO above the first row, or sql_file: job.sql"
-            self._report("SCENARIO_EMPTY", 1, "there is no SQL before the first step", hint)
+            self._wrong("SCENARIO_EMPTY", 1, "there is no SQL before the first step", hint)
         if self.fails is None and not has_rows:
             hint = "write a row that arrives: > orders +I (1, 'Ada')"
-            self._report("SCENARIO_EMPTY", self._sql_began or 1, "no row ever arrives", hint)
+            self._wrong("SCENARIO_EMPTY", self._sql_began or 1, "no row ever arrives", hint)
 
     def _key(self, number: int, name: str, value: str) -> None:
         if name not in _KEYS:
             hint = nearest(name, _KEYS) or f"known: {' and '.join(_KEYS)}"
-            self._report("SCENARIO_KEY", number, f"unknown key '{name}'", hint)
+            self._wrong("SCENARIO_KEY", number, f"unknown key '{name}'", hint)
         elif not value:
-            self._report("SCENARIO_KEY", number, f"'{name}' has no value", f"{name}: value")
+            self._wrong("SCENARIO_KEY", number, f"'{name}' has no value", f"{name}: value")
         elif name == "fails":
             self.fails = value
         else:
             self.sql_file = value
 
-    def _report(self, code: str, line: int, message: str, hint: str) -> None:
+    def _wrong(self, code: str, line: int, message: str, hint: str) -> None:
         self.problems.append(ScenarioError(code, message, hint, line=line, column=1))
 
 
@@ -200,9 +200,7 @@ class _Steps:
                 self._add(number, text)
             except LiteralError as error:
                 column = min(line.find(mark) + 1 or len(line) for mark in "({")
-                self._report(
-                    "SCENARIO_ROW", number, str(error), "docs/scenarios.md: Values", column
-                )
+                self._wrong("SCENARIO_ROW", number, str(error), "docs/scenarios.md: Values", column)
 
     def _add(self, number: int, text: str) -> None:
         if found := _INPUT.match(text):
@@ -230,7 +228,7 @@ class _Steps:
         elif text in ("restart", "end"):
             self._step(number, starts=True).command = "restart" if text == "restart" else "end"
         else:
-            self._report("SCENARIO_SYNTAX", number, f"cannot read {text!r}", _hint(text))
+            self._wrong("SCENARIO_SYNTAX", number, f"cannot read {text!r}", _hint(text))
 
     def _step(self, number: int, starts: bool) -> Step:
         if starts or not self._open or self.done[-1].command is not None:
@@ -242,10 +240,10 @@ class _Steps:
         if self.done:
             return self.done[-1]
         hint = "write '>' lines, rows that arrive, above the '<' lines that must follow from them"
-        self._report("SCENARIO_SYNTAX", number, "a row is expected before any arrived", hint)
+        self._wrong("SCENARIO_SYNTAX", number, "a row is expected before any arrived", hint)
         return None
 
-    def _report(self, code: str, line: int, message: str, hint: str, column: int = 1) -> None:
+    def _wrong(self, code: str, line: int, message: str, hint: str, column: int = 1) -> None:
         self.problems.append(ScenarioError(code, message, hint, line=line, column=column))
 
 
