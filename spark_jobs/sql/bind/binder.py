@@ -16,8 +16,8 @@ from spark_jobs.errors import (
 from spark_jobs.options.settings import REFUSED_SETTINGS, SETTINGS
 from spark_jobs.sql.bind.inserts import bind_insert
 from spark_jobs.sql.bind.namespace import Namespace
-from spark_jobs.sql.bind.query.joins import renamed
-from spark_jobs.sql.bind.query.queries import QueryBinder
+from spark_jobs.sql.bind.query.queries import bind_node
+from spark_jobs.sql.bind.query.relations import renamed
 from spark_jobs.sql.bind.tables import bind_table
 from spark_jobs.sql.bind.temporal_functions import bind_temporal_function
 from spark_jobs.sql.catalog import Table
@@ -148,8 +148,7 @@ class _ScriptBinder:
         self.source.broken.add(name.text)
         node = self._query(statement.query)
         if statement.columns:
-            binder = QueryBinder(self.source, self.names)
-            node = renamed(binder, node, list(statement.columns))
+            node = renamed(self.source, node, list(statement.columns))
         self.names.views[name.text] = node
         self.source.broken.discard(name.text)
 
@@ -191,7 +190,7 @@ class _ScriptBinder:
             self.names.settings[key.text] = value.text
 
     def _query(self, node: exp.Expr) -> Logical:
-        return QueryBinder(self.source, self.names).bind(node)
+        return bind_node(self.source, self.names, node)
 
     def _insert(self, statement: InsertInto) -> None:
         table = self.names.tables.get(statement.table.text)

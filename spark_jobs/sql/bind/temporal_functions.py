@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 from spark_jobs.errors import CatalogError
 from spark_jobs.sql.bind.namespace import Namespace, TemporalFunction
-from spark_jobs.sql.bind.query.hints import TtlHints
-from spark_jobs.sql.bind.query.joins import FromBinder
-from spark_jobs.sql.bind.query.queries import QueryBinder
+from spark_jobs.sql.bind.query.relations import table_or_view
 from spark_jobs.sql.logical import Logical
 from spark_jobs.sql.parse.source import Source, nearest
 from spark_jobs.sql.parse.statements import CreateTemporalFunction, Name
@@ -45,8 +43,7 @@ def bind_temporal_function(
     Raises:
         PositionedError, NotBoundError: the table, the time or the key is wrong.
     """
-    from_ = FromBinder(QueryBinder(source, names), TtlHints(source))
-    input_ = from_.table(statement.table)
+    input_ = table_or_view(source, names, statement.table)
     time = _position(source, statement.table, input_, statement.time)
     if input_.fields[time].time is None:
         times = [f.name for f in input_.fields if f.time is not None]
