@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from spark_jobs.errors import FormatError
-from spark_jobs.options.formats import Format
+from spark_jobs.options.formats import AvroOptions, Format
 from spark_jobs.sql.types.data_types import STRING, DataType, RowField
 
-PLAIN = "avro"
 ROOT_RECORD = "org.apache.flink.avro.generated.record"
 _PRIMITIVES = {
     "BOOLEAN": "boolean",
@@ -80,12 +80,13 @@ def envelope_schema(fields: Iterable[RowField]) -> str:
 
 
 def with_schema(declared: Format, fields: Iterable[RowField]) -> Format:
-    """Plain Avro with the schema of its columns, which its records do not tell; else as it is."""
-    if declared.name != PLAIN:
-        return declared
-    is_legacy = declared.options["timestamp_mapping.legacy"].lower() == "true"
-    schema = avro_schema(fields, legacy if is_legacy else correct)
-    return Format(declared.name, {**declared.options, "schema": schema})
+    """Plain Avro with the schema of its columns, which its records do not carry; else as it is."""
+    match declared.options:
+        case AvroOptions(legacy_timestamps=is_legacy):
+            schema = avro_schema(fields, legacy if is_legacy else correct)
+            return replace(declared, texts={**declared.texts, "schema": schema})
+        case _:
+            return declared
 
 
 def _text(schema: Any) -> str:

@@ -10,6 +10,7 @@ import httpx
 
 from spark_jobs.access.registry import registry_access
 from spark_jobs.errors import ConfigError, FormatError, KafkaError
+from spark_jobs.options.formats import RegistryOptions
 
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 PATIENCE_S = 20.0
@@ -28,7 +29,7 @@ class Registered(NamedTuple):
 class RegistryClient:
     """A Confluent-compatible registry, as the options of an avro-confluent format describe it."""
 
-    def __init__(self, options: Mapping[str, str], patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, options: RegistryOptions, patience_s: float = PATIENCE_S) -> None:
         access = registry_access(options, _TIMEOUT_S, {"Content-Type": CONTENT_TYPE})
         self._urls = access.urls
         self._client = access.client

@@ -5,6 +5,7 @@ import json
 from pyspark.sql import DataFrame
 
 from spark_jobs.operators.running import Running, Scan, spec
+from spark_jobs.options.formats import RegistryOptions
 from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.streaming.kafka import Subscription
 
@@ -58,7 +59,8 @@ def _alignment(scan: KafkaScan, running: Running) -> str | None:
 def _reads_headers(scan: KafkaScan) -> bool:
     """Dead letters keep theirs; schema ids and changes of keys may stand there. Else a waste."""
     wanted = any(c.origin == "metadata" and c.field == "headers" for c in scan.columns)
-    formats = [f for f in (scan.key_format, scan.value_format) if f is not None]
-    ids = any(f.options.get("rejoin.schema-id", "").endswith("-headers") for f in formats)
+    formats = [f.options for f in (scan.key_format, scan.value_format) if f is not None]
+    registries = [options for options in formats if isinstance(options, RegistryOptions)]
+    ids = any(options.schema_ids.endswith("-headers") for options in registries)
     moves = scan.debezium is not None and scan.debezium.follows_keys
     return wanted or ids or moves or scan.on_error == "dead-letter"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from spark_jobs.options.formats import ChangelogJsonOptions, DebeziumJsonOptions, JsonOptions
 from spark_jobs.scenario.file import Input, Kind
 from spark_jobs.scenario.literals import RowLiteral
 from spark_jobs.scenario.values import Row, canonical, epoch_ms, json_text, to_json
@@ -101,8 +102,8 @@ class Encoder:
         }[kind]
         source = self._debezium_source(row)
         payload = {"before": before, "after": after, "source": source, "op": op, "ts_ms": 0}
-        options = self.table.value_format.options if self.table.value_format else {}
-        wrapped = options.get("schema-include") == "true"
+        options = self.table.value_format and self.table.value_format.options
+        wrapped = isinstance(options, DebeziumJsonOptions) and options.schema_include
         return {"schema": None, "payload": payload} if wrapped else payload
 
     def _debezium_source(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -201,8 +202,13 @@ def _loads(text: bytes | None) -> dict[str, Any]:
 
 
 def _iso_timestamps(table: Table) -> bool:
-    options = table.value_format.options if table.value_format else {}
-    return options.get("timestamp-format.standard") == "ISO-8601"
+    match table.value_format and table.value_format.options:
+        case JsonOptions(reading=how) | DebeziumJsonOptions(reading=how):
+            return how.timestamp_format == "ISO-8601"
+        case ChangelogJsonOptions(reading=how):
+            return how.timestamp_format == "ISO-8601"
+        case _:
+            return False
 
 
 def _record_timestamp(columns: Sequence[Column], row: dict[str, Any]) -> int:

@@ -18,6 +18,7 @@ from spark_jobs.operators.build import records_of
 from spark_jobs.operators.clock import tell_partitions
 from spark_jobs.operators.kafka_scan import envelopes
 from spark_jobs.operators.running import Running, Scan, scans
+from spark_jobs.options.settings import declared_settings
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.scenario.file import Step
@@ -42,7 +43,7 @@ def spark_session(folder: Path) -> Iterator[SparkSession]:
     """A session as `rejoin run` starts it; its log and checkpoints are in the folder."""
     given = {"rejoin.parallelism": "2", "rejoin.checkpoint": str(folder)}
     overrides = Overrides(status_dir=folder / "status")
-    settings = job_settings(given, "tests", overrides, read_environment())
+    settings = job_settings(declared_settings(given), "tests", overrides, read_environment())
     session = start_session(settings, [kernel_jar(), *connector_jars()])
     open_gate(session)
     try:

@@ -2,7 +2,6 @@
 
 from typing import assert_never
 
-from spark_jobs.options.formats import FORMATS
 from spark_jobs.plan.facts.times import interval_bounds, is_versioned, times
 from spark_jobs.plan.nodes.logical import (
     Aggregate,
@@ -93,7 +92,7 @@ def sink_mode(table: Table) -> ChangelogMode:
     if table.connector == "upsert-kafka":
         return "upsert"
     value_format = table.value_format
-    reads = FORMATS[value_format.name].changelog if value_format is not None else "append"
+    reads = value_format.changelog if value_format is not None else "append"
     return "append" if reads == "append" else "retract"
 
 

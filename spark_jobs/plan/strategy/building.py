@@ -1,12 +1,11 @@
 """What the builders of physical nodes hand to each other, and what is numbered through a query."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from spark_jobs.options.kinds import parse_duration_ms
-from spark_jobs.options.settings import SETTINGS
+from spark_jobs.options.settings import DeclaredSettings
 from spark_jobs.plan.facts.keys import and_all
 from spark_jobs.plan.nodes.logical import Filter, Logical, Project
 from spark_jobs.plan.nodes.parts import Advice, InputFaults, Topic, TopicTime
@@ -117,7 +116,7 @@ class Rows:
 class Building:
     """One query while it is planned."""
 
-    settings: Mapping[str, str]
+    settings: DeclaredSettings
     warnings: list[Advice] = field(default_factory=list)
     _topics: int = 0
     _forwards: int = 0
@@ -140,26 +139,17 @@ class Building:
         count = self._operators[kind]
         return kind if count == 1 else f"{kind}-{count}"
 
-    def setting(self, name: str) -> str:
-        return setting(self.settings, name)
-
-    def flag(self, name: str) -> bool:
-        return self.setting(name).lower() == "true"
-
-    def duration_ms(self, name: str) -> int:
-        return parse_duration_ms(self.setting(name)) or 0
-
     @property
     def input_faults(self) -> InputFaults:
-        return "trust" if self.setting("rejoin.input-faults") == "trust" else "repair"
+        return self.settings.input_faults
 
     @property
     def groups(self) -> int:
-        return int(self.setting("rejoin.key-groups"))
+        return self.settings.key_groups
 
     @property
     def time_zone(self) -> str:
-        return self.setting("table.local-time-zone")
+        return self.settings.time_zone
 
     def warn(self, text: str, *add: str) -> None:
         """`add` are the lines of SQL that would help."""
@@ -199,9 +189,3 @@ def peel(node: Logical) -> Peeled:
 def inline(expr: Expr, exprs: Sequence[Expr]) -> Expr:
     """The expression with columns replaced by what makes them."""
     return transform(expr, lambda c: exprs[c.index])
-
-
-def setting(settings: Mapping[str, str], name: str) -> str:
-    """A SET value or its default."""
-    declared = SETTINGS.get(name)
-    return settings.get(name) or (declared.default if declared else None) or ""

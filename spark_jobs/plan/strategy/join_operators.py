@@ -31,7 +31,7 @@ from spark_jobs.plan.strategy.join_sides import (
     named_keys,
 )
 from spark_jobs.plan.strategy.scans import is_normalized, text_of, texts_of
-from spark_jobs.plan.strategy.timing import STATE_TTL, timing
+from spark_jobs.plan.strategy.timing import timing
 from spark_jobs.sql.types.expr import Column, Expr
 
 
@@ -39,12 +39,12 @@ def output_of(
     wanted: Wanted, names: tuple[str, ...], building: Building, *, drops_late: bool = False
 ) -> Output:
     """What becomes of an operator's rows, whose columns have these names."""
-    late_topic = building.setting("rejoin.late.topic") if drops_late else ""
+    late_topic = building.settings.late_topic if drops_late else None
     return Output(
         where=text_of(wanted.where, names),
         pair_by=texts_of(wanted.pair_by, names),
         time_zone=building.time_zone,
-        late_topic=late_topic or None,
+        late_topic=late_topic,
     )
 
 
@@ -141,9 +141,9 @@ def _interval_type(join: Join) -> Literal["inner", "left", "right", "full"]:
 
 def _min_cleanup_ms(interval: Interval, building: Building) -> int:
     """Flink before 1.18 took half of the interval, which seed 000 shows."""
-    if building.setting("rejoin.interval-join.min-cleanup-rule") == "half":
+    if building.settings.min_cleanup_rule == "half":
         return max(interval.upper_ms - interval.lower_ms, 0) // 2
-    return building.duration_ms("table.exec.interval-join.min-cleanup-interval")
+    return building.settings.min_cleanup_ms
 
 
 def temporal_join(join: Join, wanted: Wanted, feed: Feeder, building: Building) -> Rows:
@@ -180,7 +180,7 @@ def temporal_join(join: Join, wanted: Wanted, feed: Feeder, building: Building) 
         inputs=(*left.inputs, *right.inputs),
         changelog_mode=mode_text(kinds(join), wanted.update_before),
         unique_keys=named_keys(unique_keys(join), sides.names),
-        late_probe="join" if building.setting("rejoin.temporal.late-probe") == "join" else "drop",
+        late_probe=building.settings.late_probe,
     )
     return Rows(node, sides.names, (*left.topics, *right.topics), keeps_order(join))
 
@@ -210,8 +210,8 @@ def _gate(join: Join, building: Building) -> Gate:
     snapshot = join.snapshot
     gate = Gate(
         kind="loaded",
-        timeout_ms=building.duration_ms("rejoin.bootstrap.timeout"),
-        on_timeout="go" if building.setting("rejoin.bootstrap.on-timeout") == "go" else "fail",
+        timeout_ms=building.settings.bootstrap_timeout_ms or 0,
+        on_timeout=building.settings.on_bootstrap_timeout,
         table=tables(join.right),
     )
     if snapshot is not None and snapshot.at_ms is not None:
@@ -228,7 +228,7 @@ def filter_nulls(sides: JoinSides) -> tuple[bool, ...]:
 
 def _ttl(join: Join, building: Building) -> tuple[int, int]:
     """State TTL of both sides: a STATE_TTL hint goes before the job's setting."""
-    default = building.duration_ms(STATE_TTL)
+    default = building.settings.state_ttl_ms
     left, right = join.ttl_ms
     return (default if left is None else left, default if right is None else right)
 

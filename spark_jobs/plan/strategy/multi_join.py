@@ -42,7 +42,7 @@ from spark_jobs.plan.strategy.join_sides import (
     unique_names,
 )
 from spark_jobs.plan.strategy.scans import row_type, text_of
-from spark_jobs.plan.strategy.timing import STATE_TTL, timing
+from spark_jobs.plan.strategy.timing import timing
 from spark_jobs.sql.types.data_types import DataType, with_nullable
 from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts, transform
 
@@ -251,7 +251,7 @@ def _all_columns(sides: Sequence[Side]) -> DataType:
 
 
 def _ttl(chain: Chain, building: Building) -> tuple[int, ...]:
-    default = building.duration_ms(STATE_TTL)
+    default = building.settings.state_ttl_ms
     ttl_ms = tuple(default if ms is None else ms for ms in chain.ttl_ms)
     endless = [tables(n) for n, ms in zip(chain.sides, ttl_ms, strict=True) if not ms]
     if endless:

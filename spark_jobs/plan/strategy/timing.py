@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from spark_jobs.options.kinds import parse_duration_ms
 from spark_jobs.plan.nodes.parts import Timing, Topic, TopicTime
 from spark_jobs.plan.strategy.building import Building
 from spark_jobs.sql.catalog import Table
@@ -12,19 +11,17 @@ TICK_MS = 1_000
 MAX_TTL_TICK_MS = 60_000
 GRAVE_TICK_MS = 3_600_000
 
-STATE_TTL = "table.exec.state.ttl"
-
 
 def topic_times(table: Table, topics: Sequence[Topic], building: Building) -> tuple[TopicTime, ...]:
     """The watermarks of a table; its own idle timeout goes before the job's."""
-    own = parse_duration_ms(table.options.get("scan.watermark.idle-timeout") or "")
-    idle = building.duration_ms("table.exec.source.idle-timeout") if own is None else own
+    own = table.options.kafka.idle_timeout_ms
+    idle = building.settings.idle_timeout_ms if own is None else own
     return tuple(TopicTime(topic.index, idle) for topic in topics)
 
 
 def state_ttl(building: Building, sides: int = 1) -> tuple[int, ...]:
     """The job's state TTL for each side."""
-    return (building.duration_ms(STATE_TTL),) * sides
+    return (building.settings.state_ttl_ms,) * sides
 
 
 def timing(
@@ -51,7 +48,7 @@ def timing(
     periods += [max(waits_ms // 4, TICK_MS)] if waits_ms else []
     return Timing(
         inputs=inputs,
-        policy=building.setting("rejoin.watermark.policy"),
+        policy=building.settings.watermark_policy,
         forward=building.forward() if forwards else None,
         tick_ms=min(periods) if periods else (0 if inputs else None),
         ttl_ms=ttl_ms,

@@ -54,7 +54,7 @@ def feed(node: Logical, shape: Shape, side: int, building: Building) -> Feed:
 
 def stateful_below(above: Peeled, building: Building) -> tuple[Stateful, Peeled]:
     """The operator below projections and filters, and those over its fields."""
-    chain = peel_chain(above) if building.flag("rejoin.multi-join") else None
+    chain = peel_chain(above) if building.settings.multi_join else None
     if chain is not None:
         return chain
     match above.base:

@@ -13,7 +13,12 @@ from spark_jobs.errors import (
     SqlErrors,
     UnsupportedError,
 )
-from spark_jobs.options.settings import REFUSED_SETTINGS, SETTINGS
+from spark_jobs.options.settings import (
+    REFUSED_SETTINGS,
+    SETTINGS,
+    DeclaredSettings,
+    declared_settings,
+)
 from spark_jobs.sql.bind.inserts import bind_insert
 from spark_jobs.sql.bind.namespace import Namespace
 from spark_jobs.sql.bind.query.queries import bind_node
@@ -39,7 +44,7 @@ from spark_jobs.sql.parse.statements import (
 class Job:
     """A bound job file. Option values may still hold `${env:...}` and `${file:...}`."""
 
-    settings: Mapping[str, str]
+    settings: DeclaredSettings
     tables: Mapping[str, Table]
     inserts: tuple[Sink, ...]
     text: str = ""
@@ -50,7 +55,7 @@ class Job:
 class BoundQuery:
     """A script that ends with a bare SELECT."""
 
-    settings: Mapping[str, str]
+    settings: DeclaredSettings
     tables: Mapping[str, Table]
     query: Logical
 
@@ -187,7 +192,8 @@ class _ScriptBinder:
             )
             self.source.report(error, value.start)
         else:
-            self.names.settings[key.text] = value.text
+            given = {**self.names.settings.given, key.text: value.text}
+            self.names.settings = declared_settings(given)
 
     def _query(self, node: exp.Expr) -> Logical:
         return bind_node(self.source, self.names, node)

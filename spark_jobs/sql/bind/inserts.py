@@ -1,6 +1,7 @@
 """Binds INSERT INTO: the query's columns are matched to the sink's by position and cast."""
 
 from spark_jobs.errors import CatalogError, SqlError, UnsupportedError
+from spark_jobs.options.formats import DebeziumJsonOptions
 from spark_jobs.sql.bind.casts import cast
 from spark_jobs.sql.bind.projections import project
 from spark_jobs.sql.catalog import Column as TableColumn
@@ -33,18 +34,20 @@ def bind_insert(source: Source, statement: InsertInto, table: Table, query: Logi
                 " format",
             )
             source.report(unwrapped, statement.table.start)
-        if table.value_format and table.value_format.options.get("schema-include") == "true":
+        value_format = table.value_format and table.value_format.options
+        if isinstance(value_format, DebeziumJsonOptions) and value_format.schema_include:
             refusal = UnsupportedError(
                 "UNSUPPORTED_OPTION",
                 f"{table.name} cannot be written with 'debezium-json.schema-include'",
                 "leave it out",
             )
             source.report(refusal, statement.table.start)
-        if table.options.get("rejoin.schema-id", "prefix") != "prefix":
+        ids = table.options.kafka.schema_ids
+        if ids != "prefix":
             refusal = UnsupportedError(
                 "UNSUPPORTED_OPTION",
-                f"{table.name} cannot be written with 'rejoin.schema-id' ="
-                f" '{table.options['rejoin.schema-id']}': ids are written in Confluent's form",
+                f"{table.name} cannot be written with 'rejoin.schema-id' = '{ids}':"
+                " ids are written in Confluent's form",
                 "leave it out",
             )
             source.report(refusal, statement.table.start)

@@ -11,6 +11,8 @@ from spark_jobs.options.connectors import (
     MANAGED_PROPERTIES,
     REGISTRY_OPTIONS,
     REQUIRED,
+    TableOptions,
+    table_options,
 )
 from spark_jobs.options.debezium import KEY_CHANGES, TRUNCATE, UNAVAILABLE, conflicts
 from spark_jobs.options.formats import FORMATS, KNOWN_FORMATS
@@ -46,8 +48,8 @@ class OptionChecker:
     def given(self) -> dict[str, str]:
         return {k: c.value.text for k, c in self.clauses.items()}
 
-    def check(self) -> dict[str, str]:
-        """The options as typed."""
+    def check(self) -> TableOptions:
+        """What the options mean."""
         connector = self.clauses.get("connector")
         if connector is None:
             self._wrong(
@@ -56,18 +58,18 @@ class OptionChecker:
                 self.statement.name,
                 "add WITH ('connector' = 'kafka', ...)",
             )
-            return self.given
+            return table_options(self.given)
         known = CONNECTORS.get(connector.value.text)
         if known is None:
             self._unknown_connector(connector.value)
-            return self.given
+            return table_options(self.given)
         for clause in self.clauses.values():
             if clause is not connector:
                 self._check_one(connector.value.text, known, clause)
         for name in REQUIRED[connector.value.text]:
             self._need(name)
         self._check_together(connector.value.text)
-        return self.given
+        return table_options(self.given)
 
     def _unknown_connector(self, name: Name) -> None:
         if name.text in KNOWN_CONNECTORS:
@@ -89,7 +91,7 @@ class OptionChecker:
         if name.startswith("properties."):
             self._check_property(clause)
             return
-        option = known.get(name) or self._format_option(name)
+        option, value = known.get(name) or self._format_option(name), clause.value.text
         if option is None:
             candidates = (*known, *self._format_option_names(), "connector")
             self._wrong(
@@ -100,7 +102,7 @@ class OptionChecker:
             )
         elif option.refused is not None:
             self._refuse(f"option '{name}' is not supported", clause.key, option.refused)
-        elif not is_reference(clause.value.text) and not option.accepts(clause.value.text):
+        elif not option.accepts(value) and (name in known or not is_reference(value)):
             self._wrong_value(name, option, clause.value)
 
     def _wrong_value(self, name: str, option: Option, value: Name) -> None:
@@ -109,6 +111,8 @@ class OptionChecker:
             return
         choices = option.expected.split(" | ")
         hint = nearest(value.text, choices) if len(choices) > 1 else None
+        if is_reference(value.text):
+            hint = "write the value itself: references are looked up when the job starts"
         self._wrong(
             "OPTION_VALUE",
             f"'{value.text}' is no value for '{name}', which is {option.expected}",

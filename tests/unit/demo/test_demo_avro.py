@@ -18,6 +18,7 @@ from spark_jobs.demo.shop import ORDERS, PRODUCTS, Change, Order, Product
 from spark_jobs.demo.verify import JoinedRow, RowAudit
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.options.formats import RegistryOptions
 
 OPENED_MS = 1_597_449_600_000
 SCOOTER = Product("p_001", "scooter", Decimal("11.11"))
@@ -51,7 +52,7 @@ def encoding(registry: RegistryServer) -> AvroEncoding:
 @pytest.fixture(scope="module")
 def sink(registry: RegistryServer) -> Callable[[JoinedRow], bytes]:
     """Writes a row as the job's sink does."""
-    client = RegistryClient({"url": registry.url})
+    client = RegistryClient(RegistryOptions(url=registry.url))
     schema_id = client.register("enriched_orders-value", json.dumps(SINK))
     client.close()
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from spark_jobs.options.connectors import table_options
 from spark_jobs.plan.nodes.logical import Field, Join, JoinType, Logical, Position, Scan
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.sql.bind.binder import Job, bind, bind_query
@@ -65,7 +66,7 @@ def make_scan(
         declared.append(Column(rowtime, time))
         fields.append(Field(rowtime, time, "rowtime"))
     options = {"topic": name} | OPTIONS[changelog]
-    table = Table(name, tuple(declared), options, tuple(key.split()), watermark)
+    table = Table(name, tuple(declared), table_options(options), tuple(key.split()), watermark)
     return Scan(table, tuple(fields), Position(1, 1))
 
 

@@ -169,7 +169,7 @@ class _SnapshotArguments:
 
     def _instant(self, node: exp.Expr) -> int:
         value = self._constant(node)
-        found = instant_ms(value, self.context.names.settings)
+        found = instant_ms(value, self.context.names.settings.time_zone)
         if found is None:
             self._wrong(
                 "load_completed_time is a constant TIMESTAMP_LTZ",

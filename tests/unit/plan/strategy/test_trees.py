@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import pytest
 
+from spark_jobs.options.settings import declared_settings
 from spark_jobs.plan.nodes.parts import TopicTime
 from spark_jobs.plan.nodes.physical import (
     Aggregate,
@@ -49,7 +50,7 @@ Node = TypeVar("Node", bound=Physical)
 
 def query(sql: str, **settings: str) -> QueryPlan:
     bound = bind_query(MORE + sql)
-    return plan_query(bound.query, {**bound.settings, **settings})
+    return plan_query(bound.query, declared_settings({**bound.settings.given, **settings}))
 
 
 def insert(sql: str) -> QueryPlan:
