@@ -9,6 +9,7 @@ from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.namespace import Namespace
 from spark_jobs.sql.bind.projections import all_columns, project, scan
 from spark_jobs.sql.bind.query.context import QueryContext
+from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.scope import Relation, Scope
 from spark_jobs.sql.logical import Logical, Position
 from spark_jobs.sql.parse.positions import start_of
@@ -68,6 +69,8 @@ def on_condition(
     on = node.args.get("on")
     if on is not None:
         with context.source.collecting():
+            if (subquery := on.find(exp.Select)) is not None:
+                refuse_version_lookup(context.source, context.names, subquery)
             return ExpressionBinder(join_scope(context, both)).condition(on, "ON")
     elif node.args.get("kind") != "CROSS" and needed:
         error = SqlError("JOIN_WITHOUT_ON", "the join has no ON condition", "add ON ...")

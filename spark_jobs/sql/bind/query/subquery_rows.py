@@ -13,6 +13,7 @@ from spark_jobs.sql.bind.projections import all_columns
 from spark_jobs.sql.bind.query.aggregates import is_aggregated
 from spark_jobs.sql.bind.query.context import QueryContext
 from spark_jobs.sql.bind.query.select_lists import grouped, select_items
+from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.scope import Outer, Scope
 from spark_jobs.sql.logical import Logical
 from spark_jobs.sql.parse.positions import Complaint
@@ -137,6 +138,7 @@ def _pair(context: QueryContext, node: exp.Expr, condition: Expr) -> tuple[Expr,
             for inner, outside in ((left, right), (right, left)):
                 if _all(inner, inside=True) and _all(outside, inside=False):
                     return inner, outside
+    refuse_version_lookup(context.source, context.names, node)
     hint = "compare a column of the subquery by = with one of the outer query"
     Complaint(context.source).refuse(node, f"{_CORRELATED} with another condition than =", hint)
 
