@@ -12,8 +12,10 @@ from sqlglot import exp
 
 from spark_jobs.sql.bind.namespace import Namespace
 from spark_jobs.sql.parse.dialect import Flink
+from spark_jobs.sql.parse.parser import parse
 from spark_jobs.sql.parse.positions import Complaint, others
 from spark_jobs.sql.parse.source import Source
+from spark_jobs.sql.parse.statements import Query
 
 
 def refuse_version_lookup(source: Source, names: Namespace, node: exp.Expr) -> None:
@@ -109,10 +111,23 @@ def _rewritten(lookup: _Lookup, select: exp.Select, names: Namespace) -> str | N
     found.set("from_", exp.From(this=first.copy()))
     found.set("joins", [*(j.copy() for j in joins), temporal])
     found.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
-    query: str = found.sql(Flink)
+    query = _text(found)
     if table is None or not needs_view:
         return query
     return f"{_versions(name, lookup, [c.name for c in table.columns])} {query}"
+
+
+def _text(query: exp.Select) -> str:
+    """The query as SQL; only its FROM where sqlglot cannot write the rest as Flink reads it."""
+    try:
+        text: str = query.sql(Flink)
+        match parse(Source(text)):
+            case [Query(query=read)] if read == query:
+                return text
+    except ValueError:  # a node of ours, for which sqlglot has no text
+        pass
+    from_ = exp.Select(from_=query.args["from_"], joins=query.args["joins"]).sql(Flink)
+    return f"SELECT ...{from_.removeprefix('SELECT')} ..."
 
 
 def _versions(view: str, lookup: _Lookup, columns: Sequence[str]) -> str:

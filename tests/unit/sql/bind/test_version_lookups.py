@@ -102,6 +102,14 @@ def test_the_hint_keeps_the_rest_of_the_query(query: str, expected: str) -> None
         rewritten(ORDERS + KEYED, query)
 
 
+def test_what_cannot_be_written_again_is_left_out() -> None:
+    query = "SELECT CAST(o.amount AS BIGINT), ARRAY[1] FROM Orders o, Rates r"
+    where = f"WHERE r.currency = o.currency AND r.rowtime = {LATEST};"
+    hint = problem(f"{ORDERS}{KEYED}{query} {where}").hint or ""
+    assert "SELECT ... FROM Orders AS o JOIN" in hint
+    assert hint.endswith(f"{AS_OF} r.currency = o.currency ...")
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
