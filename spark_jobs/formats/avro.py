@@ -28,20 +28,20 @@ _Timestamps: TypeAlias = Callable[[DataType, str], str]
 
 
 def registered(data_type: DataType, name: str) -> str:
-    """With a registry; Flink knows TIMESTAMP of milliseconds only, the rest goes beyond it."""
+    """With a registry. Flink writes milliseconds only; microseconds are an extension."""
     return f"timestamp-{_unit(data_type)}"
 
 
 def legacy(data_type: DataType, name: str) -> str:
     """Plain Avro by Flink's default mapping."""
     if data_type.name == "TIMESTAMP_LTZ":
-        hint = "'avro.timestamp_mapping.legacy' = 'false' has one"
+        hint = "set 'avro.timestamp_mapping.legacy' = 'false', which has one"
         raise FormatError("AVRO_TYPE", f"{data_type} of '{name}' has no legacy Avro type", hint)
     return f"timestamp-{_exact(data_type, name)}"
 
 
 def correct(data_type: DataType, name: str) -> str:
-    """Plain Avro by the mapping that Flink calls the correct one."""
+    """Plain Avro by the mapping that Flink calls correct."""
     local = "" if data_type.name == "TIMESTAMP_LTZ" else "local-"
     return f"{local}timestamp-{_exact(data_type, name)}"
 
@@ -111,7 +111,7 @@ def _type(data_type: DataType, name: str, timestamps: _Timestamps) -> Any:
 
 
 def _not_null(data_type: DataType, name: str, timestamps: _Timestamps) -> Any:
-    """`name` is that of the record, if it becomes one: Avro wants each to be different."""
+    """`name` is for a type that becomes a record: Avro needs a different one for each."""
     if data_type.name in _PRIMITIVES:
         return _PRIMITIVES[data_type.name]
     match data_type:

@@ -10,7 +10,7 @@ from spark_jobs.sql.types.data_types import RowField
 
 
 def encodable(declared: Format, topic: str, part: str, columns: Sequence[RowField]) -> Format:
-    """The format as its encoder takes it; with a registry, the schema is registered if need be."""
+    """The format as its encoder takes it; with a registry, the schema is registered first."""
     options = declared.options
     if not isinstance(options, RegistryOptions):
         return with_schema(declared, columns)
@@ -28,7 +28,7 @@ def encodable(declared: Format, topic: str, part: str, columns: Sequence[RowFiel
 def registered_schema(
     declared: Format, options: RegistryOptions, topic: str, part: str, columns: Sequence[RowField]
 ) -> tuple[str, str]:
-    """The subject of a part, and the schema that belongs there."""
+    """The subject of the key or value, and the schema to register there."""
     is_envelope = declared.changelog == "debezium"
     own = envelope_schema(columns) if is_envelope else avro_schema(columns)
     return options.subject or f"{topic}-{part}", options.schema or own

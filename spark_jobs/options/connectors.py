@@ -127,7 +127,7 @@ class DebeziumOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaOptions:
-    """What a table says of its topic, the records there, and how they are read and written."""
+    """A table's topic, the records there, and how they are read and written."""
 
     topics: tuple[str, ...] = names("topic", "topics; several with semicolons, one for a sink")
     key_format: str | None = choice("key.format", "format of record keys", " | ".join(KEY_FORMATS))
@@ -147,11 +147,11 @@ class KafkaOptions:
         "exactly-once",
     )
     transactional_id_prefix: str | None = text(
-        "sink.transactional-id-prefix", "start of the producers' transactional ids"
+        "sink.transactional-id-prefix", "prefix of the producers' transactional ids"
     )
     on_error: OnError | None = choice(
         "rejoin.on-error",
-        "what a record does that cannot be decoded, or a result that is too large for the topic",
+        "what becomes of a record that cannot be decoded, or of a result too large for the topic",
         "fail | dead-letter | skip",
     )
     debezium: DebeziumOptions = group(DebeziumOptions)
@@ -162,10 +162,10 @@ class KafkaOptions:
         "prefix",
     )
     registry_timeout_ms: int = duration(
-        REGISTRY_TIMEOUT, "how long a registry that does not answer is waited for", "5 min"
+        REGISTRY_TIMEOUT, "how long to wait for a registry that does not answer", "5 min"
     )
     dead_letter_topic: str | None = text(
-        "rejoin.dead-letter.topic", "topic for such records: docs/dead-letters.md"
+        "rejoin.dead-letter.topic", "topic for dead-letter records: docs/dead-letters.md"
     )
     bounded: Bounded = group(Bounded)
     idle_timeout_ms: int | None = duration(
@@ -201,7 +201,7 @@ _ANY_REFUSED = {
         "how often the tables of a group compare their watermarks", "each micro-batch compares"
     ),
 }
-# options of the kafka connector that upsert-kafka has not
+# options of the kafka connector that upsert-kafka does not have
 _KAFKA_ONLY = {
     "format",
     "key.fields",
@@ -272,7 +272,7 @@ class TableOptions:
 
 
 def table_options(given: Mapping[str, str]) -> TableOptions:
-    """What these options mean; whether they may stand there is the binder's to say."""
+    """What these options mean; the binder checks whether they are valid."""
     kafka = read_options(KafkaOptions, given)
     key = _format(kafka.key_format, "key.", given)
     value = _format(kafka.value_format, "value.", given) or _format(kafka.format, "", given)
@@ -280,7 +280,7 @@ def table_options(given: Mapping[str, str]) -> TableOptions:
 
 
 def _format(name: str | None, prefix: str, given: Mapping[str, str]) -> Format | None:
-    """The format with what the table says of the registry, for the kernel: durations in ms."""
+    """The format with the table's registry options, whose durations the kernel reads in ms."""
     if name is None:
         return None
     texts = dict(given)

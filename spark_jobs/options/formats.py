@@ -79,7 +79,7 @@ class AvroOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryOptions:
-    """Avro with a schema registry, and what the table says of the registry for all its formats."""
+    """Avro with a schema registry; the last two are options of the table, for all its formats."""
 
     url: str | None = text("url", "address of the schema registry; several with commas", "a URL")
     subject: str | None = text("subject", "subject to register the written schema under")
@@ -151,7 +151,7 @@ class FormatKind:
 
     @property
     def options(self) -> dict[str, Option]:
-        """What WITH may say of the format, by name; also what it may not."""
+        """The options of the format by name, refused ones too."""
         found = {n: o for n, o in table_of(self.kind).items() if not n.startswith("rejoin.")}
         return found | (_REFUSED if self.registry else {})
 
@@ -187,5 +187,5 @@ FORMATS: dict[str, FormatKind] = {
     )
 }
 KEY_FORMATS = ("json", "avro", "avro-confluent", "raw")
-# formats that Flink has and rejoin has not
+# formats of Flink that rejoin does not support
 KNOWN_FORMATS = ("csv", "canal-json", "maxwell-json", "ogg-json", "protobuf", "parquet", "orc")

@@ -51,19 +51,19 @@ class RestartSettings:
     )
     backoff_multiplier: float = number(
         "restart-strategy.exponential-delay.backoff-multiplier",
-        "how much longer each wait is than the one before",
+        "factor by which each wait is longer than the one before",
         "1.5",
         least=1,
     )
     jitter_factor: float = number(
         "restart-strategy.exponential-delay.jitter-factor",
-        "by which part of itself a wait is longer or shorter at random",
+        "share of a wait by which it is longer or shorter at random",
         "0.1",
         most=1,
     )
     reset_backoff_ms: int = duration(
         "restart-strategy.exponential-delay.reset-backoff-threshold",
-        "after so long without a failure restarts count anew",
+        "after this long without a failure, restarts are counted from 0 again",
         "10 min",
     )
 
@@ -100,17 +100,17 @@ class DeclaredSettings:
     )
     state_ttl_ms: int = duration(
         "table.exec.state.ttl",
-        "rows that nothing has written for this long are forgotten; 0 is never",
+        "rows that were not written for this long are dropped from state; 0 is never",
         "0 ms",
     )
     min_cleanup_ms: int = duration(
         "table.exec.interval-join.min-cleanup-interval",
-        "how much later than it could an interval join forgets rows and pads outer ones",
+        "how much longer than it must an interval join keeps rows before it drops or pads them",
         "0 ms",
     )
     upsert_materialize: OneOf["auto", "none", "force"] = enum(
         "table.exec.sink.upsert-materialize",
-        "a list of rows per sink key: where keys differ, never, always",
+        "all rows of a sink key are kept: where the query has another key, never, always",
         "auto | none | force",
     )
     requires_on_conflict: bool = flag(
@@ -146,7 +146,7 @@ class DeclaredSettings:
     )
     on_bootstrap_timeout: OneOf["fail", "go"] = choice(
         "rejoin.bootstrap.on-timeout",
-        "what then: the job fails, or goes on with what is there",
+        "after that time: the job fails, or goes on with the rows that are there",
         "fail | go",
         "fail",
     )
@@ -164,7 +164,12 @@ class DeclaredSettings:
         "the job stops when more of a table's last records cannot be decoded; 1 is never",
         "0.5",
     )
-    dead_letter_window: int = integer("rejoin.dead-letter.window", "of so many records", "10000", 1)
+    dead_letter_window: int = integer(
+        "rejoin.dead-letter.window",
+        "number of those last records",
+        "10000",
+        1,
+    )
     checkpoint: str | None = text("rejoin.checkpoint", "folder of the checkpoint", "a path")
     trigger_interval_ms: int = duration(
         "rejoin.trigger-interval", "least time between two micro-batches", "200 ms"
@@ -194,7 +199,7 @@ class DeclaredSettings:
     )
     ledger_heartbeat_ms: int = duration(
         "rejoin.ledger.heartbeat-interval",
-        "an idle exactly-once sink commits its ledger again so often; less than the broker's"
+        "how often an idle exactly-once sink commits its ledger again; less than the broker's"
         " offsets.retention.minutes",
         "10 min",
     )

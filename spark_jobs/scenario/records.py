@@ -11,7 +11,7 @@ from spark_jobs.options.formats import ChangelogJsonOptions, DebeziumJsonOptions
 from spark_jobs.scenario.file import Input, Kind
 from spark_jobs.scenario.literals import RowLiteral
 from spark_jobs.scenario.values import Row, canonical, epoch_ms, json_text, to_json
-from spark_jobs.sql.catalog import Column, Table
+from spark_jobs.sql.catalog import Table, TableColumn
 
 DEFAULT_TIMESTAMP_MS = 1_700_000_000_000
 
@@ -118,21 +118,21 @@ class Encoder:
                     source["table"] = row[column.name]
         return source
 
-    def _value_columns(self) -> list[Column]:
+    def _value_columns(self) -> list[TableColumn]:
         table = self.table
         keys = set(table.key_fields) if table.key_format and not table.value_includes_key else set()
         return [c for c in physical_columns(table) if c.name not in keys]
 
-    def _json(self, column: Column, value: Any) -> Any:
+    def _json(self, column: TableColumn, value: Any) -> Any:
         return to_json(value, column.type, _iso_timestamps(self.table))
 
 
-def input_columns(table: Table) -> list[Column]:
+def input_columns(table: Table) -> list[TableColumn]:
     """What an input row gives: everything but computed columns, in declaration order."""
     return [c for c in table.columns if c.kind != "computed"]
 
 
-def physical_columns(table: Table) -> list[Column]:
+def physical_columns(table: Table) -> list[TableColumn]:
     """What a result row gives."""
     return [c for c in table.columns if c.kind == "physical"]
 
@@ -148,7 +148,7 @@ def kinds_of(table: Table) -> tuple[Kind, ...]:
             return ("+I", "-U", "+U", "-D")
 
 
-def row_of(columns: Sequence[Column], given: RowLiteral) -> Row:
+def row_of(columns: Sequence[TableColumn], given: RowLiteral) -> Row:
     """The values of all columns; those that are not named are NULL."""
     values = [given.get(c.name) for c in columns] if isinstance(given, dict) else given
     return tuple(canonical(v, c.type) for v, c in zip(values, columns, strict=True))
@@ -211,7 +211,7 @@ def _iso_timestamps(table: Table) -> bool:
             return False
 
 
-def _record_timestamp(columns: Sequence[Column], row: dict[str, Any]) -> int:
+def _record_timestamp(columns: Sequence[TableColumn], row: dict[str, Any]) -> int:
     for column in columns:
         if column.metadata_key == "timestamp":
             return epoch_ms(row[column.name])

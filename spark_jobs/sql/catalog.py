@@ -13,7 +13,7 @@ ChangelogMode: TypeAlias = Literal["append", "upsert", "retract"]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A declared column.
 
     `expr` defines a computed column, over all columns of the table in declaration order.
@@ -46,7 +46,7 @@ class Table:
     """A declared table; `options` is what its WITH says, references unresolved."""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     options: TableOptions
     primary_key: tuple[str, ...] = ()
     watermark: Watermark | None = None
@@ -133,5 +133,5 @@ class Table:
     def index(self, name: str) -> int:
         return next(i for i, c in enumerate(self.columns) if c.name == name)
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> TableColumn:
         return self.columns[self.index(name)]

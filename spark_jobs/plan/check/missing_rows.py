@@ -22,7 +22,7 @@ from spark_jobs.plan.nodes.logical import (
     inputs_of,
 )
 from spark_jobs.plan.nodes.parts import Advice
-from spark_jobs.sql.catalog import Column as TableColumn
+from spark_jobs.sql.catalog import TableColumn
 from spark_jobs.sql.types.data_types import INTEGERS
 from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, conjuncts
 

@@ -28,7 +28,7 @@ from spark_jobs.sql.bind.temporal_functions import bind_temporal_function
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.logical import Logical, Sink
 from spark_jobs.sql.parse.parser import parse
-from spark_jobs.sql.parse.source import Source, nearest
+from spark_jobs.sql.parse.source_text import SourceText, nearest
 from spark_jobs.sql.parse.statements import (
     CreateTable,
     CreateTemporalFunction,
@@ -68,18 +68,18 @@ def bind(
     Raises:
         SqlErrors: all its problems.
     """
-    binder = _ScriptBinder(Source(text, source_name), declared)
+    binder = _ScriptBinder(SourceText(text, source_name), declared)
     binder.run()
     for statement in binder.queries:
         error: PositionedError = UnsupportedError(
             "SELECT_WITHOUT_SINK",
-            "a SELECT has nowhere to go",
+            "this SELECT has no sink",
             "write INSERT INTO table SELECT ...",
         )
         binder.source.report(error, statement.start)
     if not binder.source.problems and not binder.inserts:
         error = SqlError(
-            "NO_INSERT", "the job has no INSERT INTO", "add INSERT INTO ... SELECT ..."
+            "NO_INSERT", "the job file has no INSERT INTO", "add INSERT INTO ... SELECT ..."
         )
         binder.source.report(error, 0)
     binder.end()
@@ -92,7 +92,7 @@ def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
     Raises:
         SqlErrors: all its problems.
     """
-    binder = _ScriptBinder(Source(text, source_name))
+    binder = _ScriptBinder(SourceText(text, source_name))
     binder.run()
     if not binder.source.problems and not binder.bound:
         binder.source.report(SqlError("NO_QUERY", "the script has no SELECT"), 0)
@@ -103,7 +103,9 @@ def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
 class _ScriptBinder:
     """Binds one statement after the other; a later one sees the tables of the earlier ones."""
 
-    def __init__(self, source: Source, declared: Callable[[Table], Table] | None = None) -> None:
+    def __init__(
+        self, source: SourceText, declared: Callable[[Table], Table] | None = None
+    ) -> None:
         self.source = source
         self.declared = declared or (lambda table: table)
         self.names = Namespace()
@@ -188,7 +190,7 @@ class _ScriptBinder:
         elif not option.accepts(value.text):
             error = SqlError(
                 "SETTING_VALUE",
-                f"'{value.text}' is no value for '{key.text}', which is {option.expected}",
+                f"'{value.text}' is not valid for '{key.text}': expected {option.expected}",
             )
             self.source.report(error, value.start)
         else:

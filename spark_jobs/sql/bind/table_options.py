@@ -18,7 +18,7 @@ from spark_jobs.options.debezium import KEY_CHANGES, TRUNCATE, UNAVAILABLE, conf
 from spark_jobs.options.formats import FORMATS, KNOWN_FORMATS
 from spark_jobs.options.kinds import Option, is_reference
 from spark_jobs.options.secrets import literal_secret
-from spark_jobs.sql.parse.source import Source, nearest
+from spark_jobs.sql.parse.source_text import SourceText, nearest
 from spark_jobs.sql.parse.statements import CreateTable, Name, OptionClause
 
 _FORMAT_OPTIONS = ("format", "key.format", "value.format")
@@ -26,7 +26,7 @@ _FORMAT_OPTIONS = ("format", "key.format", "value.format")
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """Where the options of a format stand: `key.`, `value.` or nowhere in particular."""
+    """The prefix of a format's options: `key.`, `value.`, or none for those of 'format'."""
 
     text: str
     format: str
@@ -35,7 +35,7 @@ class _Prefix:
 class OptionChecker:
     """All checks of one CREATE TABLE; every problem is reported to the source."""
 
-    def __init__(self, source: Source, statement: CreateTable) -> None:
+    def __init__(self, source: SourceText, statement: CreateTable) -> None:
         self.source = source
         self.statement = statement
         self.clauses: dict[str, OptionClause] = {}
@@ -79,7 +79,7 @@ class OptionChecker:
                 "tables are Kafka topics: 'kafka' or 'upsert-kafka'",
             )
             return
-        hint = nearest(name.text, CONNECTORS) or "there is 'kafka' and 'upsert-kafka'"
+        hint = nearest(name.text, CONNECTORS) or "use 'kafka' or 'upsert-kafka'"
         self._wrong("OPTION_VALUE", f"no connector '{name.text}'", name, hint)
 
     def _check_one(self, connector: str, known: Mapping[str, Option], clause: OptionClause) -> None:
@@ -115,7 +115,7 @@ class OptionChecker:
             hint = "write the value itself: references are looked up when the job starts"
         self._wrong(
             "OPTION_VALUE",
-            f"'{value.text}' is no value for '{name}', which is {option.expected}",
+            f"'{value.text}' is not valid for '{name}': expected {option.expected}",
             value,
             hint,
         )
@@ -123,9 +123,9 @@ class OptionChecker:
     def _refuse_secret(self, name: str, what: str, at: Name) -> None:
         self._wrong(
             "SECRET_IN_SQL",
-            f"{what} of '{name}' is a secret, and stands in the text",
+            f"{what} of '{name}' is a secret, and is written in the SQL text",
             at,
-            "name it: ${file:/run/secrets/...} or ${env:...}",
+            "refer to it: ${file:/run/secrets/...} or ${env:...}",
         )
 
     def _check_property(self, clause: OptionClause) -> None:
@@ -191,7 +191,7 @@ class OptionChecker:
         if dead_letters and policy and policy.value.text in ("fail", "skip"):
             self._wrong(
                 "OPTION_CONFLICT",
-                f"'rejoin.on-error' = '{policy.value.text}' writes no dead letters",
+                f"'rejoin.on-error' = '{policy.value.text}' writes no dead-letter records",
                 dead_letters.key,
                 "use 'rejoin.on-error' = 'dead-letter', or leave the topic out",
             )
@@ -213,14 +213,14 @@ class OptionChecker:
                 self._need(prefix + part, f", which '{prefix}{given}' needs")
 
     def _check_debezium(self) -> None:
-        """Truncations and healing concern rows that are known by their key."""
+        """Truncation and healing work on rows that a PRIMARY KEY identifies."""
         keyed = {TRUNCATE: "retract", UNAVAILABLE: "heal", KEY_CHANGES: "heal"}
         for name, value in keyed.items():
             clause = self.clauses.get(name)
             if clause is not None and clause.value.text == value and not self.statement.keys:
                 self._wrong(
                     "OPTION_CONFLICT",
-                    f"'{name}' = '{value}' needs rows that are known by a PRIMARY KEY",
+                    f"'{name}' = '{value}' needs a PRIMARY KEY, by which it finds the rows",
                     clause.key,
                     "add PRIMARY KEY (...) NOT ENFORCED",
                 )

@@ -8,7 +8,7 @@ from spark_jobs.options.connectors import table_options
 from spark_jobs.plan.nodes.logical import Field, Join, JoinType, Logical, Position, Scan
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.sql.bind.binder import Job, bind, bind_query
-from spark_jobs.sql.catalog import Column, Table, Watermark
+from spark_jobs.sql.catalog import Table, TableColumn, Watermark
 from spark_jobs.sql.types.data_types import BIGINT, BOOLEAN, timestamp
 from spark_jobs.sql.types.expr import Call, Expr
 from spark_jobs.sql.types.expr import Column as Ref
@@ -57,13 +57,13 @@ def make_scan(
     name: str, columns: str, key: str = "", changelog: str = "append", rowtime: str | None = None
 ) -> Scan:
     """A scan of BIGINT columns; `rowtime` adds a time attribute as the last one."""
-    declared = [Column(c, BIGINT) for c in columns.split()]
+    declared = [TableColumn(c, BIGINT) for c in columns.split()]
     fields = [Field(c.name, c.type) for c in declared]
     watermark = None
     if rowtime:
         time = timestamp(3)
         watermark = Watermark(rowtime, Ref(len(declared), rowtime, time))
-        declared.append(Column(rowtime, time))
+        declared.append(TableColumn(rowtime, time))
         fields.append(Field(rowtime, time, "rowtime"))
     options = {"topic": name} | OPTIONS[changelog]
     table = Table(name, tuple(declared), table_options(options), tuple(key.split()), watermark)

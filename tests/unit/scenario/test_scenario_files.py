@@ -16,7 +16,7 @@ from spark_jobs.scenario.literals import LiteralError, parse_row
 from spark_jobs.scenario.records import Change, Encoder, Record, decode
 from spark_jobs.scenario.runner import bind_scenario
 from spark_jobs.scenario.values import canonical, json_text, literal_text, to_json
-from spark_jobs.sql.catalog import Column, Table
+from spark_jobs.sql.catalog import Table, TableColumn
 from spark_jobs.sql.types.data_types import DataType, RowField
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -25,9 +25,12 @@ CHANGELOG = {"connector": "kafka", "topic": "t", "format": "changelog-json"}
 UPSERT = {"connector": "upsert-kafka", "topic": "t", "key.format": "json", "value.format": "json"}
 
 
-def table(options: dict[str, str], *primary_key: str, more: tuple[Column, ...] = ()) -> Table:
+def table(options: dict[str, str], *primary_key: str, more: tuple[TableColumn, ...] = ()) -> Table:
     return Table(
-        "t", (Column("id", INT), Column("name", STRING), *more), table_options(options), primary_key
+        "t",
+        (TableColumn("id", INT), TableColumn("name", STRING), *more),
+        table_options(options),
+        primary_key,
     )
 
 
@@ -267,7 +270,7 @@ def test_upsert_records() -> None:
 
 
 def test_debezium_records_pair_updates() -> None:
-    at = Column(
+    at = TableColumn(
         "at", DataType("TIMESTAMP", precision=3), "metadata", None, "value.source.timestamp"
     )
     options = {"connector": "kafka", "topic": "t", "format": "debezium-json"}

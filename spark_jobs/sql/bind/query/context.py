@@ -11,7 +11,7 @@ from spark_jobs.sql.bind.namespace import Namespace
 from spark_jobs.sql.bind.scope import Outer, Scope
 from spark_jobs.sql.logical import Logical, Position
 from spark_jobs.sql.parse.positions import others, start_of
-from spark_jobs.sql.parse.source import Source
+from spark_jobs.sql.parse.source_text import SourceText
 from spark_jobs.sql.types.expr import Expr
 
 _PART_NAMES = {
@@ -27,9 +27,9 @@ _PART_NAMES = {
     "locks": "FOR UPDATE",
 }
 _PART_HINTS = {
-    "order": "the rows of a stream have no end to sort up to",
-    "limit": "the rows of a stream have no end",
-    "with_": "make it a CREATE VIEW or a subquery in FROM",
+    "order": "a stream cannot be sorted, because it has no end: leave it out",
+    "limit": "a stream has no end: leave it out, or keep ROW_NUMBER() = 1",
+    "with_": "write CREATE VIEW, or a subquery in FROM",
     "qualify": "write WHERE over a subquery in FROM",
 }
 
@@ -56,7 +56,7 @@ class QueryContext:
     `outer` is what a subquery sees of the query around it.
     """
 
-    source: Source
+    source: SourceText
     names: Namespace
     query: Callable[["QueryContext", exp.Expr], Logical]
     block: Callable[["QueryContext", exp.Select], Block]

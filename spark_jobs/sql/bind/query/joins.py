@@ -52,13 +52,13 @@ class FromBinder:
         return node, Scope(self.source, relations, self.context.outer)
 
     def _chain(self, first: exp.Expr, joined: bool = False) -> tuple[Logical, Relations]:
-        """An element of FROM with the joins that are written inside of it.
+        """An element of FROM with the joins that are written inside it.
 
-        `joined` says that it stands alone behind JOIN, where it may have a version.
+        `joined`: it is the right side of a JOIN, where FOR SYSTEM_TIME AS OF may stand.
         """
         if first.args.get("version") is not None and (not joined or first.args.get("joins")):
-            hint = "it stands behind the JOIN of one table with those to its left"
-            self.context.refuse(first, "FOR SYSTEM_TIME AS OF outside of a JOIN", hint)
+            hint = "write it after the joined table: JOIN t FOR SYSTEM_TIME AS OF x.time ON ..."
+            self.context.refuse(first, "FOR SYSTEM_TIME AS OF here", hint)
         node, relations = self._element(first)
         for join in first.args.get("joins") or []:
             node, relations = self._join(node, relations, join)
@@ -93,7 +93,7 @@ class FromBinder:
     def _table(self, node: exp.Table) -> Logical:
         if node.args.get("db"):
             what = "a table name with a catalog or database"
-            self.context.refuse(node, what, "use the name alone: a job file has one name space")
+            self.context.refuse(node, what, "use the table's name alone")
         self.context.only(node, _TABLE_PARTS)
         if not isinstance(node.this, exp.Identifier):
             self.context.refuse(node, f"the table function {node.this.name.upper()}")
@@ -126,7 +126,7 @@ class FromBinder:
         return joined, over(joined, both)
 
     def _ttl(self, relations: Relations) -> int | None:
-        """What a STATE_TTL hint says of a side that is one table."""
+        """The STATE_TTL of a side that is a single table."""
         alias = relations[0].alias if len(relations) == 1 else None
         return None if alias is None else self.hints.take(alias)
 

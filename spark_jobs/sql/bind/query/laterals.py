@@ -19,13 +19,13 @@ from spark_jobs.sql.bind.query.relations import (
 from spark_jobs.sql.bind.scope import Relation, Scope
 from spark_jobs.sql.logical import Deduplicate, Join, JoinType, Logical, Snapshot
 from spark_jobs.sql.parse.positions import start_of
-from spark_jobs.sql.parse.source import NotBoundError, nearest
+from spark_jobs.sql.parse.source_text import NotBoundError, nearest
 from spark_jobs.sql.parse.statements import Name
 from spark_jobs.sql.parse.syntax import NamedArgument, TableArgument
 from spark_jobs.sql.types.expr import Expr, Literal
 from spark_jobs.sql.types.instants import instant_ms
 
-# the arguments of SNAPSHOT, in the order in which they may also stand without names
+# the arguments of SNAPSHOT, in the order for those without names
 _SNAPSHOT = (
     "input",
     "load_completed_condition",
@@ -113,9 +113,9 @@ def _by_name(context: QueryContext, call: exp.Expr) -> dict[str, exp.Expr]:
         if name not in _SNAPSHOT:
             problem = f"SNAPSHOT has no argument {name}"
         elif name in found:
-            problem = f"argument {name} of SNAPSHOT stands twice"
+            problem = f"argument {name} of SNAPSHOT is given twice"
         if problem is not None:
-            hint = nearest(name, _SNAPSHOT) or f"there is {', '.join(_SNAPSHOT)}"
+            hint = nearest(name, _SNAPSHOT) or f"use one of {', '.join(_SNAPSHOT)}"
             error = SqlError("WRONG_ARGUMENT", problem, hint)
             raise context.source.place(error, start_of(argument))
         found[name] = value
@@ -124,7 +124,7 @@ def _by_name(context: QueryContext, call: exp.Expr) -> dict[str, exp.Expr]:
 
 @dataclass(frozen=True, slots=True)
 class _SnapshotArguments:
-    """What SNAPSHOT is given; every value is a constant."""
+    """The arguments of SNAPSHOT; every value is a constant."""
 
     context: QueryContext
     given: dict[str, exp.Expr]
@@ -132,21 +132,22 @@ class _SnapshotArguments:
     def input(self, call: exp.Expr) -> Name:
         table = self.given.get("input")
         if not isinstance(table, TableArgument):
-            self._wrong("SNAPSHOT takes input => TABLE name", table or call)
+            self._wrong("SNAPSHOT needs the argument input => TABLE name", table or call)
         return Name(table.name, start_of(table.this))
 
     def snapshot(self) -> Snapshot:
         """When the build side counts as loaded.
 
-        `compile_time`, the default, has no time of its own: the content that the topics have when
-        the job starts first is what has to be loaded.
+        `compile_time`, the default, has no time: the rows that the topics hold at the first start
+        of the job have to be loaded.
         """
         node = self.given.get("load_completed_condition")
         at = self.given.get("load_completed_time")
         condition = "compile_time" if node is None else self._text(node)
         if condition not in _CONDITIONS and node is not None:
             self._wrong(
-                f"load_completed_condition is {' or '.join(_CONDITIONS)}, not '{condition}'", node
+                f"load_completed_condition is {' or '.join(_CONDITIONS)}, found '{condition}'",
+                node,
             )
         if condition == "user_time" and at is None and node is not None:
             self._wrong("'user_time' needs load_completed_time", node)
@@ -162,7 +163,7 @@ class _SnapshotArguments:
             return None
         value = self._constant(node)
         if not (isinstance(value, Literal) and value.type.name == "INTERVAL_DAY"):
-            self._wrong(f"{name} is a constant INTERVAL of days or less", node)
+            self._wrong(f"{name} must be a constant INTERVAL DAY TO SECOND", node)
         if not isinstance(value.value, int) or value.value < 0:
             self._wrong(f"{name} must not be negative", node)
         return value.value
@@ -172,7 +173,7 @@ class _SnapshotArguments:
         found = instant_ms(value, self.context.names.settings.time_zone)
         if found is None:
             self._wrong(
-                "load_completed_time is a constant TIMESTAMP_LTZ",
+                "load_completed_time must be a constant TIMESTAMP_LTZ",
                 node,
                 "CAST(TIMESTAMP '2026-01-01 00:00:00' AS TIMESTAMP_LTZ(3))",
             )
@@ -181,7 +182,7 @@ class _SnapshotArguments:
     def _text(self, node: exp.Expr) -> str:
         value = self._constant(node)
         if not (isinstance(value, Literal) and isinstance(value.value, str)):
-            self._wrong("load_completed_condition is a constant text", node)
+            self._wrong("load_completed_condition must be a constant STRING", node)
         return value.value
 
     def _constant(self, node: exp.Expr) -> Expr:

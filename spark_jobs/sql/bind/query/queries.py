@@ -15,12 +15,12 @@ from spark_jobs.sql.bind.query.subqueries import bind_where
 from spark_jobs.sql.bind.query.unions import bind_set_operation
 from spark_jobs.sql.logical import Aggregate, Logical
 from spark_jobs.sql.parse.positions import others
-from spark_jobs.sql.parse.source import Source
+from spark_jobs.sql.parse.source_text import SourceText
 
 _SELECT_PARTS = {"expressions", "from_", "joins", "where", "group", "having", "distinct", "hint"}
 
 
-def bind_node(source: Source, names: Namespace, node: exp.Expr) -> Logical:
+def bind_node(source: SourceText, names: Namespace, node: exp.Expr) -> Logical:
     """The logical plan of a query over the tables and views of one job file.
 
     Raises:

@@ -13,14 +13,14 @@ from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.scope import Relation, Scope
 from spark_jobs.sql.logical import Logical, Position
 from spark_jobs.sql.parse.positions import start_of
-from spark_jobs.sql.parse.source import NotBoundError, Source, nearest
+from spark_jobs.sql.parse.source_text import NotBoundError, SourceText, nearest
 from spark_jobs.sql.parse.statements import Name
 from spark_jobs.sql.types.expr import Expr
 
 Relations = tuple[Relation, ...]
 
 
-def table_or_view(source: Source, names: Namespace, name: Name) -> Logical:
+def table_or_view(source: SourceText, names: Namespace, name: Name) -> Logical:
     """A table or view by its name.
 
     Raises:
@@ -35,13 +35,13 @@ def table_or_view(source: Source, names: Namespace, name: Name) -> Logical:
     if name.text in source.broken:
         raise NotBoundError
     hint = nearest(name.text, (*names.tables, *names.views)) or (
-        "CREATE TABLE or CREATE VIEW must come before it is read"
+        "put its CREATE TABLE or CREATE VIEW before this statement"
     )
     error = CatalogError("UNKNOWN_TABLE", f"no table or view {name.text}", hint)
     raise source.place(error, name.start)
 
 
-def renamed(source: Source, node: Logical, names: list[Name]) -> Logical:
+def renamed(source: SourceText, node: Logical, names: list[Name]) -> Logical:
     """The node with other column names, as `AS t (a, b)` and `CREATE VIEW v (a, b)` give."""
     if len(names) != len(node.fields):
         raise source.place(
@@ -51,21 +51,21 @@ def renamed(source: Source, node: Logical, names: list[Name]) -> Logical:
     return project(node, all_columns(node), [n.text for n in names])
 
 
-def aliased(source: Source, node: Logical, alias: exp.Expr | None) -> Logical:
+def aliased(source: SourceText, node: Logical, alias: exp.Expr | None) -> Logical:
     """The node with the column names that its alias gives it, if it gives any."""
     renames = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
     return renamed(source, node, [Name(c.name, start_of(c)) for c in renames]) if renames else node
 
 
 def join_scope(context: QueryContext, relations: Relations) -> Scope:
-    """What ON and the arguments of a join see."""
+    """The names that ON and the arguments of a join can use."""
     return Scope(context.source, relations, context.outer_of_from)
 
 
 def on_condition(
     context: QueryContext, node: exp.Expr, both: Relations, needed: bool
 ) -> Expr | None:
-    """What ON says; None for a comma or CROSS JOIN."""
+    """The ON condition; None for a comma or CROSS JOIN."""
     on = node.args.get("on")
     if on is not None:
         with context.source.collecting():
@@ -84,7 +84,7 @@ def shifted(relations: Relations, offset: int) -> Relations:
 
 
 def over(node: Logical, relations: Relations) -> Relations:
-    """The relations with the fields as the node gives them: padded sides are nullable."""
+    """The relations with the node's own fields: those of padded sides are nullable."""
     return tuple(
         replace(r, fields=node.fields[r.offset : r.offset + len(r.fields)]) for r in relations
     )

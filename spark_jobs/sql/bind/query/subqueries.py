@@ -165,11 +165,11 @@ class _SemiJoins:
             known = [_is("IS NOT NULL", item) for item in rows.items if item.type.nullable]
             return self._join(left, rows, (*rows.conditions, *known), node, negated == some)
         if not is_aggregated(select) or select.args.get("group") is not None:
-            hint = "an aggregate without GROUP BY gives one value; join with anything else"
-            Complaint(self.context.source).refuse(node, "a scalar subquery of many rows", hint)
+            hint = "compare with an aggregate without GROUP BY, which is one value, or JOIN"
+            Complaint(self.context.source).refuse(node, "a scalar subquery of several rows", hint)
         rows = rows_of(self.context, self.scope, select)
         if len(rows.items) != 1:
-            message = f"a scalar subquery has one column, not {len(rows.items)}"
+            message = f"a scalar subquery must have one column, found {len(rows.items)}"
             raise self.context.source.place(SqlError("COLUMN_COUNT", message), start_of(node))
         binder = ExpressionBinder(self.scope)
         value = self._outside(binder.bind(other), other)
@@ -178,7 +178,7 @@ class _SemiJoins:
         empty = truth(asked, number, 0) if rows.without == "zero" else False
         if empty is None or (rows.without == "null" and asked not in _MIRRORED):
             self._refuse_empty(node, op)
-        # what holds of no row at all is said the other way round: there is none for which it fails
+        # true without any inner row: then there must be no inner row for which it fails
         holds = rows.without == "zero" and empty != negated
         wanted = binder.negated(found) if negated != holds else found
         return self._join(left, rows, (*rows.conditions, wanted), node, holds)
@@ -212,8 +212,8 @@ class _SemiJoins:
         return Join(left, rows.input, kind, condition, None, position, ttl_ms=ttl_ms)
 
     def _refuse_empty(self, node: exp.Expr, what: str) -> NoReturn:
-        """What a join cannot say: the row that an aggregate gives for no rows."""
-        hint = "GROUP BY in the subquery leaves that row out"
+        """An aggregate without GROUP BY has a row even for no rows; a join cannot give that one."""
+        hint = "add GROUP BY to the subquery, which leaves that row out"
         name = f"{what} with a correlated aggregate, which has a row even for no rows,"
         Complaint(self.context.source).refuse(node, name, hint)
 
@@ -224,7 +224,7 @@ class _SemiJoins:
             what = "a subquery below OR"
         else:
             what = "a subquery in an expression"
-        hint = "IN, EXISTS and comparisons with a subquery can stand in WHERE, beside AND"
+        hint = "write IN, EXISTS or a comparison with it in WHERE, with AND before the rest"
         Complaint(self.context.source).refuse(node, what, hint)
 
 

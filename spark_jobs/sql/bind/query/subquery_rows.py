@@ -28,8 +28,8 @@ _STRICT = ("+", "-", "*", "/", "%", "CAST")
 class SubqueryRows:
     """A subquery; conditions and items are over its input and, mirrored, the outer query.
 
-    `without` says what an outer row sees that no inner row belongs to: nothing, or the one row
-    of an aggregate without GROUP BY, which holds NULL or the number 0. A join has no such row.
+    `without` is what an outer row without inner rows gets: nothing, or the one row of an aggregate
+    without GROUP BY, which holds NULL or 0. A join has no such row.
     """
 
     input: Logical
@@ -57,7 +57,7 @@ def rows_of(context: QueryContext, scope: Scope, node: exp.Expr) -> SubqueryRows
 def block(
     context: QueryContext, scope: Scope, node: exp.Select, items: Sequence[exp.Expr]
 ) -> SubqueryRows:
-    """FROM, WHERE and select list; copies of a row change neither IN nor EXISTS."""
+    """FROM, WHERE and select list; duplicate rows change neither IN nor EXISTS."""
     inner = context.nested(Outer(scope))
     with context.source.all_or_nothing():
         found = inner.bind_block(node)
@@ -82,9 +82,9 @@ def truth(op: str, number: str, counted: int) -> bool | None:
 
 
 def asks_for_rows(op: str, number: str) -> bool | None:
-    """Whether `COUNT(*) op number` says that there is a row (True) or none (False).
+    """Whether `COUNT(*) op number` means that there is a row (True) or none (False).
 
-    None if it says neither: what holds of 1 must hold of every greater number.
+    None if it means neither: a comparison that is true for 1 must be true for every greater count.
     """
     empty, one = truth(op, number, 0), truth(op, number, 1)
     more = truth(op, number, max(int(Decimal(number)), 1) + 1) if one is not None else None
@@ -127,7 +127,7 @@ def _groups(context: QueryContext, scope: Scope, node: exp.Select) -> SubqueryRo
             return SubqueryRows(rows, equal, items, "null")
         if all(isinstance(item, Column) for item in items) and functions == {"COUNT"}:
             return SubqueryRows(rows, equal, items, "zero")
-    hint = "SUM, MIN, MAX, AVG and COUNT alone, without HAVING, can be compared"
+    hint = "compare with SUM, MIN, MAX, AVG or COUNT alone, without HAVING"
     Complaint(context.source).refuse(node, _CORRELATED, hint)
 
 
@@ -139,7 +139,7 @@ def _pair(context: QueryContext, node: exp.Expr, condition: Expr) -> tuple[Expr,
                 if _all(inner, inside=True) and _all(outside, inside=False):
                     return inner, outside
     refuse_version_lookup(context.source, context.names, node)
-    hint = "compare a column of the subquery by = with one of the outer query"
+    hint = "compare columns of the subquery only by = with columns of the outer query"
     Complaint(context.source).refuse(node, f"{_CORRELATED} with another condition than =", hint)
 
 

@@ -1,4 +1,4 @@
-"""Binds UNION ALL: the inputs' columns meet by position in their common types."""
+"""Binds UNION ALL: columns are matched by position and get their common types."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,14 @@ from spark_jobs.sql.bind.projections import all_columns, project
 from spark_jobs.sql.bind.query.context import QueryContext
 from spark_jobs.sql.logical import Field, Logical, Union
 from spark_jobs.sql.parse.positions import others, start_of
-from spark_jobs.sql.parse.source import NotBoundError
+from spark_jobs.sql.parse.source_text import NotBoundError
 from spark_jobs.sql.types.coercion import common_type
 from spark_jobs.sql.types.data_types import DataType, same_type
 
 _HINTS = {
-    "UNION": "UNION ALL keeps every row; SELECT DISTINCT over it drops the copies",
-    "INTERSECT": "WHERE ... IN or EXISTS says the same",
-    "EXCEPT": "WHERE ... NOT IN or NOT EXISTS says the same",
+    "UNION": "write SELECT DISTINCT over UNION ALL",
+    "INTERSECT": "write WHERE ... IN or EXISTS",
+    "EXCEPT": "write WHERE ... NOT IN or NOT EXISTS",
 }
 
 
@@ -44,7 +44,7 @@ def bind_set_operation(context: QueryContext, node: exp.SetOperation) -> Logical
 
 
 def _operands(node: exp.Expr) -> list[exp.Expr]:
-    """The queries of nested UNION ALLs, left to right; the order changes nothing else."""
+    """The queries of nested UNION ALLs, left to right."""
     match node:
         case exp.Union() if not node.args.get("distinct") and not others(
             node, {"this", "expression"}

@@ -14,11 +14,11 @@ from spark_jobs.sql.bind.namespace import Namespace
 from spark_jobs.sql.parse.dialect import Flink
 from spark_jobs.sql.parse.parser import parse
 from spark_jobs.sql.parse.positions import Complaint, others
-from spark_jobs.sql.parse.source import Source
+from spark_jobs.sql.parse.source_text import SourceText
 from spark_jobs.sql.parse.statements import Query
 
 
-def refuse_version_lookup(source: Source, names: Namespace, node: exp.Expr) -> None:
+def refuse_version_lookup(source: SourceText, names: Namespace, node: exp.Expr) -> None:
     """Raises UnsupportedError if the subquery looks up a version; does nothing if it does not."""
     select = node.find_ancestor(exp.Select)
     lookup = _lookup(node)
@@ -121,7 +121,7 @@ def _text(query: exp.Select) -> str:
     """The query as SQL; only its FROM where sqlglot cannot write the rest as Flink reads it."""
     try:
         text: str = query.sql(Flink)
-        match parse(Source(text)):
+        match parse(SourceText(text)):
             case [Query(query=read)] if read == query:
                 return text
     except ValueError:  # a node of ours, for which sqlglot has no text

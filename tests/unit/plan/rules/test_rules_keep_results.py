@@ -24,8 +24,8 @@ from spark_jobs.plan.nodes.logical import (
     inputs_of,
 )
 from spark_jobs.plan.rules.order import optimize
-from spark_jobs.sql.catalog import Column as Declared
 from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.catalog import TableColumn as Declared
 from spark_jobs.sql.types.data_types import BIGINT, BOOLEAN
 from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, transform
 from tests.unit.plan.interpreter import COMPARISONS, Data, Row, run
