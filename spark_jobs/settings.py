@@ -15,10 +15,9 @@ from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from spark_jobs.errors import ConfigError
-from spark_jobs.options.kinds import REFERENCE, parse_duration_ms
-from spark_jobs.options.settings import SETTINGS
+from spark_jobs.options.kinds import REFERENCE
+from spark_jobs.options.settings import DeclaredSettings, RestartSettings
 
-DEFAULT_GROUPS = 128
 MAX_OFFSETS = 1_000_000  # per epoch and table; limits the memory and the transaction of an epoch
 
 
@@ -70,30 +69,22 @@ class RestartStrategy:
     reset_s: float = float("inf")
 
     @classmethod
-    def read(cls, declared: Mapping[str, str]) -> Self:
+    def read(cls, declared: RestartSettings) -> Self:
         """Read it from SET statements, whose values the binder has checked."""
-
-        def value(name: str) -> str:
-            name = f"restart-strategy.{name}"
-            return declared.get(name, SETTINGS[name].default or "")
-
-        def seconds(name: str) -> float:
-            return (parse_duration_ms(value(name)) or 0) / 1000
-
-        match value("type"):
+        match declared.type:
             case "exponential-delay":
                 return cls(
-                    attempts=int(value("exponential-delay.attempts-before-reset-backoff")),
-                    delay_s=seconds("exponential-delay.initial-backoff"),
-                    longest_s=seconds("exponential-delay.max-backoff"),
-                    multiplier=float(value("exponential-delay.backoff-multiplier")),
-                    jitter=float(value("exponential-delay.jitter-factor")),
-                    reset_s=seconds("exponential-delay.reset-backoff-threshold"),
+                    attempts=declared.attempts_before_reset,
+                    delay_s=declared.initial_backoff_ms / 1000,
+                    longest_s=declared.max_backoff_ms / 1000,
+                    multiplier=declared.backoff_multiplier,
+                    jitter=declared.jitter_factor,
+                    reset_s=declared.reset_backoff_ms / 1000,
                 )
             case "fixed-delay":
-                delay_s = seconds("fixed-delay.delay")
-                return cls(int(value("fixed-delay.attempts")), delay_s, delay_s)
-            case _:
+                delay_s = declared.fixed_delay_ms / 1000
+                return cls(declared.fixed_attempts, delay_s, delay_s)
+            case "none" | "off" | "disable":
                 return cls(attempts=0)
 
 
@@ -159,34 +150,27 @@ def epoch_words(given: Sequence[str], queries: Sequence[str]) -> dict[str, Liter
 
 
 def job_settings(
-    declared: Mapping[str, str], file_stem: str, overrides: Overrides, environment: Environment
+    declared: DeclaredSettings, file_stem: str, overrides: Overrides, environment: Environment
 ) -> JobSettings:
     """The effective settings; the binder has checked the declared values already."""
-
-    def value(name: str) -> str | None:
-        return declared.get(name, SETTINGS[name].default)
-
-    name = (
-        re.sub(r"[^A-Za-z0-9._-]+", "-", value("pipeline.name") or file_stem).strip("-.") or "job"
-    )
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", declared.job_name or file_stem).strip("-.") or "job"
     home = environment.work_dir / name
-    parallelism = value("rejoin.parallelism")
     settings = JobSettings(
         name=name,
         checkpoint=_absolute(
-            overrides.checkpoint or value("rejoin.checkpoint") or str(home / "checkpoint")
+            overrides.checkpoint or declared.checkpoint or str(home / "checkpoint")
         ),
         status_dir=overrides.status_dir or (home / "status").resolve(),
         sidecar_port=overrides.sidecar_port,
         sidecar=overrides.sidecar,
-        trigger_interval_ms=parse_duration_ms(value("rejoin.trigger-interval") or "") or 0,
-        max_offsets_per_trigger=int(value("rejoin.max-offsets-per-trigger") or MAX_OFFSETS),
-        parallelism=int(parallelism) if parallelism else None,
-        key_groups=int(value("rejoin.key-groups") or DEFAULT_GROUPS),
+        trigger_interval_ms=declared.trigger_interval_ms,
+        max_offsets_per_trigger=declared.max_offsets_per_trigger or MAX_OFFSETS,
+        parallelism=declared.parallelism,
+        key_groups=declared.key_groups,
         environment=environment,
-        restarts=RestartStrategy.read(declared),
-        goes_on_after_data_loss=value("rejoin.on-data-loss") == "continue",
-        ledger_heartbeat_ms=parse_duration_ms(value("rejoin.ledger.heartbeat-interval") or "") or 0,
+        restarts=RestartStrategy.read(declared.restarts),
+        goes_on_after_data_loss=declared.on_data_loss == "continue",
+        ledger_heartbeat_ms=declared.ledger_heartbeat_ms,
         epoch_written=tuple(overrides.epoch_written),
     )
     if settings.cores() > settings.key_groups:

@@ -15,7 +15,7 @@ from spark_jobs.formats.sink_schema import registered_schema
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import resolve_public, spec
 from spark_jobs.operators.sink_spec import record_columns
-from spark_jobs.options.formats import FORMATS, Format
+from spark_jobs.options.formats import Format, RegistryOptions, format_of
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 
 TIMEOUT_S = 2.0
@@ -30,10 +30,10 @@ class RegistryAnswer:
     clock_s: float | None
 
 
-def check_registry(declared: Format) -> tuple[Finding, RegistryAnswer]:
+def check_registry(declared: RegistryOptions) -> tuple[Finding, RegistryAnswer]:
     """Raises KafkaError or FormatError if the registry does not answer or refuses us."""
-    url = declared.options["url"]
-    client = RegistryClient(resolve_public(declared.options), TIMEOUT_S)
+    url = str(declared.url)
+    client = RegistryClient(declared, TIMEOUT_S)
     try:
         count, clock_s = client.subjects()
     finally:
@@ -42,20 +42,22 @@ def check_registry(declared: Format) -> tuple[Finding, RegistryAnswer]:
     return Finding("ok", "REGISTRY_ANSWERS", f"registry {url}", text), RegistryAnswer(url, clock_s)
 
 
-def registry_formats(scans: Sequence[KafkaScan], sinks: Sequence[KafkaSink]) -> dict[str, Format]:
+def registry_formats(
+    scans: Sequence[KafkaScan], sinks: Sequence[KafkaSink]
+) -> dict[str, RegistryOptions]:
     """By registry URL, one of the formats that use it."""
     nodes: list[KafkaScan | KafkaSink] = [*scans, *sinks]
-    return {declared.options["url"]: declared for node in nodes for _, declared in _parts(node)}
+    return {str(options.url): options for node in nodes for _, _, options in _parts(node)}
 
 
 def check_reader(kernel: Kernel, scan: KafkaScan) -> Iterator[Finding]:
     """Compare the latest schemas of a source's subjects with its columns, as the kernel would."""
-    for part, declared in _parts(scan):
+    for part, _, options in _parts(scan):
         if not any(column.origin == part for column in scan.columns):
             continue
         for topic in scan.topics:
-            subject = declared.options.get("subject") or f"{topic.name}-{part}"
-            client = RegistryClient(resolve_public(declared.options), TIMEOUT_S)
+            subject = options.subject or f"{topic.name}-{part}"
+            client = RegistryClient(options, TIMEOUT_S)
             try:
                 latest = client.latest(subject)
             finally:
@@ -90,12 +92,9 @@ def _fit(scan: KafkaScan, schema: str, fit: Mapping[str, Any]) -> Finding:
 
 def check_writer_schema(sink: KafkaSink) -> Iterator[Finding]:
     """What the registry would do with the sink's schemas when the job starts."""
-    for part, declared in _parts(sink):
-        options = resolve_public(declared.options)
+    for part, declared, options in _parts(sink):
         columns = record_columns(sink, part)
-        subject, schema = registered_schema(
-            Format(declared.name, options), sink.topic, part, columns
-        )
+        subject, schema = registered_schema(declared, options, sink.topic, part, columns)
         client = RegistryClient(options, TIMEOUT_S)
         try:
             yield _judged(client, sink, subject, schema)
@@ -125,11 +124,14 @@ def _judged(client: RegistryClient, sink: KafkaSink, subject: str, schema: str) 
     )
 
 
-def _parts(node: KafkaScan | KafkaSink) -> Iterator[tuple[Part, Format]]:
+def _parts(node: KafkaScan | KafkaSink) -> Iterator[tuple[Part, Format, RegistryOptions]]:
     parts: tuple[tuple[Part, Format | None], ...] = (
         ("key", node.key_format),
         ("value", node.value_format),
     )
     for part, declared in parts:
-        if declared is not None and FORMATS[declared.name].registry:
-            yield part, declared
+        if declared is None:
+            continue
+        known = format_of(declared.name, resolve_public(declared.texts))
+        if isinstance(known.options, RegistryOptions):
+            yield part, known, known.options

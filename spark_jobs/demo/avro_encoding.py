@@ -16,6 +16,7 @@ from spark_jobs.demo.encoding import EXAMPLES, SCHEMAS, BrokenValue, Envelope
 from spark_jobs.demo.shop import ORDERS, PRODUCTS, Order
 from spark_jobs.demo.verify import JOINED_FIELDS, JoinedRow
 from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.options.formats import RegistryOptions
 
 _PREFIX = struct.Struct(">bI")  # Confluent's framing: a zero byte, the schema id
 _UNKNOWN_ID = 2_000_000_000
@@ -31,7 +32,7 @@ class AvroEncoding:
 
     def __init__(self, registry_url: str) -> None:
         self._url = registry_url
-        registry = RegistryClient({"url": registry_url})
+        registry = RegistryClient(RegistryOptions(url=registry_url))
         try:
             self._order = _Writer(registry, f"{ORDERS}-value")
             self._key = _Writer(registry, f"{PRODUCTS}-key")

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from spark_jobs.errors import FormatError
-from spark_jobs.options.formats import Format
+from spark_jobs.options.formats import AvroOptions, Format
 from spark_jobs.sql.types.data_types import STRING, DataType, RowField
 
-PLAIN = "avro"
 ROOT_RECORD = "org.apache.flink.avro.generated.record"
 _PRIMITIVES = {
     "BOOLEAN": "boolean",
@@ -28,20 +28,20 @@ _Timestamps: TypeAlias = Callable[[DataType, str], str]
 
 
 def registered(data_type: DataType, name: str) -> str:
-    """With a registry; Flink knows TIMESTAMP of milliseconds only, the rest goes beyond it."""
+    """With a registry. Flink writes milliseconds only; microseconds are an extension."""
     return f"timestamp-{_unit(data_type)}"
 
 
 def legacy(data_type: DataType, name: str) -> str:
     """Plain Avro by Flink's default mapping."""
     if data_type.name == "TIMESTAMP_LTZ":
-        hint = "'avro.timestamp_mapping.legacy' = 'false' has one"
+        hint = "set 'avro.timestamp_mapping.legacy' = 'false', which has one"
         raise FormatError("AVRO_TYPE", f"{data_type} of '{name}' has no legacy Avro type", hint)
     return f"timestamp-{_exact(data_type, name)}"
 
 
 def correct(data_type: DataType, name: str) -> str:
-    """Plain Avro by the mapping that Flink calls the correct one."""
+    """Plain Avro by the mapping that Flink calls correct."""
     local = "" if data_type.name == "TIMESTAMP_LTZ" else "local-"
     return f"{local}timestamp-{_exact(data_type, name)}"
 
@@ -80,12 +80,13 @@ def envelope_schema(fields: Iterable[RowField]) -> str:
 
 
 def with_schema(declared: Format, fields: Iterable[RowField]) -> Format:
-    """Plain Avro with the schema of its columns, which its records do not tell; else as it is."""
-    if declared.name != PLAIN:
-        return declared
-    is_legacy = declared.options["timestamp_mapping.legacy"].lower() == "true"
-    schema = avro_schema(fields, legacy if is_legacy else correct)
-    return Format(declared.name, {**declared.options, "schema": schema})
+    """Plain Avro with the schema of its columns, which its records do not carry; else as it is."""
+    match declared.options:
+        case AvroOptions(legacy_timestamps=is_legacy):
+            schema = avro_schema(fields, legacy if is_legacy else correct)
+            return replace(declared, texts={**declared.texts, "schema": schema})
+        case _:
+            return declared
 
 
 def _text(schema: Any) -> str:
@@ -110,7 +111,7 @@ def _type(data_type: DataType, name: str, timestamps: _Timestamps) -> Any:
 
 
 def _not_null(data_type: DataType, name: str, timestamps: _Timestamps) -> Any:
-    """`name` is that of the record, if it becomes one: Avro wants each to be different."""
+    """`name` is for a type that becomes a record: Avro needs a different one for each."""
     if data_type.name in _PRIMITIVES:
         return _PRIMITIVES[data_type.name]
     match data_type:

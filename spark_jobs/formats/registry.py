@@ -1,4 +1,4 @@
-"""Registers the schemas of sinks, and asks about them. Reading schemas by id is the kernel's."""
+"""Registers and checks the schemas of sinks. The kernel itself reads schemas by id."""
 
 import time
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ import httpx
 
 from spark_jobs.access.registry import registry_access
 from spark_jobs.errors import ConfigError, FormatError, KafkaError
+from spark_jobs.options.formats import RegistryOptions
 
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 PATIENCE_S = 20.0
@@ -28,59 +29,59 @@ class Registered(NamedTuple):
 class RegistryClient:
     """A Confluent-compatible registry, as the options of an avro-confluent format describe it."""
 
-    def __init__(self, options: Mapping[str, str], patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, options: RegistryOptions, patience_s: float = PATIENCE_S) -> None:
         access = registry_access(options, _TIMEOUT_S, {"Content-Type": CONTENT_TYPE})
         self._urls = access.urls
         self._client = access.client
         self._patience_s = patience_s
 
     def register(self, subject: str, schema: str) -> int:
-        """The id of the schema under the subject; the same again if it is there already."""
+        """Register the schema under the subject; its id, also if it is registered already."""
         what = f"subject {subject}"
         answer = self._send("POST", f"/subjects/{_quoted(subject)}/versions", what, schema)
         return _number(_judge(answer, what), "id", answer)
 
     def subjects(self) -> tuple[int, float | None]:
-        """How many there are, and the registry's time (Unix, to the second) if it tells it."""
+        """The number of subjects, and the registry's time (Unix seconds) if the answer has it."""
         answer = self._send("GET", "/subjects", "subjects")
         names = _judge_list(answer, "subjects")
         date = answer.headers.get("date")
         return len(names), None if date is None else parsedate_to_datetime(date).timestamp()
 
     def latest(self, subject: str) -> Registered | None:
-        """None for a subject that is not there."""
+        """The newest version; None if the subject does not exist."""
         what = f"subject {subject}"
         answer = self._send("GET", f"/subjects/{_quoted(subject)}/versions/latest", what)
         if answer.status_code == 404:
             return None
-        told = _judge(answer, what)
-        return Registered(_number(told, "id", answer), _number(told, "version", answer))
+        found = _judge(answer, what)
+        return Registered(_number(found, "id", answer), _number(found, "version", answer))
 
     def has(self, subject: str, schema: str) -> bool:
-        """Whether this very schema is among the subject's."""
+        """Whether the subject has exactly this schema."""
         what = f"subject {subject}"
         answer = self._send("POST", f"/subjects/{_quoted(subject)}", what, schema)
         return answer.status_code != 404 and bool(_judge(answer, what))
 
     def problems(self, subject: str, schema: str) -> list[str]:
-        """What the registry has against the schema as the subject's next version."""
+        """Why the schema cannot be the subject's next version; empty if it can."""
         what = f"subject {subject}"
         path = f"/compatibility/subjects/{_quoted(subject)}/versions"
         answer = self._send("POST", f"{path}?verbose=true", what, schema)
         if answer.status_code in (404, 405):  # older registries compare with one version only
             answer = self._send("POST", f"{path}/latest?verbose=true", what, schema)
-        told = _judge(answer, what)
-        if told.get("is_compatible") is not False:
+        verdict = _judge(answer, what)
+        if verdict.get("is_compatible") is not False:
             return []
-        messages = told.get("messages")
+        messages = verdict.get("messages")
         found = [str(m) for m in messages] if isinstance(messages, list) else []
-        return found or ["the registry does not say why"]
+        return found or ["the registry gives no reason"]
 
     def close(self) -> None:
         self._client.close()
 
     def _send(self, method: str, path: str, what: str, schema: str | None = None) -> httpx.Response:
-        """A registry that is down is asked again, with growing pauses, for a while."""
+        """Send a request; retry with growing pauses while the registry is down."""
         body = None if schema is None else {"schema": schema}
         deadline = time.monotonic() + self._patience_s
         pause_s = _FIRST_PAUSE_S
@@ -90,7 +91,7 @@ class RegistryClient:
                 try:
                     response = self._client.request(method, url + path, json=body)
                 except httpx.InvalidURL as error:
-                    raise ConfigError("REGISTRY_URL", f"'{url}' is no address: {error}") from error
+                    raise ConfigError("REGISTRY_URL", f"'{url}' is not a URL: {error}") from error
                 except httpx.TransportError as error:
                     problem = f"{url} does not answer: {error}"
                     continue
@@ -133,7 +134,7 @@ def _judge(response: httpx.Response, what: str) -> dict[str, object]:
                 hint="write to another topic, or change the subject's compatibility level",
             )
         case status:
-            raise FormatError("SCHEMA_REFUSED", f"{what}: the registry says {status}: {detail}")
+            raise FormatError("SCHEMA_REFUSED", f"{what}: the registry answers {status}: {detail}")
 
 
 def _json(response: httpx.Response) -> object:
@@ -150,9 +151,9 @@ def _number(answer: Mapping[str, object], name: str, response: httpx.Response) -
 
 
 def _none_of_a_registry(response: httpx.Response) -> NoReturn:
-    """Some other server's, such as the page of a registry's UI."""
+    """The answer is that of another server, such as the page of a registry's UI."""
     raise FormatError(
         "REGISTRY_FAILED",
-        f"{response.url} answers, but not as a schema registry does: {response.text[:100]!r}",
-        hint="is the format's 'url' that of the registry's API?",
+        f"{response.url} does not answer as a schema registry: {response.text[:100]!r}",
+        hint="set the format's 'url' to the address of the registry's API",
     )

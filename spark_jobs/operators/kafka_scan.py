@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import Running, spec
+from spark_jobs.options.formats import RegistryOptions
 from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.streaming.sources import source_options
 
@@ -48,7 +49,8 @@ def envelopes(scan: KafkaScan, records: DataFrame, running: Running, *, chunked:
 def _reads_headers(scan: KafkaScan) -> bool:
     """Headers are read only for dead-letter records, schema ids and key changes that need them."""
     wanted = any(c.origin == "metadata" and c.field == "headers" for c in scan.columns)
-    formats = [f for f in (scan.key_format, scan.value_format) if f is not None]
-    ids = any(f.options.get("rejoin.schema-id", "").endswith("-headers") for f in formats)
+    formats = [f.options for f in (scan.key_format, scan.value_format) if f is not None]
+    registries = [options for options in formats if isinstance(options, RegistryOptions)]
+    ids = any(options.schema_ids.endswith("-headers") for options in registries)
     moves = scan.debezium is not None and scan.debezium.follows_keys
     return wanted or ids or moves or scan.on_error == "dead-letter"

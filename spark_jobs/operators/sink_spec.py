@@ -5,7 +5,7 @@ from typing import Literal
 from spark_jobs.formats.sink_schema import encodable
 from spark_jobs.kernel.calls import Message
 from spark_jobs.operators.running import Running, resolve_public
-from spark_jobs.options.formats import Format
+from spark_jobs.options.formats import Format, format_of
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 from spark_jobs.plan.nodes.plan_json import Json, to_json
 from spark_jobs.sql.types.data_types import RowField
@@ -39,9 +39,9 @@ def is_dense(sink: KafkaSink) -> bool:
 def _format(sink: KafkaSink, declared: Format | None, part: Literal["key", "value"]) -> Json:
     if declared is None:
         return None
-    given = Format(declared.name, resolve_public(declared.options))
+    given = format_of(declared.name, resolve_public(declared.texts))
     complete = encodable(given, sink.topic, part, record_columns(sink, part))
-    return {"name": complete.name, "options": dict(complete.options)}
+    return {"name": complete.name, "options": dict(complete.texts)}
 
 
 def record_columns(sink: KafkaSink, part: Literal["key", "value"]) -> list[RowField]:

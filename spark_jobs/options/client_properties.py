@@ -1,14 +1,14 @@
 """Properties of Kafka's clients: the names there are, and what cannot be used here.
 
 A table's properties configure two libraries: Java's client reads and writes the records, librdkafka
-asks for topics and offsets. Both have to reach the same broker as the same principal, so whatever
-shapes the connection and cannot be told to one of them is refused.
+looks up topics and offsets. Both have to reach the same broker as the same principal, so a property
+of the connection that one of them does not have is refused.
 """
 
 from spark_jobs.options.jaas import JaasEntry, parse_jaas
 from spark_jobs.options.kinds import is_reference
 
-# how a connection is made, told to both libraries (spark_jobs/access/librdkafka.py)
+# of the connection, for both libraries (spark_jobs/access/librdkafka.py)
 _CONNECTION = """
     bootstrap.servers client.dns.lookup client.id connections.max.idle.ms metadata.max.age.ms
     receive.buffer.bytes reconnect.backoff.max.ms reconnect.backoff.ms request.timeout.ms
@@ -19,7 +19,7 @@ _CONNECTION = """
     ssl.keystore.type ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
     ssl.truststore.type
 """
-# of reading and writing records, and Java's own pace and metrics: the other library does neither
+# of reading and writing records, timing and metrics: for Java's client only
 _JAVA_ONLY = """
     acks allow.auto.create.topics auto.commit.interval.ms auto.include.jmx.reporter
     auto.offset.reset batch.size buffer.memory check.crcs client.rack compression.gzip.level
@@ -43,12 +43,10 @@ _KERBEROS = (
     "Kerberos needs a keytab for Java and a librdkafka with Cyrus SASL, which its wheel is not: "
     "use SCRAM, OAUTHBEARER or mutual TLS"
 )
-_TLS_POLICY = (
-    "librdkafka has no such names: restrict protocols and ciphers at the broker's listener"
-)
-_TLS_CLASSES = "Java classes cannot be loaded into librdkafka: leave it out"
+_TLS_POLICY = "librdkafka does not have it: restrict protocols and ciphers at the broker's listener"
+_TLS_CLASSES = "librdkafka cannot load Java classes: leave it out"
 _VALIDATION = "it is for brokers, which check tokens: leave it out"
-# of Java's client, and what to do instead
+# properties of Java's client that are refused, and what to do instead
 REFUSED: dict[str, str] = {
     **dict.fromkeys(("ssl.cipher.suites", "ssl.enabled.protocols", "ssl.protocol"), _TLS_POLICY),
     **dict.fromkeys(
@@ -77,9 +75,9 @@ REFUSED: dict[str, str] = {
         ),
         _VALIDATION,
     ),
-    "sasl.oauthbearer.header.urlencode": "librdkafka has no such choice: leave it out",
-    "sasl.oauthbearer.scope.claim.name": "librdkafka has no such choice: leave it out",
-    "sasl.oauthbearer.sub.claim.name": "librdkafka has no such choice: leave it out",
+    "sasl.oauthbearer.header.urlencode": "librdkafka does not have it: leave it out",
+    "sasl.oauthbearer.scope.claim.name": "librdkafka does not have it: leave it out",
+    "sasl.oauthbearer.sub.claim.name": "librdkafka does not have it: leave it out",
 }  # fmt: skip
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN", "OAUTHBEARER")
@@ -113,9 +111,9 @@ _MODULES = {
 
 
 def value_problem(name: str, value: str) -> tuple[str, str] | None:
-    """What is wrong with a property's value, without showing it if it may be secret; and a hint.
+    """What is wrong with a property's value, and a hint; a value that may be secret is not shown.
 
-    A value that is only named by a reference is judged once it is known.
+    A reference is accepted: its value is checked when the job starts.
     """
     if name == "sasl.jaas.config":
         if value.strip().startswith("${"):
@@ -127,11 +125,11 @@ def value_problem(name: str, value: str) -> tuple[str, str] | None:
         return None
     if name == "sasl.mechanism" and value in _FOREIGN_MECHANISMS:
         return f"SASL mechanism {value} is not supported", _FOREIGN_MECHANISMS[value]
-    return f"'{value}' is no value for Kafka property '{name}'", f"use {' or '.join(choices)}"
+    return f"'{value}' is not valid for Kafka property '{name}'", f"use {' or '.join(choices)}"
 
 
 _NO_ENTRY = (
-    "'sasl.jaas.config' is no JAAS entry",
+    "'sasl.jaas.config' is not a JAAS entry",
     "write it as 'org.apache.kafka.common.security.scram.ScramLoginModule required "
     'username="..." password="${file:...}";\'',
 )
@@ -145,7 +143,7 @@ def _entry_problem(entry: JaasEntry) -> tuple[str, str] | None:
     for name in entry.options:
         if name not in options and not _is_extension(entry, name):
             known = ", ".join(options)
-            return f"{entry.module} with '{name}' is not supported", f"it may have {known}"
+            return f"{entry.module} with '{name}' is not supported", f"use one of {known}"
     return None
 
 

@@ -1,167 +1,233 @@
-"""The WITH options of each connector: values, defaults, what is refused by name."""
+"""The WITH options of the connectors: values, defaults, what is refused by name."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal as OneOf
+from typing import TypeAlias
 
-from spark_jobs.options.formats import FORMATS, KEY_FORMATS
+from spark_jobs.options.declared import group, read_options, table_of
+from spark_jobs.options.formats import (
+    FORMATS,
+    KEY_FORMATS,
+    REGISTRY_TIMEOUT_MS,
+    SCHEMA_ID,
+    Format,
+)
 from spark_jobs.options.kinds import (
-    Option,
     choice,
     duration,
     flag,
     integer,
+    names,
     offsets,
     refused,
+    text,
 )
 
-_BOUNDED = {
-    "scan.bounded.mode": choice(
-        "where reading ends",
-        "unbounded",
-        "latest-offset",
+SchemaIds: TypeAlias = OneOf["prefix", "apicurio-8-byte", "apicurio-headers", "confluent-headers"]
+OnError: TypeAlias = OneOf["fail", "dead-letter", "skip"]
+
+REGISTRY_TIMEOUT = "rejoin.registry.timeout"
+REGISTRY_OPTIONS = (SCHEMA_ID, REGISTRY_TIMEOUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Startup:
+    """Where reading starts."""
+
+    mode: OneOf[
+        "earliest-offset", "latest-offset", "group-offsets", "timestamp", "specific-offsets"
+    ] = choice(
+        "scan.startup.mode",
+        "where reading starts",
+        "earliest-offset | latest-offset | group-offsets | timestamp | specific-offsets",
         "group-offsets",
-        "timestamp",
-        "specific-offsets",
-        default="unbounded",
-    ),
-    "scan.bounded.specific-offsets": offsets("the first offsets not to read"),
-    "scan.bounded.timestamp-millis": integer("reading ends at this time, epoch milliseconds"),
-}
-_WATERMARKS = {
-    "scan.watermark.idle-timeout": duration(
-        "a partition without records for this long holds no watermark back"
-    ),
-    "scan.watermark.alignment.group": Option(
-        "tables of one group wait for each other's event time"
-    ),
-    "scan.watermark.alignment.max-drift": duration(
-        "how far a table may be ahead of the slowest one of its group"
-    ),
+    )
+    offsets: dict[int, int] | None = offsets(
+        "scan.startup.specific-offsets", "the first offsets to read"
+    )
+    timestamp_ms: int | None = integer(
+        "scan.startup.timestamp-millis", "reading starts here, epoch milliseconds"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """Where reading ends."""
+
+    mode: OneOf["unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"] = (
+        choice(
+            "scan.bounded.mode",
+            "where reading ends",
+            "unbounded | latest-offset | group-offsets | timestamp | specific-offsets",
+            "unbounded",
+        )
+    )
+    offsets: dict[int, int] | None = offsets(
+        "scan.bounded.specific-offsets", "the first offsets not to read"
+    )
+    timestamp_ms: int | None = integer(
+        "scan.bounded.timestamp-millis", "reading ends at this time, epoch milliseconds"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebeziumOptions:
+    """How the records of a table are read that Debezium has written."""
+
+    truncate: OneOf["reject", "retract"] = choice(
+        "rejoin.debezium.truncate",
+        "a TRUNCATE is refused as a bad record, or retracts all rows of the table",
+        "reject | retract",
+        "reject",
+    )
+    unavailable: OneOf["heal", "reject"] = choice(
+        "rejoin.debezium.unavailable",
+        "a value that the database left out of an event is taken from the row in state, or the"
+        " event is a bad record",
+        "heal | reject",
+        "heal",
+    )
+    key_changes: OneOf["reject", "heal"] = choice(
+        "rejoin.debezium.key-changes",
+        "an event that changes the primary key and leaves a value out is a bad record, or the value"
+        " is taken from the row under the old key",
+        "reject | heal",
+        "reject",
+    )
+    key_change_wait_ms: int = duration(
+        "rejoin.debezium.key-change-wait",
+        "how long the event under one key waits for the one under the other, with"
+        " 'rejoin.debezium.key-changes' = 'heal'",
+        "10 min",
+    )
+    unwrapped: bool = flag(
+        "rejoin.debezium.unwrapped",
+        "values are rows that Debezium's ExtractNewRecordState made of its events",
+    )
+    replica_identity: OneOf["default", "full"] = choice(
+        "rejoin.debezium.replica-identity",
+        "whether the row before a change is complete (full) and is trusted",
+        "default | full",
+        "default",
+    )
+    timestamp_unit: OneOf["millis", "micros", "nanos"] | None = choice(
+        "rejoin.debezium.timestamp-unit",
+        "what a bare number in a TIMESTAMP or TIME column counts, where no schema says it",
+        "millis | micros | nanos",
+    )
+    decimals: OneOf["text", "base64"] = choice(
+        "rejoin.debezium.decimals",
+        "what a text in a DECIMAL column is, where no schema says it: digits, or the unscaled"
+        " number in base64",
+        "text | base64",
+        "text",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaOptions:
+    """A table's topic, the records there, and how they are read and written."""
+
+    topics: tuple[str, ...] = names("topic", "topics; several with semicolons, one for a sink")
+    key_format: str | None = choice("key.format", "format of record keys", " | ".join(KEY_FORMATS))
+    key_prefix: str | None = text(
+        "key.fields-prefix", "prefix of the columns that stand in the key"
+    )
+    value_fields: OneOf["ALL", "EXCEPT_KEY"] = choice(
+        "value.fields-include",
+        "whether key columns stand in the value too",
+        "ALL | EXCEPT_KEY",
+        "ALL",
+    )
+    guarantee: OneOf["exactly-once", "at-least-once", "none"] = choice(
+        "sink.delivery-guarantee",
+        "how often a result row is written",
+        "exactly-once | at-least-once | none",
+        "exactly-once",
+    )
+    transactional_id_prefix: str | None = text(
+        "sink.transactional-id-prefix", "prefix of the producers' transactional ids"
+    )
+    on_error: OnError | None = choice(
+        "rejoin.on-error",
+        "what becomes of a record that cannot be decoded, or of a result too large for the topic",
+        "fail | dead-letter | skip",
+    )
+    debezium: DebeziumOptions = group(DebeziumOptions)
+    schema_ids: SchemaIds = choice(
+        SCHEMA_ID,
+        "where records say which schema they are written with",
+        "prefix | apicurio-8-byte | apicurio-headers | confluent-headers",
+        "prefix",
+    )
+    registry_timeout_ms: int = duration(
+        REGISTRY_TIMEOUT, "how long to wait for a registry that does not answer", "5 min"
+    )
+    dead_letter_topic: str | None = text(
+        "rejoin.dead-letter.topic", "topic for dead-letter records: docs/dead-letters.md"
+    )
+    bounded: Bounded = group(Bounded)
+    idle_timeout_ms: int | None = duration(
+        "scan.watermark.idle-timeout",
+        "a partition without records for this long holds no watermark back",
+    )
+    alignment_group: str | None = text(
+        "scan.watermark.alignment.group", "tables of one group wait for each other's event time"
+    )
+    alignment_drift_ms: int | None = duration(
+        "scan.watermark.alignment.max-drift",
+        "how far a table may be ahead of the slowest one of its group",
+    )
+    format: str | None = choice("format", "format of record values", " | ".join(FORMATS))
+    value_format: str | None = choice(
+        "value.format", "format of record values", " | ".join(FORMATS)
+    )
+    key_fields: tuple[str, ...] | None = names(
+        "key.fields", "columns in the record key; several with semicolons"
+    )
+    startup: Startup = group(Startup)
+    partitioner: str = choice(
+        "sink.partitioner", "which partition a record goes to", "default", "default"
+    )
+
+
+_KAFKA = table_of(KafkaOptions)
+_ANY_REFUSED = {
+    "topic-pattern": refused("topics by a regular expression", "list the topics in 'topic'"),
+    "sink.parallelism": refused("writers", "SET 'rejoin.parallelism' sets it for the query"),
+    "scan.parallelism": refused("readers", "SET 'rejoin.parallelism' sets it for the query"),
     "scan.watermark.alignment.update-interval": refused(
         "how often the tables of a group compare their watermarks", "each micro-batch compares"
     ),
 }
-_KAFKA = {
-    "topic": Option("topics; several with semicolons, one for a sink"),
-    "topic-pattern": refused("topics by a regular expression", "list the topics in 'topic'"),
-    "key.format": choice("format of record keys", *KEY_FORMATS),
-    "key.fields-prefix": Option("prefix of the columns that stand in the key", default=""),
-    "value.fields-include": choice(
-        "whether key columns stand in the value too", "ALL", "EXCEPT_KEY", default="ALL"
-    ),
-    "sink.delivery-guarantee": choice(
-        "how often a result row is written",
-        "exactly-once",
-        "at-least-once",
-        "none",
-        default="exactly-once",
-    ),
-    "sink.transactional-id-prefix": Option("start of the producers' transactional ids"),
-    "sink.parallelism": refused("writers", "SET 'rejoin.parallelism' sets it for the query"),
-    "scan.parallelism": refused("readers", "SET 'rejoin.parallelism' sets it for the query"),
-    "rejoin.on-error": choice(
-        "what a record does that cannot be decoded, or a result that is too large for the topic",
-        "fail",
-        "dead-letter",
-        "skip",
-    ),
-    "rejoin.debezium.truncate": choice(
-        "a TRUNCATE is refused as a bad record, or retracts all rows of the table",
-        "reject",
-        "retract",
-        default="reject",
-    ),
-    "rejoin.debezium.unavailable": choice(
-        "a value that the database left out of an event is taken from the row in state, or the"
-        " event is a bad record",
-        "heal",
-        "reject",
-        default="heal",
-    ),
-    "rejoin.debezium.key-changes": choice(
-        "an event that changes the primary key and leaves a value out is a bad record, or the value"
-        " is taken from the row under the old key",
-        "reject",
-        "heal",
-        default="reject",
-    ),
-    "rejoin.debezium.key-change-wait": duration(
-        "how long the event under one key waits for the one under the other, with"
-        " 'rejoin.debezium.key-changes' = 'heal'",
-        "10 min",
-    ),
-    "rejoin.schema-id": choice(
-        "where records say which schema they are written with",
-        "prefix",
-        "apicurio-8-byte",
-        "apicurio-headers",
-        "confluent-headers",
-        default="prefix",
-    ),
-    "rejoin.registry.timeout": duration(
-        "how long a registry that does not answer is waited for", "5 min"
-    ),
-    "rejoin.dead-letter.topic": Option("topic for such records: docs/dead-letters.md"),
-    **_BOUNDED,
-    **_WATERMARKS,
-}
-_DEBEZIUM = {
-    "rejoin.debezium.unwrapped": flag(
-        "values are rows that Debezium's ExtractNewRecordState made of its events"
-    ),
-    "rejoin.debezium.replica-identity": choice(
-        "whether the row before a change is complete (full) and is trusted",
-        "default",
-        "full",
-        default="default",
-    ),
-    "rejoin.debezium.timestamp-unit": choice(
-        "what a bare number in a TIMESTAMP or TIME column counts, where no schema says it",
-        "millis",
-        "micros",
-        "nanos",
-    ),
-    "rejoin.debezium.decimals": choice(
-        "what a text in a DECIMAL column is, where no schema says it: digits, or the unscaled"
-        " number in base64",
-        "text",
-        "base64",
-        default="text",
-    ),
+# options of the kafka connector that upsert-kafka does not have
+_KAFKA_ONLY = {
+    "format",
+    "key.fields",
+    "sink.partitioner",
+    *table_of(Startup),
+    "rejoin.debezium.unwrapped",
+    "rejoin.debezium.replica-identity",
+    "rejoin.debezium.timestamp-unit",
+    "rejoin.debezium.decimals",
 }
 _BY_TRIGGER = "every micro-batch looks for new partitions"
 _ORDER_BY_KEY = "records go to the partition of their key, which keeps a row's changes in order"
-CONNECTORS: dict[str, dict[str, Option]] = {
+_BUFFERING = refused("buffering", "a micro-batch is the buffer")
+CONNECTORS = {
     "kafka": {
         **_KAFKA,
-        **_DEBEZIUM,
-        "format": choice("format of record values", *FORMATS),
-        "value.format": choice("format of record values", *FORMATS),
-        "key.fields": Option("columns in the record key; several with semicolons"),
-        "scan.startup.mode": choice(
-            "where reading starts",
-            "earliest-offset",
-            "latest-offset",
-            "group-offsets",
-            "timestamp",
-            "specific-offsets",
-            default="group-offsets",
-        ),
-        "scan.startup.specific-offsets": offsets("the first offsets to read"),
-        "scan.startup.timestamp-millis": integer("reading starts here, epoch milliseconds"),
+        **_ANY_REFUSED,
         "scan.topic-partition-discovery.interval": refused("look for partitions", _BY_TRIGGER),
-        "sink.partitioner": Option(
-            "which partition a record goes to",
-            "default",
-            "default",
-            lambda text: text == "default",
-        ),
         "sink.semantic": refused("delivery", "use 'sink.delivery-guarantee'"),
     },
     "upsert-kafka": {
-        **_KAFKA,
-        "value.format": choice("format of record values", *KEY_FORMATS),
-        "sink.buffer-flush.max-rows": refused("buffering", "a micro-batch is the buffer"),
-        "sink.buffer-flush.interval": refused("buffering", "a micro-batch is the buffer"),
+        **{name: known for name, known in _KAFKA.items() if name not in _KAFKA_ONLY},
+        "value.format": replace(_KAFKA["key.format"], help="format of record values"),
+        **_ANY_REFUSED,
+        "sink.buffer-flush.max-rows": _BUFFERING,
+        "sink.buffer-flush.interval": _BUFFERING,
     },
 }
 REQUIRED: dict[str, tuple[str, ...]] = {
@@ -169,9 +235,6 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "upsert-kafka": ("topic", "properties.bootstrap.servers", "key.format", "value.format"),
 }
 KNOWN_CONNECTORS = ("jdbc", "filesystem", "datagen", "print", "blackhole", "hbase-2.2", "kinesis")
-
-# what a table says of the registries of its formats
-REGISTRY_OPTIONS = ("rejoin.schema-id", "rejoin.registry.timeout")
 
 # Kafka client properties that the source or the sink sets itself
 MANAGED_PROPERTIES = {
@@ -187,9 +250,44 @@ MANAGED_PROPERTIES = {
 }
 
 
-def given_or_default(connector: str, name: str, given: Mapping[str, str]) -> str | None:
-    """What a table says for an option of its connector, or the option's default."""
-    if name in given:
-        return given[name]
-    option = CONNECTORS.get(connector, {}).get(name)
-    return option.default if option else None
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """What the WITH of one table means; `given` is what stands there."""
+
+    connector: str
+    kafka: KafkaOptions
+    key_format: Format | None
+    value_format: Format | None
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def debezium(self) -> DebeziumOptions:
+        return self.kafka.debezium
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Kafka client properties, without the `properties.` prefix."""
+        prefix = "properties."
+        return {k[len(prefix) :]: v for k, v in self.given.items() if k.startswith(prefix)}
+
+
+def table_options(given: Mapping[str, str]) -> TableOptions:
+    """What these options mean; the binder checks whether they are valid."""
+    kafka = read_options(KafkaOptions, given)
+    key = _format(kafka.key_format, "key.", given)
+    value = _format(kafka.value_format, "value.", given) or _format(kafka.format, "", given)
+    return TableOptions(given.get("connector", ""), kafka, key, value, given)
+
+
+def _format(name: str | None, prefix: str, given: Mapping[str, str]) -> Format | None:
+    """The format with the table's registry options, whose durations the kernel reads in ms."""
+    if name is None:
+        return None
+    texts = dict(given)
+    start = f"{prefix}{name}."
+    if FORMATS[name].registry and SCHEMA_ID in given:
+        texts[start + SCHEMA_ID] = given[SCHEMA_ID]
+    if FORMATS[name].registry and REGISTRY_TIMEOUT in given:
+        kafka = read_options(KafkaOptions, given)
+        texts[start + REGISTRY_TIMEOUT_MS] = str(kafka.registry_timeout_ms)
+    return FORMATS[name].read(texts, prefix)

@@ -1,117 +1,191 @@
 """The formats that WITH can name, their options and defaults, and what is refused by name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal as OneOf
+from typing import TypeAlias
 
-from spark_jobs.options.kinds import Option, choice, flag, refused
+from spark_jobs.options.declared import group, read_options, table_of
+from spark_jobs.options.kinds import Option, choice, flag, integer, refused, text
 
-DeclaredMode: TypeAlias = Literal["append", "retract", "debezium"]
+DeclaredMode: TypeAlias = OneOf["append", "retract", "debezium"]
+
+SCHEMA_ID = "rejoin.schema-id"
+REGISTRY_TIMEOUT_MS = "rejoin.registry.timeout-ms"
+_REFERENCE = "a ${env:...} or ${file:...} reference"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonReading:
+    """How JSON is read."""
+
+    ignore_parse_errors: bool = flag(
+        "ignore-parse-errors", "a field that cannot be parsed is NULL, a broken record skipped"
+    )
+    timestamp_format: OneOf["SQL", "ISO-8601"] = choice(
+        "timestamp-format.standard", "text form of timestamps", "SQL | ISO-8601", "SQL"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonWriting:
+    """How JSON is written."""
+
+    map_null_key: OneOf["FAIL", "DROP", "LITERAL"] = choice(
+        "map-null-key.mode", "a map key that is NULL", "FAIL | DROP | LITERAL", "FAIL"
+    )
+    map_null_key_literal: str = text(
+        "map-null-key.literal", "the text of a NULL map key", default="null"
+    )
+    plain_decimals: bool = flag(
+        "encode.decimal-as-plain-number", "write 0.00000001 instead of 1E-8"
+    )
+    leaves_nulls_out: bool = flag("encode.ignore-null-fields", "leave out fields that are NULL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonOptions:
+    fail_on_missing_field: bool = flag(
+        "fail-on-missing-field", "a field that is not there is an error"
+    )
+    reading: JsonReading = group(JsonReading)
+    writing: JsonWriting = group(JsonWriting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebeziumJsonOptions:
+    schema_include: bool = flag(
+        "schema-include", "records carry Kafka Connect's schema around the payload"
+    )
+    reading: JsonReading = group(JsonReading)
+    writing: JsonWriting = group(JsonWriting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogJsonOptions:
+    reading: JsonReading = group(JsonReading)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroOptions:
+    encoding: OneOf["binary"] = choice("encoding", "how values are written", "binary", "binary")
+    legacy_timestamps: bool = flag(
+        "timestamp_mapping.legacy",
+        "TIMESTAMP is written as Avro's timestamp, not as its local-timestamp, and TIMESTAMP_LTZ"
+        " not at all",
+        "true",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryOptions:
+    """Avro with a schema registry; the last two are options of the table, for all its formats."""
+
+    url: str | None = text("url", "address of the schema registry; several with commas", "a URL")
+    subject: str | None = text("subject", "subject to register the written schema under")
+    schema: str | None = text("schema", "the schema to read or write with", "an Avro schema")
+    credentials_source: OneOf["URL", "USER_INFO"] | None = choice(
+        "basic-auth.credentials-source", "where credentials come from", "URL | USER_INFO"
+    )
+    user_info: str | None = text("basic-auth.user-info", "user:password", _REFERENCE)
+    token_source: OneOf["STATIC_TOKEN"] | None = choice(
+        "bearer-auth.credentials-source", "where the token comes from", "STATIC_TOKEN"
+    )
+    token: str | None = text("bearer-auth.token", "the token", _REFERENCE)
+    keystore: str | None = text("ssl.keystore.location", "client certificate", "a path")
+    keystore_password: str | None = text("ssl.keystore.password", "its password", _REFERENCE)
+    truststore: str | None = text("ssl.truststore.location", "trusted certificates", "a path")
+    truststore_password: str | None = text("ssl.truststore.password", "their password", _REFERENCE)
+    schema_ids: str = text(SCHEMA_ID, "the table's own", default="prefix")
+    timeout_ms: int | None = integer(REGISTRY_TIMEOUT_MS, "the table's own")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawOptions:
+    charset: OneOf["UTF-8"] = choice("charset", "encoding of a STRING", "UTF-8", "UTF-8")
+    endianness: OneOf["big-endian", "little-endian"] = choice(
+        "endianness", "byte order of numbers", "big-endian | little-endian", "big-endian"
+    )
+
+
+FormatOptions: TypeAlias = (
+    JsonOptions
+    | DebeziumJsonOptions
+    | ChangelogJsonOptions
+    | AvroOptions
+    | RegistryOptions
+    | RawOptions
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format as one table uses it: its name and its options, defaults included."""
+    """A format as one table uses it.
+
+    `texts` are its options with the defaults, as the kernel reads them, and `options` what they
+    mean.
+    """
 
     name: str
-    options: dict[str, str]
+    texts: Mapping[str, str]
+    options: FormatOptions
+
+    @property
+    def changelog(self) -> DeclaredMode:
+        return FORMATS[self.name].changelog
 
 
 @dataclass(frozen=True, slots=True)
 class FormatKind:
-    """A format that WITH can name.
-
-    `changelog` is what its records mean when read, `registry` whether one has their schemas.
-    """
+    """A format that WITH can name. `changelog` is what its records mean when read."""
 
     name: str
+    kind: type[FormatOptions]
     changelog: DeclaredMode = "append"
-    options: Mapping[str, Option] = field(default_factory=dict)
     required: tuple[str, ...] = ()
-    registry: bool = False
+
+    @property
+    def registry(self) -> bool:
+        """Whether a registry has the schemas of its records."""
+        return self.kind is RegistryOptions
+
+    @property
+    def options(self) -> dict[str, Option]:
+        """The options of the format by name, refused ones too."""
+        found = {n: o for n, o in table_of(self.kind).items() if not n.startswith("rejoin.")}
+        return found | (_REFUSED if self.registry else {})
 
     def read(self, given: Mapping[str, str], prefix: str) -> Format:
         """The options below `<prefix><name>.`, completed by the defaults."""
         start = f"{prefix}{self.name}."
         found = {n: o.default for n, o in self.options.items() if o.default is not None}
         found |= {k[len(start) :]: v for k, v in given.items() if k.startswith(start)}
-        return Format(self.name, found)
+        return format_of(self.name, found)
 
 
-_TIMESTAMP_FORMAT = choice("text form of timestamps", "SQL", "ISO-8601", default="SQL")
-_JSON_READ = {
-    "ignore-parse-errors": flag("a field that cannot be parsed is NULL, a broken record skipped"),
-    "timestamp-format.standard": _TIMESTAMP_FORMAT,
-}
-_JSON_WRITE = {
-    "map-null-key.mode": choice(
-        "a map key that is NULL", "FAIL", "DROP", "LITERAL", default="FAIL"
-    ),
-    "map-null-key.literal": Option("the text of a NULL map key", default="null"),
-    "encode.decimal-as-plain-number": flag("write 0.00000001 instead of 1E-8"),
-    "encode.ignore-null-fields": flag("leave out fields that are NULL"),
-}
-_REGISTRY = {
-    "url": Option("address of the schema registry; several with commas", "a URL"),
-    "subject": Option("subject to register the written schema under"),
-    "schema": Option("the schema to read or write with", "an Avro schema"),
-    "basic-auth.credentials-source": choice("where credentials come from", "URL", "USER_INFO"),
-    "basic-auth.user-info": Option("user:password", "a ${env:...} or ${file:...} reference"),
-    "bearer-auth.credentials-source": choice("where the token comes from", "STATIC_TOKEN"),
-    "bearer-auth.token": Option("the token", "a ${env:...} or ${file:...} reference"),
-    "ssl.keystore.location": Option("client certificate", "a path"),
-    "ssl.keystore.password": Option("its password", "a ${env:...} or ${file:...} reference"),
-    "ssl.truststore.location": Option("trusted certificates", "a path"),
-    "ssl.truststore.password": Option("their password", "a ${env:...} or ${file:...} reference"),
+def format_of(name: str, texts: Mapping[str, str]) -> Format:
+    """The format with these options, which need no defaults any more."""
+    return Format(name, texts, read_options(FORMATS[name].kind, texts))
+
+
+_REFUSED = {
     "properties": refused("more client properties", "the registry client has no other properties"),
     "schema-registry.url": refused("the older name of 'url'", "use 'url'"),
     "schema-registry.subject": refused("the older name of 'subject'", "use 'subject'"),
     "schema-registry.schema": refused("the older name of 'schema'", "use 'schema'"),
 }
-_AVRO = {
-    "encoding": choice("how values are written", "binary", default="binary"),
-    "timestamp_mapping.legacy": flag(
-        "TIMESTAMP is written as Avro's timestamp, not as its local-timestamp, and TIMESTAMP_LTZ"
-        " not at all",
-        "true",
-    ),
-}
-
 FORMATS: dict[str, FormatKind] = {
     kind.name: kind
     for kind in (
-        FormatKind(
-            "json",
-            options={
-                "fail-on-missing-field": flag("a field that is not there is an error"),
-                **_JSON_READ,
-                **_JSON_WRITE,
-            },
-        ),
-        FormatKind(
-            "debezium-json",
-            "debezium",
-            {
-                "schema-include": flag("records carry Kafka Connect's schema around the payload"),
-                **_JSON_READ,
-                **_JSON_WRITE,
-            },
-        ),
-        FormatKind("changelog-json", "retract", {**_JSON_READ}),
-        FormatKind("avro", options=_AVRO),
-        FormatKind("avro-confluent", options=_REGISTRY, required=("url",), registry=True),
-        FormatKind("debezium-avro-confluent", "debezium", _REGISTRY, ("url",), registry=True),
-        FormatKind(
-            "raw",
-            options={
-                "charset": choice("encoding of a STRING", "UTF-8", default="UTF-8"),
-                "endianness": choice(
-                    "byte order of numbers", "big-endian", "little-endian", default="big-endian"
-                ),
-            },
-        ),
+        FormatKind("json", JsonOptions),
+        FormatKind("debezium-json", DebeziumJsonOptions, "debezium"),
+        FormatKind("changelog-json", ChangelogJsonOptions, "retract"),
+        FormatKind("avro", AvroOptions),
+        FormatKind("avro-confluent", RegistryOptions, required=("url",)),
+        FormatKind("debezium-avro-confluent", RegistryOptions, "debezium", ("url",)),
+        FormatKind("raw", RawOptions),
     )
 }
 KEY_FORMATS = ("json", "avro", "avro-confluent", "raw")
-# formats that Flink has and rejoin has not
+# formats of Flink that rejoin does not support
 KNOWN_FORMATS = ("csv", "canal-json", "maxwell-json", "ogg-json", "protobuf", "parquet", "orc")

@@ -16,7 +16,7 @@ class JaasEntry:
 
 
 def parse_jaas(text: str) -> JaasEntry | None:
-    """None if the text is no such entry, or more than one.
+    """The entry; None if the text is not one entry.
 
     >>> parse_jaas('a.b.PlainLoginModule required username="u" password="p\\\\"";')
     JaasEntry(module='PlainLoginModule', options={'username': 'u', 'password': 'p"'})

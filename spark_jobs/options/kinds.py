@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
 
 # a secret is named in SQL and resolved by the driver just before use
 REFERENCE = re.compile(r"\$\{(?:env|file):[^}]*\}")
@@ -41,90 +44,114 @@ def parse_offsets(text: str) -> dict[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option. `expected` says what a value looks like and `accepts` decides.
+    """One option. `expected` says what a value looks like; `read` gives None for any other text.
 
     `refused` says why a valid Flink option cannot be used here.
     """
 
     help: str
-    expected: str = "text"
+    expected: str
+    read: Callable[[str], object]
     default: str | None = None
-    accepts: Callable[[str], bool] = lambda text: bool(text.strip())
     refused: str | None = None
 
-
-def choice(help_: str, *values: str, default: str | None = None) -> Option:
-    """One of these texts."""
-    return Option(help_, " | ".join(values), default, lambda text: text in values)
+    def accepts(self, value: str) -> bool:
+        return self.read(value) is not None
 
 
-def enum(help_: str, *values: str) -> Option:
+def option(
+    name: str,
+    help_: str,
+    expected: str,
+    read: Callable[[str], T | None],
+    default: str | None = None,
+) -> T:
+    """A field that holds an option's value; without a default it is None where nothing is given.
+
+    This is the general kind; the functions below are the common ones.
+    """
+    found = Option(help_, expected, read, default)
+    value = None if default is None else read(default)
+    return cast(T, field(default=value, metadata={"name": name, "option": found}))
+
+
+def text(name: str, help_: str, expected: str = "text", default: str | None = None) -> str:
+    """Any text that is not blank."""
+    return option(name, help_, expected, lambda value: value if value.strip() else None, default)
+
+
+def names(name: str, help_: str) -> tuple[str, ...]:
+    """Names with semicolons between them."""
+
+    def read(value: str) -> tuple[str, ...] | None:
+        return tuple(n.strip() for n in value.split(";") if n.strip()) or None
+
+    return option(name, help_, "text", read)
+
+
+def choice(name: str, help_: str, values: str, default: str | None = None) -> Any:
+    """One of the texts `a | b | c`; the field's type says the same."""
+    known = {v: v for v in values.split(" | ")}
+    return option(name, help_, values, known.get, default)
+
+
+def enum(name: str, help_: str, values: str) -> Any:
     """An enumeration of Flink's, which takes either case; the first value is the default."""
-    return Option(help_, " | ".join(values), values[0], lambda text: text.lower() in values)
+    known = {v: v for v in values.split(" | ")}
+    return option(name, help_, values, lambda v: known.get(v.lower()), next(iter(known)))
 
 
-def flag(help_: str, default: str = "false") -> Option:
+def flag(name: str, help_: str, default: str = "false") -> bool:
     """true or false, in either case."""
-    return Option(help_, "true | false", default, lambda text: text.lower() in ("true", "false"))
+    known = {"true": True, "false": False}
+    return option(name, help_, "true | false", lambda v: known.get(v.lower()), default)
 
 
-def integer(help_: str, default: str | None = None, least: int = 0) -> Option:
+def integer(name: str, help_: str, default: str | None = None, least: int = 0) -> int:
     """A whole number."""
-    return Option(
-        help_,
-        f"a whole number of at least {least}",
-        default,
-        lambda text: text.strip().isdigit() and int(text) >= least,
-    )
+
+    def read(value: str) -> int | None:
+        return int(value) if value.strip().isdigit() and int(value) >= least else None
+
+    return option(name, help_, f"a whole number of at least {least}", read, default)
 
 
-def share(help_: str, default: str) -> Option:
+def share(name: str, help_: str, default: str) -> float:
     """A part of a whole."""
-    return Option(
-        help_,
-        "a number above 0 and up to 1",
-        default,
-        lambda text: _SHARE.fullmatch(text) is not None and 0 < float(text) <= 1,
-    )
+
+    def read(value: str) -> float | None:
+        return float(value) if _SHARE.fullmatch(value) and 0 < float(value) <= 1 else None
+
+    return option(name, help_, "a number above 0 and up to 1", read, default)
 
 
 def number(
-    help_: str, default: str | None = None, least: float = 0, most: float = float("inf")
-) -> Option:
+    name: str, help_: str, default: str, least: float = 0, most: float = float("inf")
+) -> float:
     """A decimal number."""
+
+    def read(value: str) -> float | None:
+        is_number = re.fullmatch(r"\d+(\.\d+)?", value.strip()) is not None
+        return float(value) if is_number and least <= float(value) <= most else None
+
     above = "" if most == float("inf") else f" and at most {most:g}"
-    return Option(
-        help_,
-        f"a number of at least {least:g}{above}",
-        default,
-        lambda text: (
-            re.fullmatch(r"\d+(\.\d+)?", text.strip()) is not None and least <= float(text) <= most
-        ),
-    )
+    return option(name, help_, f"a number of at least {least:g}{above}", read, default)
 
 
-def duration(help_: str, default: str | None = None) -> Option:
-    """Flink's durations."""
-    return Option(
-        help_,
-        "a duration such as '10 s'",
-        default,
-        lambda text: parse_duration_ms(text) is not None,
-    )
+def duration(name: str, help_: str, default: str | None = None) -> int:
+    """Flink's durations, in milliseconds."""
+    return option(name, help_, "a duration such as '10 s'", parse_duration_ms, default)
 
 
-def offsets(help_: str) -> Option:
+def offsets(name: str, help_: str) -> dict[int, int]:
     """Flink's offsets by partition."""
-    return Option(
-        help_,
-        "'partition:0,offset:42;partition:1,offset:300'",
-        accepts=lambda text: parse_offsets(text) is not None,
-    )
+    expected = "'partition:0,offset:42;partition:1,offset:300'"
+    return option(name, help_, expected, parse_offsets)
 
 
 def refused(help_: str, why: str) -> Option:
     """Flink has it; here it is refused, with what to do instead."""
-    return Option(help_, refused=why)
+    return Option(help_, "nothing", lambda _: None, refused=why)
 
 
 def is_reference(text: str) -> bool:

@@ -1,6 +1,6 @@
-"""Which options hold secrets, and that SQL text names a secret instead of holding it.
+"""Which options hold secrets, and whether SQL text has a secret where a reference has to stand.
 
-An option's value is copied into plans and checkpoints; a reference to a secret may be.
+An option's value is copied into plans and checkpoints, so it may refer to a secret but not be one.
 """
 
 import re
@@ -24,7 +24,7 @@ def holds_secret(name: str) -> bool:
 
 
 def literal_secret(name: str, value: str) -> str | None:
-    """What in the value is a secret that stands there as it is; None if nothing is.
+    """The part of the value that is a secret instead of a reference to one; None if there is none.
 
     >>> literal_secret("properties.sasl.jaas.config", 'M required username="u" password="p";')
     "'password' of the JAAS entry"

@@ -1,135 +1,221 @@
 """Every SET key: its values, its default, and what to use instead of those refused here."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal as OneOf
 from zoneinfo import available_timezones
 
+from spark_jobs.options.declared import group, read_options, table_of
 from spark_jobs.options.kinds import (
-    Option,
     choice,
     duration,
     enum,
     flag,
     integer,
     number,
+    option,
     share,
+    text,
 )
 
 _ZONE_OFFSET = re.compile(r"(GMT|UTC)?[+-]\d{1,2}(:\d{2})?")
 
-SETTINGS: dict[str, Option] = {
-    "pipeline.name": Option(
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartSettings:
+    """When a query that failed for a passing reason starts again."""
+
+    type: OneOf["none", "off", "disable", "fixed-delay", "exponential-delay"] = choice(
+        "restart-strategy.type",
+        "when a query that failed for a passing reason starts again",
+        "none | off | disable | fixed-delay | exponential-delay",
+        "exponential-delay",
+    )
+    fixed_attempts: int = integer(
+        "restart-strategy.fixed-delay.attempts", "most restarts of a query", "10"
+    )
+    fixed_delay_ms: int = duration(
+        "restart-strategy.fixed-delay.delay", "wait before each restart", "1 s"
+    )
+    attempts_before_reset: int = integer(
+        "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+        "most restarts in a row",
+        "20",
+    )
+    initial_backoff_ms: int = duration(
+        "restart-strategy.exponential-delay.initial-backoff", "wait before the first restart", "1 s"
+    )
+    max_backoff_ms: int = duration(
+        "restart-strategy.exponential-delay.max-backoff", "longest wait", "1 min"
+    )
+    backoff_multiplier: float = number(
+        "restart-strategy.exponential-delay.backoff-multiplier",
+        "factor by which each wait is longer than the one before",
+        "1.5",
+        least=1,
+    )
+    jitter_factor: float = number(
+        "restart-strategy.exponential-delay.jitter-factor",
+        "share of a wait by which it is longer or shorter at random",
+        "0.1",
+        most=1,
+    )
+    reset_backoff_ms: int = duration(
+        "restart-strategy.exponential-delay.reset-backoff-threshold",
+        "after this long without a failure, restarts are counted from 0 again",
+        "10 min",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredSettings:
+    """What the SET statements of a job say, and the defaults where they say nothing.
+
+    `given` are the statements' own texts.
+    """
+
+    job_name: str | None = text(
+        "pipeline.name",
         "name of the job, by default its file's; the one at the first start begins the names of "
-        "ledgers and transactional ids"
-    ),
-    "table.local-time-zone": Option(
+        "ledgers and transactional ids",
+    )
+    time_zone: str = option(
+        "table.local-time-zone",
         "time zone in which TIMESTAMP and TIMESTAMP_LTZ meet",
         "a zone such as 'UTC' or 'Europe/Berlin'",
+        lambda value: (
+            value if value in available_timezones() or _ZONE_OFFSET.fullmatch(value) else None
+        ),
         "UTC",
-        lambda text: text in available_timezones() or bool(_ZONE_OFFSET.fullmatch(text)),
-    ),
-    "table.exec.source.idle-timeout": duration(
-        "a partition without records for this long holds no watermark back; 0 is never", "0 ms"
-    ),
-    "table.exec.source.cdc-events-duplicate": flag(
-        "change events may come twice: rows of a PRIMARY KEY are compared with the last one"
-    ),
-    "table.exec.state.ttl": duration(
-        "rows that nothing has written for this long are forgotten; 0 is never", "0 ms"
-    ),
-    "table.exec.interval-join.min-cleanup-interval": duration(
-        "how much later than it could an interval join forgets rows and pads outer ones", "0 ms"
-    ),
-    "table.exec.sink.upsert-materialize": enum(
-        "a list of rows per sink key: where keys differ, never, always", "auto", "none", "force"
-    ),
-    "table.exec.sink.require-on-conflict": flag(
-        "an INSERT whose query has another key than the sink must say ON CONFLICT"
-    ),
-    "table.exec.mini-batch.enabled": flag(
-        "ROW_NUMBER() = 1 by event time emits at once and corrects itself, as in Flink's mini-batch"
-    ),
-    "rejoin.multi-join": flag(
-        "three or more inputs that are joined by one key are joined by one operator", "true"
-    ),
-    "rejoin.input-faults": choice(
+    )
+    idle_timeout_ms: int = duration(
+        "table.exec.source.idle-timeout",
+        "a partition without records for this long holds no watermark back; 0 is never",
+        "0 ms",
+    )
+    events_may_repeat: bool = flag(
+        "table.exec.source.cdc-events-duplicate",
+        "change events may come twice: rows of a PRIMARY KEY are compared with the last one",
+    )
+    state_ttl_ms: int = duration(
+        "table.exec.state.ttl",
+        "rows that were not written for this long are dropped from state; 0 is never",
+        "0 ms",
+    )
+    min_cleanup_ms: int = duration(
+        "table.exec.interval-join.min-cleanup-interval",
+        "how much longer than it must an interval join keeps rows before it drops or pads them",
+        "0 ms",
+    )
+    upsert_materialize: OneOf["auto", "none", "force"] = enum(
+        "table.exec.sink.upsert-materialize",
+        "all rows of a sink key are kept: where the query has another key, never, always",
+        "auto | none | force",
+    )
+    requires_on_conflict: bool = flag(
+        "table.exec.sink.require-on-conflict",
+        "an INSERT whose query has another key than the sink must say ON CONFLICT",
+    )
+    mini_batch: bool = flag(
+        "table.exec.mini-batch.enabled",
+        "ROW_NUMBER() = 1 by event time emits at once and corrects itself, as in Flink's"
+        " mini-batch",
+    )
+    multi_join: bool = flag(
+        "rejoin.multi-join",
+        "three or more inputs that are joined by one key are joined by one operator",
+        "true",
+    )
+    input_faults: OneOf["repair", "trust"] = choice(
+        "rejoin.input-faults",
         "changes that no changelog can hold, such as a second +I of a primary key: repaired, or"
         " trusted as Flink does",
+        "repair | trust",
         "repair",
-        "trust",
-        default="repair",
-    ),
-    "rejoin.interval-join.min-cleanup-rule": choice(
+    )
+    min_cleanup_rule: OneOf["zero", "half"] = choice(
+        "rejoin.interval-join.min-cleanup-rule",
         "least cleanup interval of an interval join: none, or half of its window",
+        "zero | half",
         "zero",
-        "half",
-        default="zero",
-    ),
-    "rejoin.bootstrap.timeout": duration(
-        "how long the rows of a processing-time join wait for the other side's first content"
-    ),
-    "rejoin.bootstrap.on-timeout": choice(
-        "what then: the job fails, or goes on with what is there", "fail", "go", default="fail"
-    ),
-    "rejoin.temporal.late-probe": choice(
+    )
+    bootstrap_timeout_ms: int | None = duration(
+        "rejoin.bootstrap.timeout",
+        "how long the rows of a processing-time join wait for the other side's first content",
+    )
+    on_bootstrap_timeout: OneOf["fail", "go"] = choice(
+        "rejoin.bootstrap.on-timeout",
+        "after that time: the job fails, or goes on with the rows that are there",
+        "fail | go",
+        "fail",
+    )
+    late_probe: OneOf["drop", "join"] = choice(
+        "rejoin.temporal.late-probe",
         "a late row at a temporal join: dropped as in Flink 2.4, or joined as in older releases",
+        "drop | join",
         "drop",
-        "join",
-        default="drop",
-    ),
-    "rejoin.late.topic": Option("topic for late probe rows that an event-time temporal join drops"),
-    "rejoin.dead-letter.max-share": share(
-        "the job stops when more of a table's last records cannot be decoded; 1 is never", "0.5"
-    ),
-    "rejoin.dead-letter.window": integer("of so many records", "10000", 1),
-    "rejoin.checkpoint": Option("folder of the checkpoint", "a path"),
-    "rejoin.trigger-interval": duration("least time between two micro-batches", "200 ms"),
-    "rejoin.max-offsets-per-trigger": integer("most records of one micro-batch", least=1),
-    "rejoin.parallelism": integer("tasks of a stateful operator", least=1),
-    "rejoin.key-groups": integer("parts of the key space, fixed for a checkpoint", "128", 1),
-    "rejoin.watermark.policy": choice(
-        "watermark of a join: the lower or the higher of its inputs", "min", "max", default="min"
-    ),
-    "rejoin.mode": choice("how Spark runs the query", "micro-batch", default="micro-batch"),
-    "rejoin.on-data-loss": choice(
+    )
+    late_topic: str | None = text(
+        "rejoin.late.topic", "topic for late probe rows that an event-time temporal join drops"
+    )
+    dead_letter_max_share: float = share(
+        "rejoin.dead-letter.max-share",
+        "the job stops when more of a table's last records cannot be decoded; 1 is never",
+        "0.5",
+    )
+    dead_letter_window: int = integer(
+        "rejoin.dead-letter.window",
+        "number of those last records",
+        "10000",
+        1,
+    )
+    checkpoint: str | None = text("rejoin.checkpoint", "folder of the checkpoint", "a path")
+    trigger_interval_ms: int = duration(
+        "rejoin.trigger-interval", "least time between two micro-batches", "200 ms"
+    )
+    max_offsets_per_trigger: int | None = integer(
+        "rejoin.max-offsets-per-trigger", "most records of one micro-batch", least=1
+    )
+    parallelism: int | None = integer("rejoin.parallelism", "tasks of a stateful operator", least=1)
+    key_groups: int = integer(
+        "rejoin.key-groups", "parts of the key space, fixed for a checkpoint", "128", 1
+    )
+    watermark_policy: OneOf["min", "max"] = choice(
+        "rejoin.watermark.policy",
+        "watermark of a join: the lower or the higher of its inputs",
+        "min | max",
+        "min",
+    )
+    mode: OneOf["micro-batch"] = choice(
+        "rejoin.mode", "how Spark runs the query", "micro-batch", "micro-batch"
+    )
+    on_data_loss: OneOf["fail", "continue"] = choice(
+        "rejoin.on-data-loss",
         "records that are deleted before they are read, or a source topic that is created anew: the"
         " job fails, or counts them and goes on",
+        "fail | continue",
         "fail",
-        "continue",
-        default="fail",
-    ),
-    "rejoin.ledger.heartbeat-interval": duration(
-        "an idle exactly-once sink commits its ledger again so often; less than the broker's"
+    )
+    ledger_heartbeat_ms: int = duration(
+        "rejoin.ledger.heartbeat-interval",
+        "how often an idle exactly-once sink commits its ledger again; less than the broker's"
         " offsets.retention.minutes",
         "10 min",
-    ),
-    "restart-strategy.type": choice(
-        "when a query that failed for a passing reason starts again",
-        "none",
-        "off",
-        "disable",
-        "fixed-delay",
-        "exponential-delay",
-        default="exponential-delay",
-    ),
-    "restart-strategy.fixed-delay.attempts": integer("most restarts of a query", "10"),
-    "restart-strategy.fixed-delay.delay": duration("wait before each restart", "1 s"),
-    "restart-strategy.exponential-delay.attempts-before-reset-backoff": integer(
-        "most restarts in a row", "20"
-    ),
-    "restart-strategy.exponential-delay.initial-backoff": duration(
-        "wait before the first restart", "1 s"
-    ),
-    "restart-strategy.exponential-delay.max-backoff": duration("longest wait", "1 min"),
-    "restart-strategy.exponential-delay.backoff-multiplier": number(
-        "how much longer each wait is than the one before", "1.5", least=1
-    ),
-    "restart-strategy.exponential-delay.jitter-factor": number(
-        "by which part of itself a wait is longer or shorter at random", "0.1", most=1
-    ),
-    "restart-strategy.exponential-delay.reset-backoff-threshold": duration(
-        "after so long without a failure restarts count anew", "10 min"
-    ),
-}
+    )
+    restarts: RestartSettings = group(RestartSettings)
+    given: Mapping[str, str] = field(default_factory=dict)
+
+
+SETTINGS = table_of(DeclaredSettings)
+NOTHING_SET = DeclaredSettings()
+
+
+def declared_settings(given: Mapping[str, str]) -> DeclaredSettings:
+    """What these SET statements say."""
+    return replace(read_options(DeclaredSettings, given), given=given)
+
+
 # settings that Flink has: what to do instead
 REFUSED_SETTINGS: dict[str, str] = {
     "table.exec.mini-batch.allow-latency": "SET 'rejoin.trigger-interval'",

@@ -5,10 +5,10 @@ list it is a tree of stateful nodes whose inputs are `Project?(Filter?(...))` of
 stateful nodes again; what cannot run is refused before.
 """
 
-from collections.abc import Mapping
 from itertools import chain, count
 
 from spark_jobs.errors import PositionedError, SqlErrors
+from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.plan.check.advice import advise
 from spark_jobs.plan.check.missing_rows import null_columns
 from spark_jobs.plan.check.refusals import refusals
@@ -41,9 +41,8 @@ def plan(job: Job) -> tuple[QueryPlan, ...]:
     return tuple(plans)
 
 
-def plan_query(query: Logical, settings: Mapping[str, str] | None = None) -> QueryPlan:
+def plan_query(query: Logical, settings: DeclaredSettings = NOTHING_SET) -> QueryPlan:
     """The plan of one query, with or without a sink."""
-    settings = settings or {}
     optimized = optimize(query, settings)
     problems = list(refusals(query, optimized, settings))
     if problems:
@@ -64,11 +63,11 @@ def query_names(job: Job) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _plan(optimized: Logical, name: str, settings: Mapping[str, str]) -> QueryPlan:
+def _plan(optimized: Logical, name: str, settings: DeclaredSettings) -> QueryPlan:
     building = Building(settings)
     planned = numbered(root(optimized, name, building))
     sends_late_rows = any(node.output.late_topic for node in stateful_nodes(planned))
-    if building.setting("rejoin.late.topic") and not sends_late_rows:
+    if settings.late_topic and not sends_late_rows:
         building.warn(
             warning(
                 "no late rows go to 'rejoin.late.topic': only an event-time temporal join that"

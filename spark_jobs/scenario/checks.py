@@ -11,8 +11,8 @@ from spark_jobs.errors import ScenarioError, SqlErrors
 from spark_jobs.scenario.file import Expected, ExpectedDeadLetter, Input, Scenario, Step
 from spark_jobs.scenario.literals import Literal
 from spark_jobs.scenario.records import input_columns, kinds_of, physical_columns
-from spark_jobs.sql.catalog import Column, Table
-from spark_jobs.sql.parse.source import nearest
+from spark_jobs.sql.catalog import Table, TableColumn
+from spark_jobs.sql.parse.source_text import nearest
 from spark_jobs.sql.types.data_types import DataType
 
 _INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
@@ -93,7 +93,7 @@ class _Checks:
 
 
 def _values(
-    row: Input | Expected, table: Table, columns: Sequence[Column]
+    row: Input | Expected, table: Table, columns: Sequence[TableColumn]
 ) -> Iterator[ScenarioError]:
     names = [c.name for c in columns]
     if isinstance(row.values, dict):

@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 from spark_jobs.errors import PositionedError, ScenarioError, SqlErrors
 from spark_jobs.scenario.literals import LiteralError, RowLiteral, parse_row
 from spark_jobs.settings import read_sql
-from spark_jobs.sql.parse.source import nearest
+from spark_jobs.sql.parse.source_text import nearest
 
 Kind: TypeAlias = OneOf["+I", "-U", "+U", "-D"]
 InputKind: TypeAlias = Kind | OneOf["raw"]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from spark_jobs.options.connectors import REGISTRY_OPTIONS
+from spark_jobs.options.connectors import REGISTRY_OPTIONS, table_options
 from spark_jobs.sql.catalog import Table
 
 _INSTEAD = {
@@ -15,7 +15,7 @@ _FORMAT_OPTIONS = ("format", "key.format", "value.format")
 
 def in_json(table: Table) -> Table:
     """The same table, columns and changelog mode with JSON in place of Avro."""
-    given = table.options
+    given = table.options.given
     avro = {name: given[name] for name in _FORMAT_OPTIONS if given.get(name) in _INSTEAD}
     below = tuple(f"{name.removesuffix('format')}{kind}." for name, kind in avro.items())
     if not avro:
@@ -25,4 +25,5 @@ def in_json(table: Table) -> Table:
         for name, value in given.items()
         if not name.startswith(below) and name not in REGISTRY_OPTIONS
     }
-    return replace(table, options={**kept, **{name: _INSTEAD[kind] for name, kind in avro.items()}})
+    instead = {name: _INSTEAD[kind] for name, kind in avro.items()}
+    return replace(table, options=table_options({**kept, **instead}))

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from spark_jobs.options.formats import ChangelogJsonOptions, DebeziumJsonOptions, JsonOptions
 from spark_jobs.scenario.file import Input, Kind
 from spark_jobs.scenario.literals import RowLiteral
 from spark_jobs.scenario.values import Row, canonical, epoch_ms, json_text, to_json
-from spark_jobs.sql.catalog import Column, Table
+from spark_jobs.sql.catalog import Table, TableColumn
 
 DEFAULT_TIMESTAMP_MS = 1_700_000_000_000
 
@@ -101,8 +102,8 @@ class Encoder:
         }[kind]
         source = self._debezium_source(row)
         payload = {"before": before, "after": after, "source": source, "op": op, "ts_ms": 0}
-        options = self.table.value_format.options if self.table.value_format else {}
-        wrapped = options.get("schema-include") == "true"
+        options = self.table.value_format and self.table.value_format.options
+        wrapped = isinstance(options, DebeziumJsonOptions) and options.schema_include
         return {"schema": None, "payload": payload} if wrapped else payload
 
     def _debezium_source(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -117,21 +118,21 @@ class Encoder:
                     source["table"] = row[column.name]
         return source
 
-    def _value_columns(self) -> list[Column]:
+    def _value_columns(self) -> list[TableColumn]:
         table = self.table
         keys = set(table.key_fields) if table.key_format and not table.value_includes_key else set()
         return [c for c in physical_columns(table) if c.name not in keys]
 
-    def _json(self, column: Column, value: Any) -> Any:
+    def _json(self, column: TableColumn, value: Any) -> Any:
         return to_json(value, column.type, _iso_timestamps(self.table))
 
 
-def input_columns(table: Table) -> list[Column]:
+def input_columns(table: Table) -> list[TableColumn]:
     """The columns of an input row: all but computed ones, in declaration order."""
     return [c for c in table.columns if c.kind != "computed"]
 
 
-def physical_columns(table: Table) -> list[Column]:
+def physical_columns(table: Table) -> list[TableColumn]:
     """The columns of a result row."""
     return [c for c in table.columns if c.kind == "physical"]
 
@@ -147,7 +148,7 @@ def kinds_of(table: Table) -> tuple[Kind, ...]:
             return ("+I", "-U", "+U", "-D")
 
 
-def row_of(columns: Sequence[Column], given: RowLiteral) -> Row:
+def row_of(columns: Sequence[TableColumn], given: RowLiteral) -> Row:
     """The values of all columns; columns that are not named are NULL."""
     values = [given.get(c.name) for c in columns] if isinstance(given, dict) else given
     return tuple(canonical(v, c.type) for v, c in zip(values, columns, strict=True))
@@ -201,11 +202,16 @@ def _loads(text: bytes | None) -> dict[str, Any]:
 
 
 def _iso_timestamps(table: Table) -> bool:
-    options = table.value_format.options if table.value_format else {}
-    return options.get("timestamp-format.standard") == "ISO-8601"
+    match table.value_format and table.value_format.options:
+        case JsonOptions(reading=how) | DebeziumJsonOptions(reading=how):
+            return how.timestamp_format == "ISO-8601"
+        case ChangelogJsonOptions(reading=how):
+            return how.timestamp_format == "ISO-8601"
+        case _:
+            return False
 
 
-def _record_timestamp(columns: Sequence[Column], row: dict[str, Any]) -> int:
+def _record_timestamp(columns: Sequence[TableColumn], row: dict[str, Any]) -> int:
     for column in columns:
         if column.metadata_key == "timestamp":
             return epoch_ms(row[column.name])

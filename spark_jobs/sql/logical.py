@@ -1,8 +1,8 @@
 """Logical nodes: what the query means, before any strategy is chosen.
 
 Each node has `fields`, its output columns in order. Positions in expressions refer to the fields
-of the input (for `Join`: left fields, then right fields). A field's `time` is what its type says,
-as in Flink's validated plan; which operators keep a time attribute alive is decided on the
+of the input (for `Join`: left fields, then right fields). A field's `time` is that of Flink's
+validated plan; which operators keep a time attribute alive is decided on the
 optimised plan (plan/facts/times.py).
 """
 
@@ -82,7 +82,7 @@ class Project(Node):
 class Snapshot:
     """`LATERAL TABLE(SNAPSHOT(...))`: when the build side counts as loaded.
 
-    `at_ms`: its watermark has reached this time. `idle_ms`: it has said nothing for so long.
+    `at_ms`: its watermark has reached this time. `idle_ms`: no record came for so long.
     """
 
     at_ms: int | None
@@ -96,7 +96,7 @@ class Join(Node):
     `as_of` (over the LEFT fields) makes it `FOR SYSTEM_TIME AS OF` or a temporal table function;
     `snapshot` makes it a LATERAL SNAPSHOT join. `condition` None is a cross join. An outer side
     makes the other side's fields nullable; semi and anti joins have the left fields alone.
-    `ttl_ms` is what STATE_TTL hints say of each side (None: the job's setting).
+    `ttl_ms` is the STATE_TTL hint of each side (None: the job's setting).
     """
 
     left: "Logical"
@@ -122,7 +122,7 @@ class Join(Node):
 
 @dataclass(frozen=True, slots=True)
 class Union(Node):
-    """UNION ALL: the inputs' columns by position, of the types that `fields` say."""
+    """UNION ALL: the inputs' columns by position, with the types in `fields`."""
 
     inputs: tuple["Logical", ...]
     fields: tuple[Field, ...]

@@ -139,7 +139,7 @@ class BrokerBackend:
         return f"{name}-{self._mark}"
 
     def _dead_letter_topics(self) -> list[str]:
-        options = (table.options for table in self._bound.tables.values())
+        options = (table.options.given for table in self._bound.tables.values())
         return sorted({o[_DEAD_LETTER_TOPIC] for o in options if _DEAD_LETTER_TOPIC in o})
 
     def _create_topics(self) -> None:
@@ -163,7 +163,7 @@ class BrokerBackend:
         return text
 
     def _source_options(self, table: Table) -> Iterator[str]:
-        if table.connector == "kafka" and "scan.startup.mode" not in table.options:
+        if table.connector == "kafka" and "scan.startup.mode" not in table.options.given:
             yield "'scan.startup.mode' = 'earliest-offset'"
         if any(step.command == "end" for step in self._bound.scenario.steps):
             ends = _record_counts(self._bound, table)

@@ -20,6 +20,7 @@ from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.build import records_of
 from spark_jobs.operators.kafka_scan import envelopes
 from spark_jobs.operators.running import Running
+from spark_jobs.options.settings import declared_settings
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.plan.nodes.walk import scans
@@ -44,7 +45,7 @@ def spark_session(folder: Path) -> Iterator[SparkSession]:
     """A session as `rejoin run` starts it; its log and checkpoints are in the folder."""
     given = {"rejoin.parallelism": "2", "rejoin.checkpoint": str(folder)}
     overrides = Overrides(status_dir=folder / "status")
-    settings = job_settings(given, "tests", overrides, read_environment())
+    settings = job_settings(declared_settings(given), "tests", overrides, read_environment())
     session = start_session(settings, [kernel_jar(), *connector_jars()])
     Kernel.of(session).open_gate()
     try:

@@ -1,7 +1,7 @@
 """The kernel at brokers and registries: names of the client, references, TLS, credentials."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,11 @@ from py4j.protocol import Py4JJavaError
 
 from spark_jobs.embedded.registry import RegistrySecurity, RegistryServer
 from spark_jobs.errors import KafkaError
-from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.formats.registry import PATIENCE_S, RegistryClient
 from spark_jobs.options.client_properties import CONNECTION, JAVA_ONLY, REFUSED
 from spark_jobs.options.connectors import MANAGED_PROPERTIES
+from spark_jobs.options.declared import read_options
+from spark_jobs.options.formats import RegistryOptions
 from spark_jobs.settings import resolve_all
 from tests.harness.certificates import STORE_PASSWORD, Authority
 from tests.harness.gateway import jvm
@@ -78,6 +80,10 @@ def options(protected: RegistryServer, authority: Authority, kind: str) -> dict[
     return found
 
 
+def client(texts: Mapping[str, str], patience_s: float = PATIENCE_S) -> RegistryClient:
+    return RegistryClient(read_options(RegistryOptions, texts), patience_s)
+
+
 CREDENTIALS = [{"basic-auth.user-info": "ann:secret"}, {"bearer-auth.token": "t-0-k-e-n"}]
 
 
@@ -87,14 +93,14 @@ def test_registry_over_mutual_tls(
     protected: RegistryServer, authority: Authority, kind: str, credentials: dict[str, str]
 ) -> None:
     known = {**options(protected, authority, kind), **credentials}
-    schema_id = RegistryClient(known).register(f"s-{kind}", '"long"')
+    schema_id = client(known).register(f"s-{kind}", '"long"')
     assert schema_at(known, schema_id) == "long"
 
 
 def test_credentials_in_the_address(protected: RegistryServer, authority: Authority) -> None:
     known = options(protected, authority, "PEM") | {"basic-auth.credentials-source": "URL"}
     known["url"] = known["url"].replace("://", "://ann:secret@")
-    assert schema_at(known, RegistryClient(known).register("in-url", '"int"')) == "int"
+    assert schema_at(known, client(known).register("in-url", '"int"')) == "int"
 
 
 def test_who_has_no_certificate_or_password_stays_out(
@@ -102,10 +108,10 @@ def test_who_has_no_certificate_or_password_stays_out(
 ) -> None:
     known = options(protected, authority, "PEM")
     with pytest.raises(KafkaError, match="REGISTRY_REFUSED"):
-        RegistryClient(known).register("s", '"long"')
+        client(known).register("s", '"long"')
     del known["ssl.keystore.location"]
     with pytest.raises(KafkaError, match="REGISTRY_UNREACHABLE"):
-        RegistryClient(known | CREDENTIALS[0], patience_s=0.1).register("s", '"long"')
+        client(known | CREDENTIALS[0], patience_s=0.1).register("s", '"long"')
 
 
 def schema_at(known: dict[str, str], schema_id: int) -> str:

@@ -49,7 +49,7 @@ def spark(columns: dict[str, DataType]) -> dict[str, Any]:
 def plain(columns: dict[str, DataType], is_legacy: bool) -> dict[str, Any]:
     given = {"avro.timestamp_mapping.legacy": str(is_legacy).lower()}
     complete = with_schema(FORMATS["avro"].read(given, ""), fields(columns))
-    return {"name": "avro", "options": dict(complete.options)}
+    return {"name": "avro", "options": dict(complete.texts)}
 
 
 def flinks(part: str, columns: dict[str, DataType]) -> Any:

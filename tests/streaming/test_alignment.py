@@ -15,6 +15,7 @@ from spark_jobs.driver.queries import shape, sinks_of
 from spark_jobs.driver.report import query_status
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.kernel.calls import Kernel
+from spark_jobs.options.settings import declared_settings
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Overrides, job_settings, read_environment
@@ -75,7 +76,7 @@ def test_the_fast_table_waits(broker: Broker, spark: SparkSession, tmp_path: Pat
         "rejoin.checkpoint": str(tmp_path),
         "rejoin.max-offsets-per-trigger": str(PER_EPOCH),
     }
-    settings = job_settings(given, "alignment", Overrides(), read_environment())
+    settings = job_settings(declared_settings(given), "alignment", Overrides(), read_environment())
     life = open_query(spark, "alignment", sink, settings).life()
     seen: list[tuple[timedelta, timedelta]] = []
     deadline = time.monotonic() + END_S

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.driver.launch import open_query
 from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.embedded.broker import Broker
+from spark_jobs.options.settings import declared_settings
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.scenario.file import Input
 from spark_jobs.scenario.fold import SinkView
@@ -135,7 +136,7 @@ def _launch(spark: SparkSession, planned: Planned, folder: Path) -> QueryLife:
         "rejoin.checkpoint": str(folder / "checkpoint"),
         "rejoin.key-groups": "8",
     }
-    settings = job_settings(given, name, Overrides(), read_environment())
+    settings = job_settings(declared_settings(given), name, Overrides(), read_environment())
     return open_query(spark, name, planned.sink, settings).life()
 
 

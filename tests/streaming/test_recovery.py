@@ -21,6 +21,7 @@ from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import RejoinError, StateError
 from spark_jobs.kernel.calls import Kernel
+from spark_jobs.options.settings import declared_settings
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.sql.bind.binder import bind
@@ -73,7 +74,7 @@ class Copies:
         ((name, sink),) = sinks_of(plan(job)).items()
         given = {"rejoin.parallelism": "2", "rejoin.checkpoint": str(self.checkpoint)}
         given |= {f"rejoin.{k.replace('_', '-')}": v for k, v in settings.items()}
-        declared = job_settings(given, self.job, Overrides(), read_environment())
+        declared = job_settings(declared_settings(given), self.job, Overrides(), read_environment())
         self._launch = open_query(self._spark, name, sink, declared, epoch_written)
         self._life = self._launch.life()
         return self._life

@@ -14,6 +14,8 @@ from confluent_kafka import Producer
 from spark_jobs.access.acls import Need
 from spark_jobs.embedded.registry import RegistrySecurity, RegistryServer
 from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.options.declared import read_options
+from spark_jobs.options.formats import RegistryOptions
 from tests.harness.certificates import STORE_PASSWORD
 from tests.harness.protected import (
     USER_PASSWORD,
@@ -95,7 +97,8 @@ class Stage:
         create_topics(self.broker, "orders", "joined")
         grant(self.broker, LEAST)
         schema = json.dumps(ORDER)
-        schema_id = RegistryClient(self.registry_options()).register("orders-value", schema)
+        registry = RegistryClient(read_options(RegistryOptions, self.registry_options()))
+        schema_id = registry.register("orders-value", schema)
         producer = Producer({**self.broker.admin_config()})
         for i in range(20):
             body = io.BytesIO()

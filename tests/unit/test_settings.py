@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.errors import ConfigError
+from spark_jobs.options.settings import declared_settings
 from spark_jobs.settings import (
     MAX_OFFSETS,
     Environment,
@@ -18,7 +19,9 @@ from spark_jobs.settings import (
 
 
 def settings(declared: dict[str, str], **overrides: object) -> JobSettings:
-    return job_settings(declared, "orders", Overrides(**overrides), Environment())  # type: ignore[arg-type]
+    return job_settings(
+        declared_settings(declared), "orders", Overrides(**overrides), Environment()
+    )  # type: ignore[arg-type]
 
 
 def test_defaults_come_from_the_file_name() -> None:

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import assert_never
 
 from spark_jobs.plan.nodes.parts import Advice, and_words
-from spark_jobs.sql.catalog import Column as TableColumn
+from spark_jobs.sql.catalog import TableColumn
 from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,

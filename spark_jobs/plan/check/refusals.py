@@ -4,10 +4,11 @@ Each problem is named with its place and a way out; all problems of a query are 
 docs/errors.md has the table of them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import assert_never
 
 from spark_jobs.errors import PositionedError
+from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.plan.check.clock_refusals import clock_refusals
 from spark_jobs.plan.check.problems import unsupported, why_updating, wrong
 from spark_jobs.plan.check.sink_refusals import sink_refusals
@@ -33,7 +34,7 @@ from spark_jobs.sql.types.expr import Expr, columns
 
 
 def refusals(
-    bound: Logical, optimized: Logical, settings: Mapping[str, str] | None = None
+    bound: Logical, optimized: Logical, settings: DeclaredSettings = NOTHING_SET
 ) -> Iterator[PositionedError]:
     """Every reason not to run the query; `optimized` is `bound` after the rules."""
     kind = [p for n in nodes(bound) if isinstance(n, Join) for p in kind_refusals(n)]
@@ -43,7 +44,7 @@ def refusals(
     if not found:
         yield from clock_refusals(optimized)
     if isinstance(optimized, Sink):
-        yield from sink_refusals(optimized, settings or {})
+        yield from sink_refusals(optimized, settings)
 
 
 def nodes(node: Logical) -> Iterator[Logical]:

@@ -1,8 +1,9 @@
 """Whether a query's changes may go into its sink."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from spark_jobs.errors import PositionedError
+from spark_jobs.options.settings import DeclaredSettings
 from spark_jobs.plan.check.problems import why_updating, wrong
 from spark_jobs.plan.facts.changelog import INSERT, sink_mode
 from spark_jobs.plan.facts.facts import facts
@@ -12,7 +13,7 @@ from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.logical import Join, Logical, Scan, Sink, inputs_of
 
 
-def sink_refusals(sink: Sink, settings: Mapping[str, str]) -> Iterator[PositionedError]:
+def sink_refusals(sink: Sink, settings: DeclaredSettings) -> Iterator[PositionedError]:
     """What the sink's table cannot take."""
     table = sink.table
     mode = sink_mode(table)
@@ -62,7 +63,7 @@ def _timeless(node: Logical) -> Iterator[Table]:
     """Tables that hold the query's watermark back for ever: unbounded ones without their own."""
     match node:
         case Scan(table=table):
-            if table.watermark is None and table.option("scan.bounded.mode") in (None, "unbounded"):
+            if table.watermark is None and table.options.kafka.bounded.mode == "unbounded":
                 yield table
         case Join() if is_versioned(node) and by_processing_time(node):
             yield from _timeless(node.left)
@@ -77,10 +78,9 @@ def sink_key(sink: Sink) -> frozenset[int]:
     return frozenset(names.index(n) for n in sink.table.primary_key if n in names)
 
 
-def _other_key(sink: Sink, settings: Mapping[str, str]) -> Iterator[PositionedError]:
+def _other_key(sink: Sink, settings: DeclaredSettings) -> Iterator[PositionedError]:
     """Rows of one sink key may come from several rows of the query: a materialiser keeps them."""
-    required = settings.get("table.exec.sink.require-on-conflict", "false").lower() == "true"
-    if sink.on_conflict is None and required:
+    if sink.on_conflict is None and settings.requires_on_conflict:
         yield wrong(
             "UPSERT_KEY",
             f"{_difference(sink)}, and 'table.exec.sink.require-on-conflict' is set",
@@ -88,7 +88,7 @@ def _other_key(sink: Sink, settings: Mapping[str, str]) -> Iterator[PositionedEr
             "say what becomes of such rows: INSERT INTO ... SELECT ... ON CONFLICT DO DEDUPLICATE"
             " (the newest shows), DO NOTHING (the first stays) or DO ERROR",
         )
-    if settings.get("table.exec.sink.upsert-materialize", "auto").lower() == "none":
+    if settings.upsert_materialize == "none":
         yield wrong(
             "UPSERT_KEY",
             f"{_difference(sink)}, and 'table.exec.sink.upsert-materialize' is none",

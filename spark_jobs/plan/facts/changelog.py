@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from spark_jobs.options.formats import FORMATS
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.sql.catalog import ChangelogMode, Table
 from spark_jobs.sql.logical import (
@@ -78,5 +77,5 @@ def sink_mode(table: Table) -> ChangelogMode:
     if table.connector == "upsert-kafka":
         return "upsert"
     value_format = table.value_format
-    reads = FORMATS[value_format.name].changelog if value_format is not None else "append"
+    reads = value_format.changelog if value_format is not None else "append"
     return "append" if reads == "append" else "retract"

@@ -1,15 +1,7 @@
 """How a table's options say that Debezium's records are read, and what to warn of."""
 
-from typing import Literal as OneOf
-
 from spark_jobs.plan.nodes.parts import Debezium
 from spark_jobs.sql.catalog import Table
-
-_UNITS: dict[str, OneOf["millis", "micros", "nanos"]] = {
-    "millis": "millis",
-    "micros": "micros",
-    "nanos": "nanos",
-}
 
 
 def debezium_of(table: Table) -> Debezium | None:
@@ -19,8 +11,8 @@ def debezium_of(table: Table) -> Debezium | None:
     return Debezium(
         unwrapped=table.unwrapped,
         full_before=table.full_before,
-        timestamp_unit=_UNITS.get(table.option("rejoin.debezium.timestamp-unit") or ""),
-        decimals="base64" if table.option("rejoin.debezium.decimals") == "base64" else "text",
+        timestamp_unit=table.options.debezium.timestamp_unit,
+        decimals=table.options.debezium.decimals,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeAlias
 
+from spark_jobs.options.formats import Format
 from spark_jobs.plan.nodes.parts import INLINE, PLANNER_ONLY
 from spark_jobs.plan.nodes.physical import Machine, Physical
 from spark_jobs.sql.types.data_types import DataType
@@ -25,6 +26,8 @@ def _json(value: object) -> Json:
             return value
         case DataType():
             return _json(value.spark_json())
+        case Format(name=name, texts=texts):
+            return {"name": name, "options": dict(texts)}
         case Mapping():
             return {str(k): _json(v) for k, v in value.items()}
         case tuple() | list():

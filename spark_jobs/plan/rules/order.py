@@ -7,9 +7,10 @@ removes could not have reached the result, for changes of either sign. Expressio
 repeated freely: the binder lets no call through that may differ from one evaluation to the next.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
+from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.plan.facts.sources import inline
 from spark_jobs.plan.rules.constants import fold_constants
 from spark_jobs.plan.rules.deduplication import correct_first_rows, deduplicate
@@ -22,12 +23,11 @@ from spark_jobs.sql.types.expr import Call, Expr
 Rule = Callable[[Logical], Logical]
 
 
-def optimize(node: Logical, settings: Mapping[str, str] | None = None) -> Logical:
+def optimize(node: Logical, settings: DeclaredSettings = NOTHING_SET) -> Logical:
     """The plan after all rules; `settings` are the job's SET values."""
     for rule in RULES:
         node = rule(node)
-    mini_batch = (settings or {}).get("table.exec.mini-batch.enabled", "false")
-    return correct_first_rows(node) if mini_batch.lower() == "true" else node
+    return correct_first_rows(node) if settings.mini_batch else node
 
 
 def project_root(node: Logical) -> Logical:

@@ -1,10 +1,9 @@
 """What the planners of operators hand to each other, and the settings that they read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from spark_jobs.options.kinds import parse_duration_ms
-from spark_jobs.options.settings import SETTINGS
+from spark_jobs.options.settings import DeclaredSettings
 from spark_jobs.plan.facts.sources import inline, peel
 from spark_jobs.plan.nodes.parts import Advice, InputFaults
 from spark_jobs.plan.nodes.physical import Stateful
@@ -96,29 +95,20 @@ class Planned:
 class Building:
     """One query while it is planned."""
 
-    settings: Mapping[str, str]
+    settings: DeclaredSettings
     warnings: list[Advice] = field(default_factory=list)
-
-    def setting(self, name: str) -> str:
-        return setting(self.settings, name)
-
-    def flag(self, name: str) -> bool:
-        return self.setting(name).lower() == "true"
-
-    def duration_ms(self, name: str) -> int:
-        return parse_duration_ms(self.setting(name)) or 0
 
     @property
     def input_faults(self) -> InputFaults:
-        return "trust" if self.setting("rejoin.input-faults") == "trust" else "repair"
+        return self.settings.input_faults
 
     @property
     def groups(self) -> int:
-        return int(self.setting("rejoin.key-groups"))
+        return self.settings.key_groups
 
     @property
     def time_zone(self) -> str:
-        return self.setting("table.local-time-zone")
+        return self.settings.time_zone
 
     def warn(self, *warnings: Advice) -> None:
         """Add those that are not there yet."""
@@ -141,9 +131,3 @@ def tables(node: Logical) -> str:
             below = inputs_of(base)
             names = " union ".join(tables(i) for i in below)
             return f"({names})" if len(below) > 1 else names
-
-
-def setting(settings: Mapping[str, str], name: str) -> str:
-    """A SET value or its default."""
-    declared = SETTINGS.get(name)
-    return settings.get(name) or (declared.default if declared else None) or ""

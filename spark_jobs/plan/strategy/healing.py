@@ -8,7 +8,6 @@ before that machine: there plain columns travel, and predicates come later.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from spark_jobs.options.debezium import KEY_CHANGES
 from spark_jobs.plan.facts.debezium import debezium_of
 from spark_jobs.plan.facts.keys import and_all
 from spark_jobs.plan.facts.sources import Source
@@ -20,7 +19,6 @@ from spark_jobs.sql.types.data_types import DataType
 from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts
 
 _LARGE = frozenset({"STRING", "BYTES", "ARRAY", "MAP", "ROW"})
-CDC_EVENTS_DUPLICATE = "table.exec.source.cdc-events-duplicate"
 
 
 def may_be_left_out(type_: DataType) -> bool:
@@ -37,12 +35,12 @@ def heals(source: Source) -> bool:
     if table.changelog != "upsert" or not table.is_debezium:
         return False
     read = [*source.exprs, *(() if source.filter is None else (source.filter,))]
-    return table.option("rejoin.debezium.unavailable") == "heal" and bool(_left_out(table, read))
+    return table.options.debezium.unavailable == "heal" and bool(_left_out(table, read))
 
 
 def follows_keys(source: Source) -> bool:
     """Whether those values are found, too, that stand under the key that a row had before."""
-    return heals(source) and source.table.option(KEY_CHANGES) == "heal"
+    return heals(source) and source.table.options.debezium.key_changes == "heal"
 
 
 def has_positions(source: Source, building: Building) -> bool:
@@ -52,11 +50,11 @@ def has_positions(source: Source, building: Building) -> bool:
     """
     table = source.table
     keyed = table.is_debezium and bool(table.primary_key)
-    return follows_keys(source) or (keyed and building.flag(CDC_EVENTS_DUPLICATE))
+    return follows_keys(source) or (keyed and building.settings.events_may_repeat)
 
 
 def retracts_on_truncate(table: Table) -> bool:
-    return table.option("rejoin.debezium.truncate") == "retract"
+    return table.options.debezium.truncate == "retract"
 
 
 def needs_rows(source: Source, building: Building) -> bool:

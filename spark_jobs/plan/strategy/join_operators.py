@@ -113,9 +113,9 @@ def _interval_type(join: Join) -> Literal["inner", "left", "right", "full"]:
 
 def _min_cleanup_ms(interval: Interval, building: Building) -> int:
     """Flink before 1.18 took half of the interval, which seed 000 shows."""
-    if building.setting("rejoin.interval-join.min-cleanup-rule") == "half":
+    if building.settings.min_cleanup_rule == "half":
         return max(interval.upper_ms - interval.lower_ms, 0) // 2
-    return building.duration_ms("table.exec.interval-join.min-cleanup-interval")
+    return building.settings.min_cleanup_ms
 
 
 def temporal_join(join: Join, required: Required, building: Building) -> Planned:
@@ -124,13 +124,12 @@ def temporal_join(join: Join, required: Required, building: Building) -> Planned
     is_event = time == "event"
     sides = join_sides(join, required.exprs, building)
     gate = Gate("none") if is_event else _gate(join, building)
-    late = building.setting("rejoin.temporal.late-probe")
     machine = TemporalJoin(
         join_type="left" if join.kind == "left" else "inner",
         time=time,
         gate=gate,
         pair=sides.pair(),
-        late_probe="join" if late == "join" else "drop",
+        late_probe=building.settings.late_probe,
     )
     followed = timing(
         building,
@@ -139,7 +138,7 @@ def temporal_join(join: Join, required: Required, building: Building) -> Planned
         forwards=required.forwards,
         ticks=gate.kind != "none",
     )
-    late_topic = building.setting("rejoin.late.topic") if is_event else ""
+    late_topic = building.settings.late_topic if is_event else None
     return Planned(
         operator(
             machine, required, sides.names, facts(join), followed, building, late_topic=late_topic
@@ -172,8 +171,8 @@ def _gate(join: Join, building: Building) -> Gate:
     snapshot = join.snapshot
     gate = Gate(
         kind="loaded",
-        timeout_ms=building.duration_ms("rejoin.bootstrap.timeout"),
-        on_timeout="go" if building.setting("rejoin.bootstrap.on-timeout") == "go" else "fail",
+        timeout_ms=building.settings.bootstrap_timeout_ms or 0,
+        on_timeout=building.settings.on_bootstrap_timeout,
         table=tables(join.right),
     )
     if snapshot is not None and snapshot.at_ms is not None:

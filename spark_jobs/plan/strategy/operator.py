@@ -19,7 +19,7 @@ def operator(
     timing: Timing,
     building: Building,
     *,
-    late_topic: str = "",
+    late_topic: str | None = None,
 ) -> Stateful:
     """An operator whose columns have these names; its id and inputs come later.
 
@@ -32,7 +32,7 @@ def operator(
             where=text_of(required.where, names),
             pair_by=texts_of(required.pair_by, names),
             time_zone=building.time_zone,
-            late_topic=late_topic or None,
+            late_topic=late_topic,
         ),
         timing=timing,
         inputs=(),

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Literal
 
 from spark_jobs.formats.avro import with_schema
+from spark_jobs.options.connectors import Bounded, Startup
 from spark_jobs.options.formats import Format
-from spark_jobs.options.kinds import parse_duration_ms, parse_offsets
 from spark_jobs.plan.facts.changelog import ALL, INSERT, mode_text
 from spark_jobs.plan.facts.debezium import debezium_warning
 from spark_jobs.plan.facts.sources import Source, written_out
@@ -36,7 +36,6 @@ from spark_jobs.plan.nodes.physical import (
 from spark_jobs.plan.spark_sql.expressions import render
 from spark_jobs.plan.strategy.building import Building, Input, Shape, warning
 from spark_jobs.plan.strategy.healing import (
-    CDC_EVENTS_DUPLICATE,
     before_state,
     behind_state,
     follows_keys,
@@ -62,7 +61,7 @@ def table_input(source: Source, wanted: Input, building: Building) -> JoinInput:
 def is_normalized(table: Table, building: Building) -> bool:
     """Whether only a normaliser makes a complete changelog of the table's rows."""
     if table.changelog == "retract" and table.primary_key:
-        return building.flag(CDC_EVENTS_DUPLICATE) or retracts_on_truncate(table)
+        return building.settings.events_may_repeat or retracts_on_truncate(table)
     return table.changelog == "upsert"
 
 
@@ -93,8 +92,8 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
         marks=shape.marks,
         on_error=table.on_error,
         dead_letter_topic=table.dead_letter_topic,
-        startup=_read_from(table, "startup"),
-        bounded=_read_from(table, "bounded"),
+        startup=_startup(table),
+        bounded=_read_from(table.options.kafka.bounded),
         properties=table.properties,
         time_zone=building.time_zone,
         changelog_mode=_changelog_mode(table),
@@ -123,15 +122,13 @@ def _odd_events(table: Table) -> Iterator[Advice]:
 
 def _reject_limit(building: Building) -> RejectLimit:
     return RejectLimit(
-        max_share=float(building.setting("rejoin.dead-letter.max-share")),
-        window=int(building.setting("rejoin.dead-letter.window")),
+        max_share=building.settings.dead_letter_max_share,
+        window=building.settings.dead_letter_window,
     )
 
 
 def _alignment(table: Table) -> Alignment | None:
-    prefix = "scan.watermark.alignment."
-    group = table.options.get(prefix + "group")
-    drift_ms = parse_duration_ms(table.options.get(prefix + "max-drift") or "")
+    group, drift_ms = table.options.kafka.alignment_group, table.options.kafka.alignment_drift_ms
     return None if group is None or drift_ms is None else Alignment(group, drift_ms)
 
 
@@ -181,7 +178,7 @@ def _healed(
     below: Stateful, normalize: Normalize, shape: Shape, table: Table, building: Building
 ) -> Stateful:
     """Heals the rows of a normaliser whose key has changed; all its rows pass."""
-    wait_ms = parse_duration_ms(table.option("rejoin.debezium.key-change-wait") or "") or 0
+    wait_ms = table.options.debezium.key_change_wait_ms
     return replace(
         below,
         machine=KeyChanges(normalize.schema, normalize.key, wait_ms),
@@ -313,13 +310,16 @@ def _stands_in_key(table: Table) -> bool:
     return keyed or not table.value_includes_key
 
 
-def _read_from(table: Table, end: Literal["startup", "bounded"]) -> ReadFrom:
-    default = "earliest-offset" if end == "startup" else "unbounded"
-    mode = table.option(f"scan.{end}.mode") or default
-    if mode == "timestamp":
-        at = table.option(f"scan.{end}.timestamp-millis")
-        return ReadFrom(mode, timestamp_ms=int(at) if at else None)
-    if mode == "specific-offsets":
-        offsets = parse_offsets(table.option(f"scan.{end}.specific-offsets") or "")
-        return ReadFrom(mode, offsets={str(p): o for p, o in (offsets or {}).items()})
-    return ReadFrom(mode)
+def _startup(table: Table) -> ReadFrom:
+    """An upsert-kafka table is always read whole."""
+    if table.connector == "upsert-kafka":
+        return ReadFrom("earliest-offset")
+    return _read_from(table.options.kafka.startup)
+
+
+def _read_from(end: Startup | Bounded) -> ReadFrom:
+    if end.mode == "timestamp":
+        return ReadFrom(end.mode, timestamp_ms=end.timestamp_ms)
+    if end.mode == "specific-offsets":
+        return ReadFrom(end.mode, offsets={str(p): o for p, o in (end.offsets or {}).items()})
+    return ReadFrom(end.mode)

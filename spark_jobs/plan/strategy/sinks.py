@@ -86,7 +86,7 @@ def _is_materialized(select: Logical, target: Target, building: Building) -> boo
     Flink requires an upsert key within the sink's key; here a unique key is enough, because all
     changes of a sink key meet once more where they come from several tasks.
     """
-    when = building.setting("table.exec.sink.upsert-materialize").lower()
+    when = building.settings.upsert_materialize
     if target.mode != "upsert" or when == "none":
         return False
     if when == "force" or is_unique(facts(select).unique_keys, frozenset(target.key)):
@@ -238,8 +238,8 @@ def _sink(
         key_prefix=table.key_prefix,
         value_includes_key=table.value_includes_key,
         schema=target.schema,
-        guarantee=table.option("sink.delivery-guarantee") or "exactly-once",
-        transactional_id_prefix=table.option("sink.transactional-id-prefix"),
+        guarantee=table.options.kafka.guarantee,
+        transactional_id_prefix=table.options.kafka.transactional_id_prefix,
         properties=table.properties,
         exchange=exchange,
         inputs=projects,

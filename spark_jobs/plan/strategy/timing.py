@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from spark_jobs.options.kinds import parse_duration_ms
 from spark_jobs.plan.nodes.parts import Timing, TopicTime
 from spark_jobs.plan.strategy.building import Building
 from spark_jobs.sql.catalog import Table
@@ -12,18 +11,16 @@ TICK_MS = 1_000
 MAX_TTL_TICK_MS = 60_000
 GRAVE_TICK_MS = 3_600_000
 
-STATE_TTL = "table.exec.state.ttl"
-
 
 def idle_timeout_ms(table: Table, building: Building) -> int:
     """A table's own idle timeout goes before the job's."""
-    own = parse_duration_ms(table.options.get("scan.watermark.idle-timeout") or "")
-    return building.duration_ms("table.exec.source.idle-timeout") if own is None else own
+    own = table.options.kafka.idle_timeout_ms
+    return building.settings.idle_timeout_ms if own is None else own
 
 
 def state_ttl(building: Building, hints: Sequence[int | None] = (None,)) -> tuple[int, ...]:
     """State TTL of each side: a STATE_TTL hint goes before the job's setting."""
-    default = building.duration_ms(STATE_TTL)
+    default = building.settings.state_ttl_ms
     return tuple(default if hint is None else hint for hint in hints)
 
 
@@ -46,7 +43,7 @@ def timing(
     periods += [GRAVE_TICK_MS] if keeps_graves else []
     periods += [max(waits_ms // 4, TICK_MS)] if waits_ms else []
     return Timing(
-        policy=building.setting("rejoin.watermark.policy"),
+        policy=building.settings.watermark_policy,
         tick_ms=min(periods, default=None),
         ttl_ms=ttl_ms,
         listens=listens or forwards,

@@ -50,7 +50,7 @@ def _feeds(wanted: Input, building: Building) -> tuple[JoinInput, ...]:
 
 def stateful_below(above: Peeled, building: Building) -> tuple[Operated, Peeled]:
     """The operator below projections and filters, and those over its fields."""
-    joins = peel_chain(above) if building.flag("rejoin.multi-join") else None
+    joins = peel_chain(above) if building.settings.multi_join else None
     if joins is not None:
         return joins
     match above.base:

@@ -4,9 +4,10 @@ First the query as Flink prints it (logical, optimised, physical), then what rej
 modes, unique keys, state layout, how long state is kept, delivery, warnings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from spark_jobs.errors import SqlErrors
+from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.plan.nodes.parts import Advice
 from spark_jobs.plan.nodes.physical import QueryPlan
 from spark_jobs.plan.nodes.plan_json import Json, to_json
@@ -70,9 +71,7 @@ def explain_job(job: Job, plans: Sequence[QueryPlan]) -> str:
     return "\n\n".join(f"== Query {plan.name} ==\n\n{text}" for plan, text in titled)
 
 
-def explain_query(
-    query: Logical, plan: QueryPlan, settings: Mapping[str, str] | None = None
-) -> str:
+def explain_query(query: Logical, plan: QueryPlan, settings: DeclaredSettings = NOTHING_SET) -> str:
     """One query, as bound, and its plan under these settings."""
     optimized = optimize(query, settings)
     sections = [

@@ -19,7 +19,7 @@ def job_record(
     job: Job, plans: Sequence[QueryPlan], name: str, config: Mapping[str, str]
 ) -> JobRecord:
     """`plans` are those of the job's INSERTs, in order; `config` is what it runs with."""
-    options = {t.name: t.options for t in job.tables.values()}
+    options = {t.name: t.options.given for t in job.tables.values()}
     servers = {o[_SERVERS] for o in options.values() if _SERVERS in o}
     explained = [
         query_record(planned, explain_query(insert, planned, job.settings))
@@ -27,7 +27,7 @@ def job_record(
     ]
     return JobRecord(
         job=name,
-        config=_masked({**job.settings, **config}),
+        config=_masked({**job.settings.given, **config}),
         tables={table: _masked(given) for table, given in options.items()},
         queries=tuple(explained),
         servers=tuple(sorted(servers)),

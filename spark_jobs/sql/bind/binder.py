@@ -13,17 +13,22 @@ from spark_jobs.errors import (
     SqlErrors,
     UnsupportedError,
 )
-from spark_jobs.options.settings import REFUSED_SETTINGS, SETTINGS
+from spark_jobs.options.settings import (
+    REFUSED_SETTINGS,
+    SETTINGS,
+    DeclaredSettings,
+    declared_settings,
+)
 from spark_jobs.sql.bind.inserts import bind_insert
 from spark_jobs.sql.bind.namespace import Namespace
-from spark_jobs.sql.bind.query.joins import renamed
-from spark_jobs.sql.bind.query.queries import QueryBinder
+from spark_jobs.sql.bind.query.queries import bind_node
+from spark_jobs.sql.bind.query.relations import renamed
 from spark_jobs.sql.bind.tables import bind_table
 from spark_jobs.sql.bind.temporal_functions import bind_temporal_function
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.logical import Logical, Sink
 from spark_jobs.sql.parse.parser import parse
-from spark_jobs.sql.parse.source import Source, nearest
+from spark_jobs.sql.parse.source_text import SourceText, nearest
 from spark_jobs.sql.parse.statements import (
     CreateTable,
     CreateTemporalFunction,
@@ -39,7 +44,7 @@ from spark_jobs.sql.parse.statements import (
 class Job:
     """A bound job file. Option values may still hold `${env:...}` and `${file:...}`."""
 
-    settings: Mapping[str, str]
+    settings: DeclaredSettings
     tables: Mapping[str, Table]
     inserts: tuple[Sink, ...]
     text: str = ""
@@ -50,7 +55,7 @@ class Job:
 class BoundQuery:
     """A script that ends with a bare SELECT."""
 
-    settings: Mapping[str, str]
+    settings: DeclaredSettings
     tables: Mapping[str, Table]
     query: Logical
 
@@ -63,18 +68,18 @@ def bind(
     Raises:
         SqlErrors: all its problems.
     """
-    binder = _ScriptBinder(Source(text, source_name), declared)
+    binder = _ScriptBinder(SourceText(text, source_name), declared)
     binder.run()
     for statement in binder.queries:
         error: PositionedError = UnsupportedError(
             "SELECT_WITHOUT_SINK",
-            "a SELECT has nowhere to go",
+            "this SELECT has no sink",
             "write INSERT INTO table SELECT ...",
         )
         binder.source.report(error, statement.start)
     if not binder.source.problems and not binder.inserts:
         error = SqlError(
-            "NO_INSERT", "the job has no INSERT INTO", "add INSERT INTO ... SELECT ..."
+            "NO_INSERT", "the job file has no INSERT INTO", "add INSERT INTO ... SELECT ..."
         )
         binder.source.report(error, 0)
     binder.end()
@@ -87,7 +92,7 @@ def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
     Raises:
         SqlErrors: all its problems.
     """
-    binder = _ScriptBinder(Source(text, source_name))
+    binder = _ScriptBinder(SourceText(text, source_name))
     binder.run()
     if not binder.source.problems and not binder.bound:
         binder.source.report(SqlError("NO_QUERY", "the script has no SELECT"), 0)
@@ -98,7 +103,9 @@ def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
 class _ScriptBinder:
     """Binds one statement after the other; a later one sees the tables of the earlier ones."""
 
-    def __init__(self, source: Source, declared: Callable[[Table], Table] | None = None) -> None:
+    def __init__(
+        self, source: SourceText, declared: Callable[[Table], Table] | None = None
+    ) -> None:
         self.source = source
         self.declared = declared or (lambda table: table)
         self.names = Namespace()
@@ -148,8 +155,7 @@ class _ScriptBinder:
         self.source.broken.add(name.text)
         node = self._query(statement.query)
         if statement.columns:
-            binder = QueryBinder(self.source, self.names)
-            node = renamed(binder, node, list(statement.columns))
+            node = renamed(self.source, node, list(statement.columns))
         self.names.views[name.text] = node
         self.source.broken.discard(name.text)
 
@@ -184,14 +190,15 @@ class _ScriptBinder:
         elif not option.accepts(value.text):
             error = SqlError(
                 "SETTING_VALUE",
-                f"'{value.text}' is no value for '{key.text}', which is {option.expected}",
+                f"'{value.text}' is not valid for '{key.text}': expected {option.expected}",
             )
             self.source.report(error, value.start)
         else:
-            self.names.settings[key.text] = value.text
+            given = {**self.names.settings.given, key.text: value.text}
+            self.names.settings = declared_settings(given)
 
     def _query(self, node: exp.Expr) -> Logical:
-        return QueryBinder(self.source, self.names).bind(node)
+        return bind_node(self.source, self.names, node)
 
     def _insert(self, statement: InsertInto) -> None:
         table = self.names.tables.get(statement.table.text)

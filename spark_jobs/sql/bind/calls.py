@@ -8,7 +8,7 @@ from sqlglot import exp
 from spark_jobs.sql.bind.casts import arithmetic, cast, unified
 from spark_jobs.sql.parse.dialect import CONSTRUCTORS
 from spark_jobs.sql.parse.positions import Complaint, start_of
-from spark_jobs.sql.parse.source import nearest
+from spark_jobs.sql.parse.source_text import nearest
 from spark_jobs.sql.types import data_types, functions
 from spark_jobs.sql.types.data_types import DataType, RowField, with_nullable
 from spark_jobs.sql.types.expr import Call, Expr, Literal
@@ -18,7 +18,7 @@ Compare = Callable[[str, Expr, Expr, exp.Expr], Expr]
 
 
 class CallBinder:
-    """Binds one call; `argument` binds what stands in it, `compare` makes a typed comparison."""
+    """Binds one call; `argument` binds its arguments, `compare` makes a typed comparison."""
 
     def __init__(
         self, argument: Callable[[exp.Expr], Expr], compare: Compare, at: Complaint
@@ -48,7 +48,7 @@ class CallBinder:
         return self._call(signature, args, node)
 
     def _unit(self, node: exp.Expr) -> Expr:
-        """`SECOND` in TIMESTAMPADD(SECOND, ...) reads like a column and is none."""
+        """The unit in TIMESTAMPADD(SECOND, ...), which the parser takes for a column."""
         name = node.name if isinstance(node, (exp.Column, exp.Literal)) else ""
         return Literal(name.upper(), with_nullable(data_types.STRING, False))
 
@@ -58,11 +58,11 @@ class CallBinder:
                 "MISPLACED_AGGREGATE",
                 f"the aggregate function {name} cannot stand here",
                 node,
-                "it can stand in a select list and in HAVING, not inside of another one",
+                "write it in a select list or in HAVING, not inside another aggregate function",
             )
         if name in functions.AGGREGATES:
             others = ", ".join(functions.GROUP_FUNCTIONS)
-            self.at.refuse(node, f"the aggregate function {name}", f"there is {others}")
+            self.at.refuse(node, f"the aggregate function {name}", f"use one of {others}")
         if name in functions.WINDOWS:
             self.at.refuse(node, f"the window function {name}")
         if name in functions.UNREPEATABLE:
@@ -111,7 +111,11 @@ class CallBinder:
         keys = unified(items[::2])
         uneven = name == "MAP" and (keys is None or len(items) % 2 == 1)
         if not values or uneven:
-            self.at.fail("WRONG_ARGUMENT", f"the parts of {name}[...] do not fit", node)
+            self.at.fail(
+                "WRONG_ARGUMENT",
+                f"the values of {name}[...] do not fit together",
+                node,
+            )
         element = values[0].type
         if name == "ARRAY":
             return Call("ARRAY", values, DataType("ARRAY", nullable=False, element=element))

@@ -39,8 +39,8 @@ def unified(exprs: Sequence[Expr]) -> tuple[Expr, ...] | None:
 def comparable(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:
     """Both sides in the type in which they are compared; None if there is none.
 
-    A constant text compared with a time is read as that time; any other pair of kinds must be cast
-    by the author.
+    A constant text that is compared with a time is read as that time. For any other pair of
+    different kinds the query has to say CAST.
     """
     for text, other in ((left, right), (right, left)):
         if _is_text(text) and other.type.name in data_types.DATETIMES:

@@ -40,7 +40,7 @@ _NEGATED = {
     "IS TRUE": "IS NOT TRUE",
     "IS FALSE": "IS NOT FALSE",
 }
-# what sqlglot reads and Flink or rejoin has not, by the name that people know
+# what sqlglot reads and Flink or rejoin does not support, by the name that users know
 _REFUSED: dict[type[exp.Expr], str] = {
     exp.Window: "OVER",
     exp.Filter: "FILTER",
@@ -69,8 +69,8 @@ _REFUSED: dict[type[exp.Expr], str] = {
 class ExpressionBinder:
     """Binds expressions over the columns of one scope.
 
-    `special` is asked first about every node: what it gives stands for the node, as a column does
-    for an aggregate function.
+    `special` may bind a node itself; for None the node is bound as usual. So an aggregate function
+    becomes the column that holds its result.
     """
 
     def __init__(self, scope: Scope, special: Special | None = None) -> None:
@@ -101,9 +101,9 @@ class ExpressionBinder:
         if found.type.name not in ("BOOLEAN", "NULL"):
             self.at.fail(
                 "NOT_A_CONDITION",
-                f"{clause} takes a condition, this is {found.type.sql()}",
+                f"{clause} needs a BOOLEAN condition, found {found.type.sql()}",
                 node,
-                "compare it with something",
+                "write a comparison, such as x > 0",
             )
         return found
 
@@ -128,7 +128,7 @@ class ExpressionBinder:
         try:
             return Literal(bytes.fromhex(str(node.this)), with_nullable(data_types.BYTES, False))
         except ValueError:
-            self.at.fail("BAD_LITERAL", f"X'{node.this}' is not a row of bytes", node)
+            self.at.fail("BAD_LITERAL", f"X'{node.this}' is not hexadecimal", node)
 
     def typed_literal(self, node: exp.Expr) -> Expr:
         kind = node.args["kind"]
@@ -187,7 +187,7 @@ class ExpressionBinder:
         return self.negated(self.condition(node.this, "NOT"))
 
     def negated(self, inner: Expr) -> Expr:
-        """NOT, in the form in which it is negated least."""
+        """The negation; of IS NULL and its like by the opposite operator instead of NOT."""
         if isinstance(inner, Call) and inner.op in _NEGATED:
             return Call(_NEGATED[inner.op], inner.args, inner.type)
         return Call("NOT", (inner,), inner.type)
@@ -215,7 +215,7 @@ class ExpressionBinder:
 
     def in_list(self, node: exp.Expr) -> Expr:
         if node.args.get("query") or not node.expressions:
-            self.at.refuse(node, "IN (SELECT ...)", "it can stand in WHERE, beside AND")
+            self.at.refuse(node, "IN (SELECT ...)", "write it in WHERE")
         value = self.bind(node.this)
         items = [self.bind(e) for e in node.expressions]
         if value.type.name in data_types.DATETIMES:
@@ -243,7 +243,7 @@ class ExpressionBinder:
         for arg in args:
             self._need_text("LIKE", arg, node)
         if escape and not (isinstance(escape[0], Literal) and len(str(escape[0].value)) == 1):
-            self.at.fail("BAD_LITERAL", "ESCAPE takes one character", node)
+            self.at.fail("BAD_LITERAL", "ESCAPE needs a constant of one character", node)
         nullable = any(a.type.nullable for a in args)
         call = Call("LIKE", args, with_nullable(data_types.BOOLEAN, nullable))
         return self.negated(call) if inner.args.get("negate") else call
@@ -259,7 +259,7 @@ class ExpressionBinder:
         if arg.type.name not in ("STRING", "NULL"):
             self.at.fail(
                 "INCOMPATIBLE_TYPES",
-                f"{op} takes texts, this is {arg.type.sql()}",
+                f"{op} needs STRING, found {arg.type.sql()}",
                 node,
                 "CAST it to STRING",
             )
@@ -325,13 +325,13 @@ class ExpressionBinder:
         same = unified(results)
         if same is None:
             kinds = ", ".join(dict.fromkeys(r.type.sql() for r in results))
-            self.at.fail("INCOMPATIBLE_TYPES", f"the results of CASE differ: {kinds}", node)
+            self.at.fail("INCOMPATIBLE_TYPES", f"the types of CASE differ: {kinds}", node)
         args = [a for pair in zip(conditions, same, strict=False) for a in pair]
         nullable = any(r.type.nullable for r in same)
         return Call("CASE", (*args, same[-1]), with_nullable(same[-1].type, nullable))
 
     def item(self, node: exp.Expr) -> Expr:
-        """`array[1]` and `map['key']`; both are NULL where there is nothing."""
+        """`array[1]` and `map['key']`; NULL where the index or key does not exist."""
         if len(node.expressions) != 1:
             self.at.refuse(node, "more than one index")
         value, index = self.bind(node.this), self.bind(node.expressions[0])
@@ -342,14 +342,18 @@ class ExpressionBinder:
                 pass
             case _:
                 self.at.fail(
-                    "INCOMPATIBLE_TYPES", f"{value.type.sql()} has no parts by [...]", node
+                    "INCOMPATIBLE_TYPES",
+                    f"[...] needs ARRAY or MAP, found {value.type.sql()}",
+                    node,
                 )
         pair = comparable(index, Literal(None, wanted))
         if pair is None or (
             wanted is data_types.INT and index.type.name not in data_types.INTEGERS
         ):
             self.at.fail(
-                "INCOMPATIBLE_TYPES", f"[...] takes {wanted.sql()}, not {index.type.sql()}", node
+                "INCOMPATIBLE_TYPES",
+                f"[...] needs {wanted.sql()}, found {index.type.sql()}",
+                node,
             )
         return Call("ITEM", (value, cast(index, wanted)), with_nullable(element, True))
 

@@ -1,19 +1,19 @@
 """Binds INSERT INTO: the query's columns are matched to the sink's by position and cast."""
 
 from spark_jobs.errors import CatalogError, SqlError, UnsupportedError
+from spark_jobs.options.formats import DebeziumJsonOptions
 from spark_jobs.sql.bind.casts import cast
 from spark_jobs.sql.bind.projections import project
-from spark_jobs.sql.catalog import Column as TableColumn
-from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.catalog import Table, TableColumn
 from spark_jobs.sql.logical import Logical, Position, Project, Sink
 from spark_jobs.sql.parse.positions import start_of
-from spark_jobs.sql.parse.source import Source, nearest
+from spark_jobs.sql.parse.source_text import SourceText, nearest
 from spark_jobs.sql.parse.statements import InsertInto, Name
 from spark_jobs.sql.types.coercion import assignable
 from spark_jobs.sql.types.expr import Column, Expr, Literal
 
 
-def bind_insert(source: Source, statement: InsertInto, table: Table, query: Logical) -> Sink:
+def bind_insert(source: SourceText, statement: InsertInto, table: Table, query: Logical) -> Sink:
     """The query with a projection that gives exactly the sink's writable columns.
 
     Raises:
@@ -22,7 +22,9 @@ def bind_insert(source: Source, statement: InsertInto, table: Table, query: Logi
     with source.all_or_nothing():
         if len(table.topics) > 1:
             topics = SqlError(
-                "SINK_TOPICS", f"{table.name} has {len(table.topics)} topics to write to"
+                "SINK_TOPICS",
+                f"{table.name} has {len(table.topics)} topics, a sink has one",
+                "name one topic in 'topic'",
             )
             source.report(topics, statement.table.start)
         if table.unwrapped:
@@ -33,18 +35,20 @@ def bind_insert(source: Source, statement: InsertInto, table: Table, query: Logi
                 " format",
             )
             source.report(unwrapped, statement.table.start)
-        if table.value_format and table.value_format.options.get("schema-include") == "true":
+        value_format = table.value_format and table.value_format.options
+        if isinstance(value_format, DebeziumJsonOptions) and value_format.schema_include:
             refusal = UnsupportedError(
                 "UNSUPPORTED_OPTION",
                 f"{table.name} cannot be written with 'debezium-json.schema-include'",
                 "leave it out",
             )
             source.report(refusal, statement.table.start)
-        if table.options.get("rejoin.schema-id", "prefix") != "prefix":
+        ids = table.options.kafka.schema_ids
+        if ids != "prefix":
             refusal = UnsupportedError(
                 "UNSUPPORTED_OPTION",
-                f"{table.name} cannot be written with 'rejoin.schema-id' ="
-                f" '{table.options['rejoin.schema-id']}': ids are written in Confluent's form",
+                f"{table.name} cannot be written with 'rejoin.schema-id' = '{ids}':"
+                " ids are written in Confluent's form",
                 "leave it out",
             )
             source.report(refusal, statement.table.start)
@@ -59,7 +63,7 @@ def _writable(table: Table) -> list[TableColumn]:
     return [c for c in table.columns if c.writable]
 
 
-def _targets(source: Source, statement: InsertInto, table: Table) -> list[str]:
+def _targets(source: SourceText, statement: InsertInto, table: Table) -> list[str]:
     """The sink columns that the query's columns go to, in the query's order."""
     writable = _writable(table)
     for column in writable:
@@ -79,14 +83,14 @@ def _targets(source: Source, statement: InsertInto, table: Table) -> list[str]:
     return [n.text for n in statement.columns]
 
 
-def _unknown(source: Source, name: Name, table: Table, names: list[str]) -> None:
-    hint = nearest(name.text, names) or f"there is {', '.join(names)}"
+def _unknown(source: SourceText, name: Name, table: Table, names: list[str]) -> None:
+    hint = nearest(name.text, names) or f"use one of {', '.join(names)}"
     message = f"table {table.name} has no column {name.text} that can be written"
     source.report(CatalogError("UNKNOWN_COLUMN", message, hint), name.start)
 
 
 def _check_count(
-    source: Source, statement: InsertInto, table: Table, targets: list[str], query: Logical
+    source: SourceText, statement: InsertInto, table: Table, targets: list[str], query: Logical
 ) -> None:
     if len(targets) != len(query.fields):
         given = ", ".join(f"{f.name} {f.type.sql()}" for f in query.fields)
@@ -104,13 +108,13 @@ def _has(table: Table, name: str) -> bool:
 
 
 def _written(
-    source: Source,
+    source: SourceText,
     statement: InsertInto,
     column: TableColumn,
     targets: list[str],
     query: Logical,
 ) -> Expr:
-    """The value of one sink column: a query column, cast if need be, or NULL."""
+    """The value of one sink column: a query column, cast where necessary, or NULL."""
     if column.name not in targets:
         if not column.type.nullable:
             error = SqlError("NOT_NULL", f"{column.name} is NOT NULL and gets no value")
@@ -136,7 +140,7 @@ def _start_of_item(statement: InsertInto, index: int) -> int:
 
 
 def _projected(query: Logical, exprs: list[Expr], table: Table) -> Logical:
-    """Casts join the query's own projection; a second one says nothing that it could not."""
+    """The query with casts to the sink's types, put into its own projection if it has one."""
     columns = _writable(table)
     identity = [Column(i, f.name, f.type) for i, f in enumerate(query.fields)]
     cast_needed = any(

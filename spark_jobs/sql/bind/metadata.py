@@ -9,7 +9,7 @@ _TIMES = (DataType("TIMESTAMP"), DataType("TIMESTAMP_LTZ"), BIGINT)
 
 @dataclass(frozen=True, slots=True)
 class MetadataKey:
-    """The types a column of this key may have (of any precision); why it is refused, if it is."""
+    """The types that a column of this key may have, in any precision; `refused` says what to do."""
 
     types: tuple[DataType, ...]
     refused: str | None = None
@@ -40,9 +40,9 @@ _DEBEZIUM: dict[str, MetadataKey] = {
     "value.source.properties": MetadataKey((_map(STRING),)),
     "value.schema": MetadataKey((STRING,), "leave it out"),
 }
-# Flink reads them from JSON alone
+# Flink has these keys for JSON only
 _BY_FORMAT = dict.fromkeys(("debezium-json", "debezium-avro-confluent"), _DEBEZIUM)
-# an unwrapped row names its columns, so that there is no rest of `source`
+# an unwrapped row has only the columns of `source` that it names
 _WHOLE_EVENTS = ("value.source.properties", "value.schema")
 _UNWRAPPED = {k: v for k, v in _DEBEZIUM.items() if k not in _WHOLE_EVENTS}
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.logical import Logical
 
@@ -25,4 +26,4 @@ class Namespace:
     tables: dict[str, Table] = field(default_factory=dict)
     views: dict[str, Logical] = field(default_factory=dict)
     functions: dict[str, TemporalFunction] = field(default_factory=dict)
-    settings: dict[str, str] = field(default_factory=dict)
+    settings: DeclaredSettings = NOTHING_SET

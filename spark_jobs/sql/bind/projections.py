@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain, count
 
-from spark_jobs.sql.catalog import Column as TableColumn
-from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.catalog import Table, TableColumn
 from spark_jobs.sql.logical import Field, Logical, Position, Project, Scan, TimeAttribute
 from spark_jobs.sql.types.expr import Call, Column, Expr
 

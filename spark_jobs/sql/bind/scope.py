@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from spark_jobs.errors import SqlError, UnsupportedError
 from spark_jobs.sql.logical import Field
-from spark_jobs.sql.parse.source import Source, nearest
+from spark_jobs.sql.parse.source_text import SourceText, nearest
 from spark_jobs.sql.parse.statements import Name
 from spark_jobs.sql.types.data_types import DataType, with_nullable
 from spark_jobs.sql.types.expr import Column, Expr, FieldAccess, columns, transform
@@ -39,7 +39,7 @@ class Scope:
     become a join.
     """
 
-    source: Source
+    source: SourceText
     relations: tuple[Relation, ...]
     outer: Outer | None = None
 
@@ -113,7 +113,7 @@ class Scope:
                 raise self.source.place(
                     SqlError(
                         "NOT_A_ROW",
-                        f"{name.text} is asked of a {expr.type.sql()}, which has no fields",
+                        f"{name.text} is read from {expr.type.sql()}, which has no fields",
                     ),
                     name.start,
                 )
@@ -141,7 +141,7 @@ class Scope:
 
     def _unknown_column(self, among: Sequence[Relation], name: Name, where: str) -> SqlError:
         names = [f.name for r in among for f in r.fields]
-        hint = nearest(name.text, names) or (f"there is {', '.join(names)}" if names else None)
+        hint = nearest(name.text, names) or (f"use one of {', '.join(names)}" if names else None)
         return self.source.place(
             SqlError("UNKNOWN_COLUMN", f"no column {name.text}{where}", hint), name.start
         )

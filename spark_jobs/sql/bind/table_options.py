@@ -11,12 +11,14 @@ from spark_jobs.options.connectors import (
     MANAGED_PROPERTIES,
     REGISTRY_OPTIONS,
     REQUIRED,
+    TableOptions,
+    table_options,
 )
 from spark_jobs.options.debezium import KEY_CHANGES, TRUNCATE, UNAVAILABLE, conflicts
 from spark_jobs.options.formats import FORMATS, KNOWN_FORMATS
 from spark_jobs.options.kinds import Option, is_reference
 from spark_jobs.options.secrets import literal_secret
-from spark_jobs.sql.parse.source import Source, nearest
+from spark_jobs.sql.parse.source_text import SourceText, nearest
 from spark_jobs.sql.parse.statements import CreateTable, Name, OptionClause
 
 _FORMAT_OPTIONS = ("format", "key.format", "value.format")
@@ -24,7 +26,7 @@ _FORMAT_OPTIONS = ("format", "key.format", "value.format")
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """Where the options of a format stand: `key.`, `value.` or nowhere in particular."""
+    """The prefix of a format's options: `key.`, `value.`, or none for those of 'format'."""
 
     text: str
     format: str
@@ -33,7 +35,7 @@ class _Prefix:
 class OptionChecker:
     """All checks of one CREATE TABLE; every problem is reported to the source."""
 
-    def __init__(self, source: Source, statement: CreateTable) -> None:
+    def __init__(self, source: SourceText, statement: CreateTable) -> None:
         self.source = source
         self.statement = statement
         self.clauses: dict[str, OptionClause] = {}
@@ -46,8 +48,8 @@ class OptionChecker:
     def given(self) -> dict[str, str]:
         return {k: c.value.text for k, c in self.clauses.items()}
 
-    def check(self) -> dict[str, str]:
-        """The options as typed."""
+    def check(self) -> TableOptions:
+        """What the options mean."""
         connector = self.clauses.get("connector")
         if connector is None:
             self._wrong(
@@ -56,18 +58,18 @@ class OptionChecker:
                 self.statement.name,
                 "add WITH ('connector' = 'kafka', ...)",
             )
-            return self.given
+            return table_options(self.given)
         known = CONNECTORS.get(connector.value.text)
         if known is None:
             self._unknown_connector(connector.value)
-            return self.given
+            return table_options(self.given)
         for clause in self.clauses.values():
             if clause is not connector:
                 self._check_one(connector.value.text, known, clause)
         for name in REQUIRED[connector.value.text]:
             self._need(name)
         self._check_together(connector.value.text)
-        return self.given
+        return table_options(self.given)
 
     def _unknown_connector(self, name: Name) -> None:
         if name.text in KNOWN_CONNECTORS:
@@ -77,7 +79,7 @@ class OptionChecker:
                 "tables are Kafka topics: 'kafka' or 'upsert-kafka'",
             )
             return
-        hint = nearest(name.text, CONNECTORS) or "there is 'kafka' and 'upsert-kafka'"
+        hint = nearest(name.text, CONNECTORS) or "use 'kafka' or 'upsert-kafka'"
         self._wrong("OPTION_VALUE", f"no connector '{name.text}'", name, hint)
 
     def _check_one(self, connector: str, known: Mapping[str, Option], clause: OptionClause) -> None:
@@ -89,7 +91,7 @@ class OptionChecker:
         if name.startswith("properties."):
             self._check_property(clause)
             return
-        option = known.get(name) or self._format_option(name)
+        option, value = known.get(name) or self._format_option(name), clause.value.text
         if option is None:
             candidates = (*known, *self._format_option_names(), "connector")
             self._wrong(
@@ -100,7 +102,7 @@ class OptionChecker:
             )
         elif option.refused is not None:
             self._refuse(f"option '{name}' is not supported", clause.key, option.refused)
-        elif not is_reference(clause.value.text) and not option.accepts(clause.value.text):
+        elif not option.accepts(value) and (name in known or not is_reference(value)):
             self._wrong_value(name, option, clause.value)
 
     def _wrong_value(self, name: str, option: Option, value: Name) -> None:
@@ -109,9 +111,11 @@ class OptionChecker:
             return
         choices = option.expected.split(" | ")
         hint = nearest(value.text, choices) if len(choices) > 1 else None
+        if is_reference(value.text):
+            hint = "write the value itself: references are looked up when the job starts"
         self._wrong(
             "OPTION_VALUE",
-            f"'{value.text}' is no value for '{name}', which is {option.expected}",
+            f"'{value.text}' is not valid for '{name}': expected {option.expected}",
             value,
             hint,
         )
@@ -119,9 +123,9 @@ class OptionChecker:
     def _refuse_secret(self, name: str, what: str, at: Name) -> None:
         self._wrong(
             "SECRET_IN_SQL",
-            f"{what} of '{name}' is a secret, and stands in the text",
+            f"{what} of '{name}' is a secret, and is written in the SQL text",
             at,
-            "name it: ${file:/run/secrets/...} or ${env:...}",
+            "refer to it: ${file:/run/secrets/...} or ${env:...}",
         )
 
     def _check_property(self, clause: OptionClause) -> None:
@@ -187,7 +191,7 @@ class OptionChecker:
         if dead_letters and policy and policy.value.text in ("fail", "skip"):
             self._wrong(
                 "OPTION_CONFLICT",
-                f"'rejoin.on-error' = '{policy.value.text}' writes no dead letters",
+                f"'rejoin.on-error' = '{policy.value.text}' writes no dead-letter records",
                 dead_letters.key,
                 "use 'rejoin.on-error' = 'dead-letter', or leave the topic out",
             )
@@ -209,14 +213,14 @@ class OptionChecker:
                 self._need(prefix + part, f", which '{prefix}{given}' needs")
 
     def _check_debezium(self) -> None:
-        """Truncations and healing concern rows that are known by their key."""
+        """Truncation and healing work on rows that a PRIMARY KEY identifies."""
         keyed = {TRUNCATE: "retract", UNAVAILABLE: "heal", KEY_CHANGES: "heal"}
         for name, value in keyed.items():
             clause = self.clauses.get(name)
             if clause is not None and clause.value.text == value and not self.statement.keys:
                 self._wrong(
                     "OPTION_CONFLICT",
-                    f"'{name}' = '{value}' needs rows that are known by a PRIMARY KEY",
+                    f"'{name}' = '{value}' needs a PRIMARY KEY, by which it finds the rows",
                     clause.key,
                     "add PRIMARY KEY (...) NOT ENFORCED",
                 )

@@ -5,10 +5,10 @@ from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.metadata import keys_of
 from spark_jobs.sql.bind.scope import Relation, Scope
 from spark_jobs.sql.bind.table_options import OptionChecker
-from spark_jobs.sql.catalog import Column, Table, Watermark
+from spark_jobs.sql.catalog import Table, TableColumn, Watermark
 from spark_jobs.sql.logical import Field
 from spark_jobs.sql.parse.positions import start_of
-from spark_jobs.sql.parse.source import Source, nearest
+from spark_jobs.sql.parse.source_text import SourceText, nearest
 from spark_jobs.sql.parse.statements import ColumnClause, CreateTable, KeyClause, Name
 from spark_jobs.sql.types import data_types
 from spark_jobs.sql.types.data_types import with_nullable
@@ -16,7 +16,7 @@ from spark_jobs.sql.types.data_types import with_nullable
 MAX_ROWTIME_PRECISION = 3
 
 
-def bind_table(source: Source, statement: CreateTable) -> Table:
+def bind_table(source: SourceText, statement: CreateTable) -> Table:
     """The table.
 
     Raises:
@@ -30,7 +30,7 @@ def bind_table(source: Source, statement: CreateTable) -> Table:
 
 
 class _TableBinder:
-    def __init__(self, source: Source, statement: CreateTable, shell: Table) -> None:
+    def __init__(self, source: SourceText, statement: CreateTable, shell: Table) -> None:
         self.source = source
         self.statement = statement
         self.shell = shell
@@ -77,9 +77,9 @@ class _TableBinder:
                 )
         return tuple(dict.fromkeys(n.text for n in clause.columns if n.text in physical))
 
-    def _columns(self, key: tuple[str, ...]) -> tuple[Column, ...]:
+    def _columns(self, key: tuple[str, ...]) -> tuple[TableColumn, ...]:
         """Computed columns see the others only, as in Flink; their types are known last."""
-        found: dict[int, Column] = {}
+        found: dict[int, TableColumn] = {}
         for i, clause in enumerate(self.statement.columns):
             if clause.computed is None:
                 found[i] = self._declared(clause, clause.name.text in key)
@@ -89,19 +89,19 @@ class _TableBinder:
             if clause.computed is not None:
                 name = clause.name.text
                 # what cannot be bound still is a column, so that it is not missed elsewhere
-                found[i] = Column(name, data_types.NULL, "computed")
+                found[i] = TableColumn(name, data_types.NULL, "computed")
                 with self.source.collecting():
                     expr = binder.bind(clause.computed)
-                    found[i] = Column(name, expr.type, "computed", expr)
+                    found[i] = TableColumn(name, expr.type, "computed", expr)
         return tuple(found[i] for i in sorted(found))
 
-    def _declared(self, clause: ColumnClause, in_key: bool) -> Column:
+    def _declared(self, clause: ColumnClause, in_key: bool) -> TableColumn:
         type_ = clause.type or data_types.NULL
         if clause.metadata_key is None:
             type_ = with_nullable(type_, type_.nullable and not in_key)
-            return Column(clause.name.text, type_)
+            return TableColumn(clause.name.text, type_)
         self._check_metadata(clause, clause.metadata_key)
-        return Column(
+        return TableColumn(
             clause.name.text,
             type_,
             "metadata",
@@ -115,7 +115,7 @@ class _TableBinder:
         known = keys_of(name, self.shell.unwrapped)
         found = known.get(key.text)
         if found is None:
-            hint = nearest(key.text, known) or f"there is {', '.join(known)}"
+            hint = nearest(key.text, known) or f"use one of {', '.join(known)}"
             self._wrong("UNKNOWN_METADATA", f"no metadata '{key.text}'", key, hint)
         elif found.refused is not None:
             self._refuse(f"metadata '{key.text}' is not supported", key, found.refused)
@@ -127,7 +127,7 @@ class _TableBinder:
                 f"declare it as {' or '.join(t.sql() for t in found.types)}",
             )
 
-    def _watermark(self, columns: tuple[Column, ...]) -> Watermark | None:
+    def _watermark(self, columns: tuple[TableColumn, ...]) -> Watermark | None:
         clauses = self.statement.watermarks
         for extra in clauses[1:]:
             error = CatalogError("WATERMARK_TWICE", "the table has more than one WATERMARK")
@@ -153,7 +153,7 @@ class _TableBinder:
             return Watermark(column.name, expr)
         return None
 
-    def _check_rowtime(self, column: Column, name: Name) -> None:
+    def _check_rowtime(self, column: TableColumn, name: Name) -> None:
         if column.type.name == "NULL":
             return
         precision = column.type.precision or 0
@@ -245,7 +245,7 @@ def _is_physical(clause: ColumnClause) -> bool:
     return clause.computed is None and clause.metadata_key is None
 
 
-def _field(column: Column) -> Field:
+def _field(column: TableColumn) -> Field:
     return Field(column.name, column.type)
 
 

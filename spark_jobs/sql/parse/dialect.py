@@ -41,7 +41,7 @@ UNITS = (
     "MICROSECOND",
     "EPOCH",
 )
-# what Flink writes with more than one sign; sqlglot knows many that Flink has not
+# Flink's operators of more than one character; sqlglot has many more
 _SYMBOLS = ("||", ">=", "<=", "<>", "!=", "=>", "/*+")
 _TYPED_LITERALS = {
     TokenType.DATE: "DATE",
@@ -131,7 +131,7 @@ class FlinkParser(parser.Parser):
         if token and token.token_type == TokenType.HINT:
             raise _unsupported(f"the hint {token.text}", token)
         if message.startswith("Required keyword"):
-            # sqlglot's words for an operator or clause whose operand is not there
+            # sqlglot's message for an operator or clause without its operand
             message = f"something is missing before '{token.text}'" if self._curr else "incomplete"
         raise UnparsableError(message, token.start if token else 0)
 
@@ -150,7 +150,7 @@ class FlinkParser(parser.Parser):
         return type_
 
     def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
-        """Table functions have a grammar of their own; windows are refused before it begins."""
+        """Table functions have their own grammar; window functions are refused at once."""
         start = self._curr
         if self._match_texts(("LATERAL",)):
             return self._flink_table_function(start)
@@ -206,7 +206,7 @@ class FlinkParser(parser.Parser):
             self.raise_error(f"expected {text}")
 
     def _parse_hint(self) -> exp.Expr | None:  # type: ignore[override]
-        """The hint behind SELECT; anywhere else it is an error, as it cannot be passed over."""
+        """The hint after SELECT; anywhere else it is an error, because no hint may be ignored."""
         if self._match(TokenType.HINT):
             return HintText(this=self._prev.text).update_positions(self._prev)
         return None
@@ -214,7 +214,7 @@ class FlinkParser(parser.Parser):
     def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         start = self._curr
         found = super()._parse_function_call(*args, **kwargs)
-        # the base leaves EXISTS without its place
+        # the base class gives EXISTS no position
         return found.update_positions(start) if isinstance(found, exp.Exists) else found
 
     def _parse_ordered(self, *args: Any, **kwargs: Any) -> exp.Ordered | None:
@@ -224,7 +224,7 @@ class FlinkParser(parser.Parser):
         return found
 
     def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
-        """A comma joins; the base would take an error behind it for the end of FROM."""
+        """A comma is a join; the base class would take an error after it for the end of FROM."""
         if self._match(TokenType.COMMA):
             return exp.Join(this=self._parse_table(), kind="CROSS")
         return super()._parse_join(*args, **kwargs)
@@ -298,7 +298,7 @@ class FlinkParser(parser.Parser):
         items = self._parse_csv(self._parse_disjunction)
         if not self._match(closing):
             self.raise_error("expected the end of the list")
-        # a name that sqlglot does not know: it would make arrays of what it does
+        # a name that sqlglot does not know, so that it leaves the call as it is
         name = CONSTRUCTORS[start.token_type]
         return exp.Anonymous(this=name, expressions=items).update_positions(start)
 
@@ -363,7 +363,7 @@ class FlinkParser(parser.Parser):
 
     def _call(self, name: str, *args: exp.Expr | None) -> exp.Expr:
         if any(a is None for a in args):
-            self.raise_error(f"{name} lacks an argument")
+            self.raise_error(f"{name} needs one more argument")
         return exp.Anonymous(this=name, expressions=list(args))
 
 

@@ -1,4 +1,4 @@
-"""The text of a job file -> its statements. What is not Flink SQL, or not ours, ends here."""
+"""The text of a job file -> its statements. Whatever cannot be parsed is reported here."""
 
 import re
 
@@ -7,24 +7,24 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from spark_jobs.errors import SqlError, UnsupportedError
 from spark_jobs.sql.parse.dialect import Flink, UnparsableError
-from spark_jobs.sql.parse.source import Source
+from spark_jobs.sql.parse.source_text import SourceText
 from spark_jobs.sql.parse.statement_parser import StatementParser
 from spark_jobs.sql.parse.statements import Statement
 
-# what sqlglot raises over some texts that are far from SQL, besides its own error
+# what sqlglot raises for some texts that are not SQL, besides its own error
 _STUMBLES = (ParseError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _UNCLOSED = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|`(?:[^`]|``)*`", re.DOTALL)
 
 
-def parse(source: Source) -> list[Statement]:
-    """All statements that could be read; what could not is reported to the source."""
+def parse(source: SourceText) -> list[Statement]:
+    """All statements that can be parsed; problems with the others are reported to the source."""
     try:
         tokens = Flink().tokenize(source.text)
     except TokenError:
         start = _unclosed(source.text)
         problem = SqlError(
             "SQL_SYNTAX",
-            f"no end of what begins with {source.text[start : start + 2].strip()}",
+            f"{source.text[start : start + 2].strip()} is never closed",
             "close the quote or comment",
         )
         source.report(problem, start)
@@ -44,7 +44,7 @@ def parse(source: Source) -> list[Statement]:
 
 
 def _created_name(statement: list[Token]) -> list[str]:
-    """The table or view that a statement wanted to create."""
+    """The name of the table or view that a statement was to create."""
     words = [t.text.upper() for t in statement[:7]]
     kind = next((w for w in ("TABLE", "VIEW") if w in words[:3]), None)
     if words[:1] != ["CREATE"] or kind is None:
@@ -55,7 +55,7 @@ def _created_name(statement: list[Token]) -> list[str]:
     return [t.text for t in statement[after : after + 1]]
 
 
-def _report(source: Source, error: UnparsableError) -> None:
+def _report(source: SourceText, error: UnparsableError) -> None:
     if error.unsupported:
         unsupported = UnsupportedError("UNSUPPORTED_SYNTAX", error.description, error.hint)
         source.report(unsupported, error.start)
@@ -87,7 +87,7 @@ def _without_frame(statement: list[Token]) -> list[Token]:
 
 
 def _unclosed(text: str) -> int:
-    """Where the quote or comment begins that has no end."""
+    """Where the quote or comment begins that is never closed."""
     offset = 0
     while offset < len(text):
         match = _UNCLOSED.match(text, offset)

@@ -7,7 +7,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from spark_jobs.errors import SqlError, UnsupportedError
-from spark_jobs.sql.parse.source import Source
+from spark_jobs.sql.parse.source_text import SourceText
 from spark_jobs.sql.parse.statements import Name
 
 
@@ -15,26 +15,26 @@ from spark_jobs.sql.parse.statements import Name
 class Complaint:
     """Raises errors at nodes of one source."""
 
-    source: Source
+    source: SourceText
 
     def fail(self, code: str, message: str, node: exp.Expr, hint: str | None = None) -> NoReturn:
-        """What Flink would reject too."""
+        """An error that Flink would raise too."""
         raise self.source.place(SqlError(code, message, hint), start_of(node))
 
     def refuse(self, node: exp.Expr, what: str, hint: str | None = None) -> NoReturn:
-        """What only rejoin has not."""
+        """Flink SQL that rejoin does not support."""
         error = UnsupportedError("UNSUPPORTED_EXPRESSION", f"{what} is not supported", hint)
         raise self.source.place(error, start_of(node))
 
 
 def start_of(node: exp.Expr) -> int:
-    """Where the text of a node begins, as well as its parts tell; 0 if none does."""
+    """Where the text of a node begins, from the positions of its parts; 0 if none has one."""
     starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
     return min(starts, default=0)
 
 
 def others(node: exp.Expr, known: Iterable[str]) -> list[str]:
-    """Parts of a node that are there and not known: nothing may be ignored."""
+    """The parts of a node that are present and not known; none may be ignored."""
     return [part for part, value in node.args.items() if value and part not in known]
 
 

@@ -1,13 +1,13 @@
 """Reads one statement: CREATE TABLE, CREATE VIEW, SET, INSERT INTO or a query.
 
-What Flink has and rejoin has not is refused here by name, as far as its syntax tells.
+Flink SQL that rejoin does not support is refused here by name, where the syntax shows it.
 """
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from spark_jobs.sql.parse.dialect import FlinkParser, UnparsableError
-from spark_jobs.sql.parse.source import nearest
+from spark_jobs.sql.parse.source_text import nearest
 from spark_jobs.sql.parse.statements import (
     ColumnClause,
     ConflictStrategy,
@@ -76,9 +76,9 @@ class StatementParser(FlinkParser):
         self.begin(tokens, sql)
         for token in tokens:
             if token.token_type == TokenType.UNKNOWN and token.text == '"':
-                hint = "texts stand in single quotes, names in backticks"
+                hint = "write texts in single quotes, names in backticks"
                 raise UnparsableError("unexpected double quote", token.start, hint)
-            # sqlglot's parser stumbles over Flink's form of it
+            # sqlglot's parser fails on Flink's form of it
             if token.token_type == TokenType.VAR and token.text.upper() == "MATCH_RECOGNIZE":
                 raise _UnsupportedSyntaxError("MATCH_RECOGNIZE is not supported", token.start)
         first = self._curr.text.upper()
@@ -311,7 +311,7 @@ class StatementParser(FlinkParser):
     def _not_enforced(self, start: int) -> None:
         if not self._match_text_seq("NOT", "ENFORCED"):
             raise UnparsableError(
-                "a PRIMARY KEY is not checked by the engine",
+                "rejoin does not check a PRIMARY KEY",
                 start,
                 "write PRIMARY KEY (...) NOT ENFORCED",
             )
@@ -368,13 +368,13 @@ class StatementParser(FlinkParser):
 
 
 def _without_conflict(tokens: list[Token]) -> tuple[list[Token], ConflictStrategy | None]:
-    """An INSERT without its ON CONFLICT DO ...: ON at the end would read like that of a join."""
+    """An INSERT without its ON CONFLICT DO ..., whose ON the parser would take for a join's."""
     words = [t.text.upper() for t in tokens]
     if words[:1] != ["INSERT"] or words[-4:-1] != ["ON", "CONFLICT", "DO"]:
         return tokens, None
     strategy = _CONFLICTS.get(words[-1])
     if strategy is None:
-        hint = nearest(words[-1], _CONFLICTS) or f"there is {', '.join(_CONFLICTS)}"
+        hint = nearest(words[-1], _CONFLICTS) or f"use one of {', '.join(_CONFLICTS)}"
         raise UnparsableError(f"no conflict strategy {words[-1]}", tokens[-1].start, hint)
     return tokens[:-4], strategy
 

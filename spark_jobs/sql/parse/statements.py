@@ -1,4 +1,4 @@
-"""What the parser finds in a job file, names unresolved; `start` is an offset into the text."""
+"""The statements of a job file, names unresolved; `start` is an offset into the text."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

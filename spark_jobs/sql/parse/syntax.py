@@ -1,4 +1,4 @@
-"""Nodes of the syntax tree that Flink SQL has and sqlglot has not."""
+"""Nodes of the syntax tree for Flink SQL that sqlglot does not have."""
 
 from typing import ClassVar
 
@@ -47,6 +47,6 @@ class TableArgument(exp.Expression):
 
 
 class HintText(exp.Expression):
-    """A hint as it was written, with its signs around it."""
+    """A hint as it was written, with its `/*+` and `*/`."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True}

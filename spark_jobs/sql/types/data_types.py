@@ -117,7 +117,7 @@ def spark_struct(fields: Iterable[tuple[str, DataType]]) -> SparkJson:
 
 
 def _metadata(type_: DataType) -> SparkJson:
-    """What Spark's type does not say: that an integer is a time of day."""
+    """Spark has no TIME: the integer's metadata keep the SQL type."""
     return {"sqlType": type_.sql()} if type_.name == "TIME" else {}
 
 

@@ -1,11 +1,9 @@
 """Constant points in time as epoch milliseconds."""
 
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
-from spark_jobs.options.settings import SETTINGS
 from spark_jobs.sql.types import literals
 from spark_jobs.sql.types.expr import Call, Expr, Literal
 from spark_jobs.sql.types.literals import LiteralError
@@ -14,10 +12,10 @@ _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2})(?::(\d{2}))?")
 _UNIT_MS = {0: 1_000, 3: 1}
 
 
-def instant_ms(expr: Expr, settings: Mapping[str, str]) -> int | None:
+def instant_ms(expr: Expr, time_zone: str) -> int | None:
     """The point in time that a constant TIMESTAMP_LTZ is, None if it is none.
 
-    A wall clock is that of `table.local-time-zone`.
+    A wall clock is that of `time_zone`, as `table.local-time-zone` names it.
     """
     match expr:
         case Call(op="CAST", args=(Literal(value=str() as text),), type=type_):
@@ -27,7 +25,7 @@ def instant_ms(expr: Expr, settings: Mapping[str, str]) -> int | None:
                 clock = literals.typed("TIMESTAMP", text).value
             except LiteralError:
                 return None
-            at = datetime.fromisoformat(str(clock)).replace(tzinfo=_zone(settings))
+            at = datetime.fromisoformat(str(clock)).replace(tzinfo=_zone(time_zone))
             return (at - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
         case Call(op="TO_TIMESTAMP_LTZ", args=(Literal(value=int() as number), *rest)):
             match rest:
@@ -40,9 +38,7 @@ def instant_ms(expr: Expr, settings: Mapping[str, str]) -> int | None:
             return None
 
 
-def _zone(settings: Mapping[str, str]) -> tzinfo:
-    key = "table.local-time-zone"
-    name = settings.get(key) or SETTINGS[key].default or "UTC"
+def _zone(name: str) -> tzinfo:
     match = _OFFSET.fullmatch(name)
     if match is None:
         return ZoneInfo(name)

@@ -51,7 +51,7 @@ def negated(literal: Literal) -> Literal | None:
 
 
 def converted(literal: Literal, target: DataType) -> Literal | None:
-    """The literal as a constant of a numeric or time type, None if only CAST can tell."""
+    """The literal as a constant of a numeric or time type; None if that needs a CAST."""
     target = with_nullable(target, literal.value is None)
     value = literal.value
     if value is None:

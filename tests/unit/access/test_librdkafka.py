@@ -120,7 +120,7 @@ def test_inline_pem(authority: Authority) -> None:
         (jaas("Krb5LoginModule", "useKeyTab=true"), "Krb5LoginModule"),
         (jaas("ScramLoginModule", 'username="u" tokenauth="true"'), "tokenauth"),
         (jaas("ScramLoginModule", 'username="u"'), "no 'password'"),
-        (jaas("PlainLoginModule", 'username="u" password="p" oops'), "no JAAS entry"),
+        (jaas("PlainLoginModule", 'username="u" password="p" oops'), "not a JAAS entry"),
         (jaas("OAuthBearerLoginModule", 'clientId="c"'), "does not fit SASL mechanism"),
         ({}, "'sasl.jaas.config' is not set"),
         ({"ssl.truststore.certificates": "x", "security.protocol": "SSL"}, "'ssl.truststore.type'"),

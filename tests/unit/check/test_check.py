@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from spark_jobs.cli import app
 from spark_jobs.driver.queries import present
 from spark_jobs.driver.verdict import written_now
+from spark_jobs.options.settings import NOTHING_SET
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Environment, Overrides, job_settings
@@ -32,7 +33,7 @@ def checkpoint(tmp_path: Path) -> Path:
     bound = bind(JOB)
     [planned] = plan(bound)
     assert isinstance(planned.root, KafkaSink)
-    now = present(planned.root, job_settings({}, "job", Overrides(), Environment()))
+    now = present(planned.root, job_settings(NOTHING_SET, "job", Overrides(), Environment()))
     scans = {
         s.id: ScanStart(starts={t: {0: -2} for t in s.topics}, ends=None) for s in now.plan.scans
     }

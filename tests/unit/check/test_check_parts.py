@@ -19,6 +19,7 @@ from spark_jobs.check.sample import DecodedSample
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import KafkaError
 from spark_jobs.kernel.calls import Kernel
+from spark_jobs.options.formats import RegistryOptions
 from spark_jobs.plan.check.state_size import packed_bytes
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.walk import scans
@@ -171,7 +172,9 @@ def test_a_sink_subject_is_asked_about_and_left_alone(registry: RegistryServer) 
 def test_a_registry_and_its_clock(registry: RegistryServer) -> None:
     [planned] = plan(bind(AVRO.format(topic="t", url=registry.url)))
     assert isinstance(planned.root, KafkaSink)
-    finding, answering = check_registry(planned.root.value_format)
+    options = planned.root.value_format.options
+    assert isinstance(options, RegistryOptions)
+    finding, answering = check_registry(options)
     assert finding.code == "REGISTRY_ANSWERS"
     now_s = time.time()
     clock = check_registry_clock(answering, now_s)
@@ -187,8 +190,10 @@ def test_a_registry_and_its_clock(registry: RegistryServer) -> None:
 def test_a_registry_that_is_not_there() -> None:
     [planned] = plan(bind(AVRO.format(topic="t", url="http://127.0.0.1:1")))
     assert isinstance(planned.root, KafkaSink)
+    options = planned.root.value_format.options
+    assert isinstance(options, RegistryOptions)
     with pytest.raises(KafkaError, match="REGISTRY_UNREACHABLE"):
-        check_registry(planned.root.value_format)
+        check_registry(options)
 
 
 class Clock:

@@ -3,7 +3,7 @@
 import pytest
 
 from spark_jobs.driver.restarts import Restarts
-from spark_jobs.options.settings import SETTINGS
+from spark_jobs.options.settings import SETTINGS, declared_settings
 from spark_jobs.settings import RestartStrategy
 
 
@@ -19,7 +19,9 @@ class Hands:
 
 def read(**given: str) -> RestartStrategy:
     names = {k.replace("__", ".").replace("_", "-"): v for k, v in given.items()}
-    return RestartStrategy.read({f"restart-strategy.{k}": v for k, v in names.items()})
+    return RestartStrategy.read(
+        declared_settings({f"restart-strategy.{k}": v for k, v in names.items()}).restarts
+    )
 
 
 def test_backoff_grows_to_its_longest_and_ends_with_the_attempts() -> None:

@@ -16,6 +16,7 @@ from spark_jobs.driver.run import reporting_failure
 from spark_jobs.driver.watch import Watch
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import MachineError
+from spark_jobs.options.settings import NOTHING_SET
 from spark_jobs.settings import Environment, Overrides, job_settings
 
 
@@ -23,7 +24,7 @@ def test_an_error_is_told_also_where_the_status_cannot_be_written(tmp_path: Path
     """A full disk is full for the status too."""
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "status"
-    settings = job_settings({}, "job", Overrides(status_dir=folder), Environment())
+    settings = job_settings(NOTHING_SET, "job", Overrides(status_dir=folder), Environment())
     with pytest.raises(MachineError), reporting_failure(JobReport("job", folder, []), {}, settings):
         raise MachineError("DISK_FULL", "no space left")
 

@@ -13,7 +13,7 @@ from spark_jobs.sql.types.data_types import DataType, RowField
 def timestamp(name: str, precision: int, legacy: str) -> object:
     declared = FORMATS["avro"].read({"avro.timestamp_mapping.legacy": legacy}, "")
     field = RowField("at", DataType(name, nullable=False, precision=precision))
-    schema = json.loads(with_schema(declared, [field]).options["schema"])
+    schema = json.loads(with_schema(declared, [field]).texts["schema"])
     return schema["fields"][0]["type"]["logicalType"]
 
 

@@ -11,7 +11,7 @@ from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import ConfigError, FormatError, KafkaError
 from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import encodable
-from spark_jobs.options.formats import Format
+from spark_jobs.options.formats import RegistryOptions, format_of
 from spark_jobs.sql.types.data_types import DataType, RowField
 
 ID = RowField("id", DataType("BIGINT", nullable=False))
@@ -25,7 +25,7 @@ def with_schema_id(
     columns: list[RowField],
     name: str = "avro-confluent",
 ) -> dict[str, str]:
-    return encodable(Format(name, options), topic, part, columns).options
+    return encodable(format_of(name, options), topic, part, columns).texts
 
 
 def test_schema_is_registered_once(registry: RegistryServer) -> None:
@@ -63,7 +63,7 @@ def test_envelopes_have_subjects_like_rows(registry: RegistryServer) -> None:
 
 
 def test_registry_that_is_not_there() -> None:
-    client = RegistryClient({"url": "http://127.0.0.1:1"}, patience_s=0.3)
+    client = RegistryClient(RegistryOptions(url="http://127.0.0.1:1"), patience_s=0.3)
     with pytest.raises(KafkaError, match="REGISTRY_UNREACHABLE"):
         client.register("s", '"long"')
 
@@ -98,14 +98,14 @@ def moody() -> Iterator[str]:
 
 
 def test_retries_with_credentials(moody: str) -> None:
-    options = {"url": moody, "basic-auth.user-info": "ann:secret"}
+    options = RegistryOptions(url=moody, user_info="ann:secret")
     assert RegistryClient(options).register("s/1", '"long"') == 7
     assert Moody.asked == ["Basic YW5uOnNlY3JldA=="] * 2
 
 
 def test_refused_access_is_not_retried(moody: str) -> None:
     with pytest.raises(KafkaError, match="REGISTRY_REFUSED"):
-        RegistryClient({"url": moody}).register("s", '"long"')
+        RegistryClient(RegistryOptions(url=moody)).register("s", '"long"')
     assert len(Moody.asked) == 2
 
 
@@ -130,7 +130,7 @@ class Page(BaseHTTPRequestHandler):
 def test_what_is_no_registry_is_named() -> None:
     server = HTTPServer(("127.0.0.1", 0), Page)
     Thread(target=server.serve_forever, daemon=True).start()
-    client = RegistryClient({"url": f"http://127.0.0.1:{server.server_port}"})
+    client = RegistryClient(RegistryOptions(url=f"http://127.0.0.1:{server.server_port}"))
     try:
         for ask in (
             lambda: client.latest("s"),
@@ -147,4 +147,4 @@ def test_what_is_no_registry_is_named() -> None:
 
 def test_an_address_that_is_none() -> None:
     with pytest.raises(ConfigError, match="REGISTRY_URL"):
-        RegistryClient({"url": "http://host:port"}).latest("s")
+        RegistryClient(RegistryOptions(url="http://host:port")).latest("s")

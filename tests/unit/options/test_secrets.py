@@ -101,7 +101,7 @@ def test_unknown_properties_are_refused() -> None:
         ("sasl.mechanism", "AWS_MSK_IAM", "AWS_MSK_IAM"),
         ("security.protocol", "TLS", "'TLS'"),
         ("sasl.jaas.config", "com.sun.security.auth.module.Krb5LoginModule required;", "Krb5"),
-        ("sasl.jaas.config", "nonsense", "no JAAS entry"),
+        ("sasl.jaas.config", "nonsense", "not a JAAS entry"),
     ],
 )
 def test_values_that_cannot_work_are_refused(name: str, value: str, named: str) -> None:

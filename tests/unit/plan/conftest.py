@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from spark_jobs.options.connectors import table_options
 from spark_jobs.plan.nodes.physical import Physical
 from spark_jobs.plan.nodes.walk import nodes
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.sql.bind.binder import Job, bind, bind_query
-from spark_jobs.sql.catalog import Column, Table, Watermark
+from spark_jobs.sql.catalog import Table, TableColumn, Watermark
 from spark_jobs.sql.logical import Field, Join, JoinType, Logical, Position, Scan
 from spark_jobs.sql.types.data_types import BIGINT, BOOLEAN, timestamp
 from spark_jobs.sql.types.expr import Call, Expr
@@ -59,16 +60,16 @@ def make_scan(
     name: str, columns: str, key: str = "", changelog: str = "append", rowtime: str | None = None
 ) -> Scan:
     """A scan of BIGINT columns; `rowtime` adds a time attribute as the last one."""
-    declared = [Column(c, BIGINT) for c in columns.split()]
+    declared = [TableColumn(c, BIGINT) for c in columns.split()]
     fields = [Field(c.name, c.type) for c in declared]
     watermark = None
     if rowtime:
         time = timestamp(3)
         watermark = Watermark(rowtime, Ref(len(declared), rowtime, time))
-        declared.append(Column(rowtime, time))
+        declared.append(TableColumn(rowtime, time))
         fields.append(Field(rowtime, time, "rowtime"))
     options = {"topic": name} | OPTIONS[changelog]
-    table = Table(name, tuple(declared), options, tuple(key.split()), watermark)
+    table = Table(name, tuple(declared), table_options(options), tuple(key.split()), watermark)
     return Scan(table, tuple(fields), Position(1, 1))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spark_jobs.errors import ConfigError, SqlErrors
+from spark_jobs.options.connectors import table_options
 from spark_jobs.scenario.checks import fits
 from spark_jobs.scenario.file import Input, Scenario, parse_scenario, read_scenario
 from spark_jobs.scenario.fold import SinkView, net_difference
@@ -15,7 +16,7 @@ from spark_jobs.scenario.literals import LiteralError, parse_row
 from spark_jobs.scenario.records import Change, Encoder, Record, decode
 from spark_jobs.scenario.runner import bind_scenario
 from spark_jobs.scenario.values import canonical, json_text, literal_text, to_json
-from spark_jobs.sql.catalog import Column, Table
+from spark_jobs.sql.catalog import Table, TableColumn
 from spark_jobs.sql.types.data_types import DataType, RowField
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -24,8 +25,13 @@ CHANGELOG = {"connector": "kafka", "topic": "t", "format": "changelog-json"}
 UPSERT = {"connector": "upsert-kafka", "topic": "t", "key.format": "json", "value.format": "json"}
 
 
-def table(options: dict[str, str], *primary_key: str, more: tuple[Column, ...] = ()) -> Table:
-    return Table("t", (Column("id", INT), Column("name", STRING), *more), options, primary_key)
+def table(options: dict[str, str], *primary_key: str, more: tuple[TableColumn, ...] = ()) -> Table:
+    return Table(
+        "t",
+        (TableColumn("id", INT), TableColumn("name", STRING), *more),
+        table_options(options),
+        primary_key,
+    )
 
 
 def given(kind: Any, *values: Any) -> Input:
@@ -150,7 +156,7 @@ def test_avro_tables_are_json_in_a_scenario() -> None:
     table = bound.tables["a"]
     assert table.value_format is not None
     assert table.value_format.name == "debezium-json"
-    assert not [name for name in table.options if "avro" in name or "schema" in name]
+    assert not [name for name in table.options.given if "avro" in name or "schema" in name]
     assert table.changelog == "retract"
 
 
@@ -264,7 +270,7 @@ def test_upsert_records() -> None:
 
 
 def test_debezium_records_pair_updates() -> None:
-    at = Column(
+    at = TableColumn(
         "at", DataType("TIMESTAMP", precision=3), "metadata", None, "value.source.timestamp"
     )
     options = {"connector": "kafka", "topic": "t", "format": "debezium-json"}

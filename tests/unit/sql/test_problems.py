@@ -52,7 +52,7 @@ QUERIES = [
     ("SELECT INTERVAL 'x' SECOND + ts FROM A", "BAD_LITERAL", "INTERVAL", None),
     ("SELECT CASE WHEN TRUE THEN 1 ELSE 'a' END FROM A", "INCOMPATIBLE_TYPES", "CASE", None),
     # refused by name
-    ("SELECT LISTAGG(a3) FROM A", "UNSUPPORTED_EXPRESSION", "LISTAGG", "there is COUNT, SUM"),
+    ("SELECT LISTAGG(a3) FROM A", "UNSUPPORTED_EXPRESSION", "LISTAGG", "use one of COUNT, SUM"),
     ("SELECT a1 FROM A ORDER BY a1", "UNSUPPORTED_CLAUSE", "a1\n", "ORDER BY"),
     ("SELECT a1 FROM A LIMIT 5", "UNSUPPORTED_CLAUSE", "5", "LIMIT"),
     ("SELECT a1 FROM A UNION SELECT b1 FROM B", "UNSUPPORTED_CLAUSE", "a1", "SELECT DISTINCT"),
@@ -270,7 +270,7 @@ def test_avro_needs_its_registry() -> None:
 
 
 AVRO_OPTIONS = [
-    ("avro", "avro.encoding", "json", "OPTION_VALUE", "which is binary"),
+    ("avro", "avro.encoding", "json", "OPTION_VALUE", "expected binary"),
     ("avro", "avro.codec", "snappy", "UNKNOWN_OPTION", "avro.codec"),
     ("avro-confluent", "avro-confluent.properties", "x", "UNSUPPORTED_OPTION", "properties"),
     ("debezium-avro-confluent", "debezium-avro-confluent.schema-registry.url", "x",

@@ -192,7 +192,7 @@ class Grouping:
                 raise self.scope.source.place(
                     SqlError(
                         "NOT_GROUPED",
-                        f"{name} is neither in GROUP BY nor inside of an aggregate function",
+                        f"{name} is neither in GROUP BY nor inside an aggregate function",
                         f"add {name} to GROUP BY",
                     ),
                     start_of(node),

@@ -10,7 +10,7 @@ from sqlglot import exp
 from spark_jobs.errors import SqlError, UnsupportedError
 from spark_jobs.options.kinds import parse_duration_ms
 from spark_jobs.sql.parse.positions import start_of
-from spark_jobs.sql.parse.source import Source, nearest
+from spark_jobs.sql.parse.source_text import SourceText, nearest
 from spark_jobs.sql.parse.statements import Name
 
 _TOKEN = re.compile(
@@ -20,9 +20,9 @@ _TOKEN = re.compile(
 
 @dataclass(slots=True)
 class TtlHints:
-    """What the hints of one query block say of its tables, and which of it found a join."""
+    """The STATE_TTL of each table in a query block, and which of them a join has taken."""
 
-    source: Source
+    source: SourceText
     ttl_ms: dict[str, int] = field(default_factory=dict)
     names: dict[str, Name] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
@@ -34,29 +34,29 @@ class TtlHints:
         return self.ttl_ms.get(alias)
 
     def check(self, aliases: list[str], has_aggregate: bool) -> None:
-        """Report names that are no table of the block, and tables whose rows no join keeps."""
+        """Report names that are not tables of the block, and tables whose rows no join keeps."""
         for alias, name in self.names.items():
             if alias not in aliases:
                 hint = nearest(alias, aliases) or f"FROM has {', '.join(aliases)}"
-                message = f"STATE_TTL names {alias}, which is no table of this query"
+                message = f"STATE_TTL names {alias}, which is not a table of this query"
                 self.source.report(SqlError("UNKNOWN_TABLE", message, hint), name.start)
             elif alias not in self.taken:
-                what = "an aggregate" if has_aggregate else "what is no regular join"
+                what = "an aggregate" if has_aggregate else "a table without a regular join"
                 error = UnsupportedError(
                     "UNSUPPORTED_CLAUSE",
                     f"STATE_TTL of {alias} for {what} is not supported",
-                    "SET 'table.exec.state.ttl' holds for the whole job",
+                    "SET 'table.exec.state.ttl' for the whole job instead",
                 )
                 self.source.report(error, name.start)
 
 
-def read_hints(source: Source, node: exp.Expr | None) -> TtlHints:
+def read_hints(source: SourceText, node: exp.Expr | None) -> TtlHints:
     """The hints behind SELECT.
 
     Inside one hint the last value of a name counts, of several hints the first, as in Flink.
 
     Raises:
-        PositionedError: a hint that is not STATE_TTL, or is none.
+        PositionedError: another hint than STATE_TTL, or a malformed one.
     """
     found = TtlHints(source)
     if node is None:
@@ -66,9 +66,10 @@ def read_hints(source: Source, node: exp.Expr | None) -> TtlHints:
         for key, (name, value) in here.items():
             ttl = parse_duration_ms(value.text)
             if ttl is None:
-                message = f"'{value.text}' is no duration"
+                message = f"'{value.text}' is not a duration"
                 raise source.place(
-                    SqlError("BAD_LITERAL", message, "such as '1 d' or '12 h'"), value.start
+                    SqlError("BAD_LITERAL", message, "write for example '1 d' or '12 h'"),
+                    value.start,
                 )
             if key not in found.ttl_ms:
                 found.ttl_ms[key], found.names[key] = ttl, name
@@ -78,7 +79,7 @@ def read_hints(source: Source, node: exp.Expr | None) -> TtlHints:
 class _HintReader:
     """Reads the text of one hint comment; `start` is where it stands in the file."""
 
-    def __init__(self, source: Source, text: str, start: int) -> None:
+    def __init__(self, source: SourceText, text: str, start: int) -> None:
         self.source = source
         body = text.removesuffix("*/")
         self.tokens = [m for m in _TOKEN.finditer(body, len("/*+"))]
@@ -94,7 +95,7 @@ class _HintReader:
                 error = UnsupportedError(
                     "UNSUPPORTED_SYNTAX",
                     f"the hint {name.text.upper()} is not supported",
-                    "STATE_TTL is the one hint there is",
+                    "the only hint is STATE_TTL",
                 )
                 raise self.source.place(error, name.start)
             self._need("(")

@@ -1,28 +1,31 @@
 """Binds LATERAL TABLE: temporal table functions and SNAPSHOT become joins of their own kinds."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from sqlglot import exp
 
 from spark_jobs.errors import SqlError
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.namespace import TemporalFunction
+from spark_jobs.sql.bind.query.context import QueryContext
+from spark_jobs.sql.bind.query.relations import (
+    Relations,
+    aliased,
+    join_scope,
+    on_condition,
+    table_or_view,
+)
 from spark_jobs.sql.bind.scope import Relation, Scope
 from spark_jobs.sql.logical import Deduplicate, Join, JoinType, Logical, Snapshot
 from spark_jobs.sql.parse.positions import start_of
-from spark_jobs.sql.parse.source import NotBoundError, nearest
+from spark_jobs.sql.parse.source_text import NotBoundError, nearest
 from spark_jobs.sql.parse.statements import Name
 from spark_jobs.sql.parse.syntax import NamedArgument, TableArgument
 from spark_jobs.sql.types.expr import Expr, Literal
 from spark_jobs.sql.types.instants import instant_ms
 
-if TYPE_CHECKING:
-    from spark_jobs.sql.bind.query.joins import FromBinder
-
-Relations = tuple[Relation, ...]
-
-# the arguments of SNAPSHOT, in the order in which they may also stand without names
+# the arguments of SNAPSHOT, in the order for those without names
 _SNAPSHOT = (
     "input",
     "load_completed_condition",
@@ -34,7 +37,7 @@ _CONDITIONS = ("compile_time", "user_time")
 
 
 def bind_lateral(
-    from_: "FromBinder", left: Logical, relations: Relations, node: exp.Expr, kind: JoinType
+    context: QueryContext, left: Logical, relations: Relations, node: exp.Expr, kind: JoinType
 ) -> tuple[Join, Relations]:
     """The join with a table function, and what it adds to FROM.
 
@@ -43,23 +46,23 @@ def bind_lateral(
     """
     call = node.this
     if kind not in ("inner", "left"):
-        from_.query.refuse(call, f"{kind.upper()} JOIN LATERAL", "use JOIN or LEFT JOIN")
+        context.refuse(call, f"{kind.upper()} JOIN LATERAL", "use JOIN or LEFT JOIN")
     name = call.name
     if name.upper() == "SNAPSHOT":
-        return _snapshot(from_, left, relations, node, kind)
-    function = from_.query.names.functions.get(name)
-    if function is None and name in from_.source.broken:
+        return _snapshot(context, left, relations, node, kind)
+    function = context.names.functions.get(name)
+    if function is None and name in context.source.broken:
         raise NotBoundError
     if function is None:
-        hint = nearest(name, (*from_.query.names.functions, "SNAPSHOT")) or (
+        hint = nearest(name, (*context.names.functions, "SNAPSHOT")) or (
             "CREATE TEMPORAL TABLE FUNCTION declares one"
         )
-        from_.query.refuse(call, f"the table function {name.upper()}", hint)
-    return _as_of(from_, left, relations, node, kind, function)
+        context.refuse(call, f"the table function {name.upper()}", hint)
+    return _as_of(context, left, relations, node, kind, function)
 
 
 def _as_of(
-    from_: "FromBinder",
+    context: QueryContext,
     left: Logical,
     relations: Relations,
     node: exp.Expr,
@@ -70,33 +73,34 @@ def _as_of(
     arguments = call.expressions
     if len(arguments) != 1 or isinstance(arguments[0], (NamedArgument, TableArgument)):
         error = SqlError("WRONG_ARGUMENT", f"{call.name} takes one time attribute of the left side")
-        raise from_.source.place(error, start_of(call))
-    as_of = ExpressionBinder(from_.scope(relations)).bind(call.expressions[0])
-    position = from_.position(call)
+        raise context.source.place(error, start_of(call))
+    as_of = ExpressionBinder(join_scope(context, relations)).bind(call.expressions[0])
+    position = context.position(call)
     versions = Deduplicate(function.input, function.key, function.time, "last", position)
-    right = from_.renamed(versions, call.args.get("alias"))
+    right = aliased(context.source, versions, call.args.get("alias"))
     added = (Relation(call.alias or call.name, right.fields, len(left.fields)),)
     needs_on = bool(node.args.get("side"))
-    condition = from_.condition(node, (*relations, *added), needs_on)
+    condition = on_condition(context, node, (*relations, *added), needs_on)
     return Join(left, right, kind, condition, as_of, position), added
 
 
 def _snapshot(
-    from_: "FromBinder", left: Logical, relations: Relations, node: exp.Expr, kind: JoinType
+    context: QueryContext, left: Logical, relations: Relations, node: exp.Expr, kind: JoinType
 ) -> tuple[Join, Relations]:
     call = node.this
-    arguments = _SnapshotArguments(from_, _by_name(from_, call))
+    arguments = _SnapshotArguments(context, _by_name(context, call))
     snapshot, ttl_ms = arguments.snapshot(), arguments.duration("state_ttl")
     table = arguments.input(call)
-    right = from_.renamed(from_.table(table), call.args.get("alias"))
+    found = table_or_view(context.source, context.names, table)
+    right = aliased(context.source, found, call.args.get("alias"))
     added = (Relation(call.alias or table.text, right.fields, len(left.fields)),)
-    condition = from_.condition(node, (*relations, *added), True)
-    position = from_.position(call)
+    condition = on_condition(context, node, (*relations, *added), True)
+    position = context.position(call)
     joined = Join(left, right, kind, condition, None, position, snapshot, (None, ttl_ms))
     return joined, added
 
 
-def _by_name(from_: "FromBinder", call: exp.Expr) -> dict[str, exp.Expr]:
+def _by_name(context: QueryContext, call: exp.Expr) -> dict[str, exp.Expr]:
     """The arguments by their names, also those that stand at their place without one."""
     found: dict[str, exp.Expr] = {}
     for place, argument in enumerate(call.expressions):
@@ -109,40 +113,41 @@ def _by_name(from_: "FromBinder", call: exp.Expr) -> dict[str, exp.Expr]:
         if name not in _SNAPSHOT:
             problem = f"SNAPSHOT has no argument {name}"
         elif name in found:
-            problem = f"argument {name} of SNAPSHOT stands twice"
+            problem = f"argument {name} of SNAPSHOT is given twice"
         if problem is not None:
-            hint = nearest(name, _SNAPSHOT) or f"there is {', '.join(_SNAPSHOT)}"
+            hint = nearest(name, _SNAPSHOT) or f"use one of {', '.join(_SNAPSHOT)}"
             error = SqlError("WRONG_ARGUMENT", problem, hint)
-            raise from_.source.place(error, start_of(argument))
+            raise context.source.place(error, start_of(argument))
         found[name] = value
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class _SnapshotArguments:
-    """What SNAPSHOT is given; every value is a constant."""
+    """The arguments of SNAPSHOT; every value is a constant."""
 
-    from_: "FromBinder"
+    context: QueryContext
     given: dict[str, exp.Expr]
 
     def input(self, call: exp.Expr) -> Name:
         table = self.given.get("input")
         if not isinstance(table, TableArgument):
-            self._wrong("SNAPSHOT takes input => TABLE name", table or call)
+            self._wrong("SNAPSHOT needs the argument input => TABLE name", table or call)
         return Name(table.name, start_of(table.this))
 
     def snapshot(self) -> Snapshot:
         """When the build side counts as loaded.
 
-        `compile_time`, the default, has no time of its own: the content that the topics have when
-        the job starts first is what has to be loaded.
+        `compile_time`, the default, has no time: the rows that the topics hold at the first start
+        of the job have to be loaded.
         """
         node = self.given.get("load_completed_condition")
         at = self.given.get("load_completed_time")
         condition = "compile_time" if node is None else self._text(node)
         if condition not in _CONDITIONS and node is not None:
             self._wrong(
-                f"load_completed_condition is {' or '.join(_CONDITIONS)}, not '{condition}'", node
+                f"load_completed_condition is {' or '.join(_CONDITIONS)}, found '{condition}'",
+                node,
             )
         if condition == "user_time" and at is None and node is not None:
             self._wrong("'user_time' needs load_completed_time", node)
@@ -156,32 +161,32 @@ class _SnapshotArguments:
         node = self.given.get(name)
         if node is None:
             return None
-        value = self._bound(node)
+        value = self._constant(node)
         if not (isinstance(value, Literal) and value.type.name == "INTERVAL_DAY"):
-            self._wrong(f"{name} is a constant INTERVAL of days or less", node)
+            self._wrong(f"{name} must be a constant INTERVAL DAY TO SECOND", node)
         if not isinstance(value.value, int) or value.value < 0:
             self._wrong(f"{name} must not be negative", node)
         return value.value
 
     def _instant(self, node: exp.Expr) -> int:
-        value = self._bound(node)
-        found = instant_ms(value, self.from_.query.names.settings)
+        value = self._constant(node)
+        found = instant_ms(value, self.context.names.settings.time_zone)
         if found is None:
             self._wrong(
-                "load_completed_time is a constant TIMESTAMP_LTZ",
+                "load_completed_time must be a constant TIMESTAMP_LTZ",
                 node,
                 "CAST(TIMESTAMP '2026-01-01 00:00:00' AS TIMESTAMP_LTZ(3))",
             )
         return found
 
     def _text(self, node: exp.Expr) -> str:
-        value = self._bound(node)
+        value = self._constant(node)
         if not (isinstance(value, Literal) and isinstance(value.value, str)):
-            self._wrong("load_completed_condition is a constant text", node)
+            self._wrong("load_completed_condition must be a constant STRING", node)
         return value.value
 
-    def _bound(self, node: exp.Expr) -> Expr:
-        return ExpressionBinder(Scope(self.from_.source, ())).bind(node)
+    def _constant(self, node: exp.Expr) -> Expr:
+        return ExpressionBinder(Scope(self.context.source, ())).bind(node)
 
     def _wrong(self, message: str, node: exp.Expr, hint: str | None = None) -> NoReturn:
-        raise self.from_.source.place(SqlError("WRONG_ARGUMENT", message, hint), start_of(node))
+        raise self.context.source.place(SqlError("WRONG_ARGUMENT", message, hint), start_of(node))

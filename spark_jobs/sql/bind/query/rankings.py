@@ -48,7 +48,7 @@ class Ranking:
         function = node.this
         name = function.name.upper() if isinstance(function, exp.Anonymous) else ""
         if name != "ROW_NUMBER" or function.expressions:
-            hint = "ROW_NUMBER() is the one function that OVER takes"
+            hint = "the only function with OVER is ROW_NUMBER()"
             at.refuse(node, f"{name} OVER".strip(), hint)
         order_by = [] if node.args.get("order") is None else node.args["order"].expressions
         if others(node, _PARTS) or any(others(o, _ORDERED) for o in order_by):
@@ -94,7 +94,7 @@ class Ranking:
         return transform(expr, placed) if shift else expr
 
     def _computed(self) -> list[Expr]:
-        """What windows partition or order by and is no column, once each."""
+        """The expressions, other than columns, that windows partition or order by; each once."""
         found = [e for w in self.windows for e in (*w.partition, *(o for o, _ in w.order))]
         return _distinct([e for e in found if not isinstance(e, Column)])
 

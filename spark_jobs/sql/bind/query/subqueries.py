@@ -1,8 +1,8 @@
 """Binds WHERE: subqueries in it become semi and anti joins over the rows of FROM."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -10,9 +10,10 @@ from sqlglot.tokenizer_core import TokenType
 from spark_jobs.errors import SqlError
 from spark_jobs.sql.bind.expressions import COMPARISONS, ExpressionBinder
 from spark_jobs.sql.bind.query.aggregates import is_aggregated
+from spark_jobs.sql.bind.query.context import Block, QueryContext
 from spark_jobs.sql.bind.query.hints import TtlHints
 from spark_jobs.sql.bind.query.subquery_rows import (
-    Rows,
+    SubqueryRows,
     asks_for_rows,
     block,
     counted,
@@ -20,49 +21,46 @@ from spark_jobs.sql.bind.query.subquery_rows import (
     truth,
 )
 from spark_jobs.sql.bind.scope import Scope, mirrored
-from spark_jobs.sql.logical import Filter, Join, JoinType, Logical, Position
+from spark_jobs.sql.logical import Filter, Join, JoinType, Logical
 from spark_jobs.sql.parse.dialect import CONSTRUCTORS
 from spark_jobs.sql.parse.positions import Complaint, start_of
 from spark_jobs.sql.types.data_types import BOOLEAN, with_nullable
 from spark_jobs.sql.types.expr import Call, Column, Expr, columns, conjuncts, transform
 
-if TYPE_CHECKING:
-    from spark_jobs.sql.bind.query.queries import QueryBinder
-
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 
-def bind_where(
-    query: "QueryBinder", node: exp.Expr, input_: Logical, scope: Scope, hints: TtlHints
-) -> tuple[Logical, tuple[Expr, ...]]:
-    """The rows that pass WHERE, and the conditions that read the query around this one.
+def bind_where(context: QueryContext, node: exp.Expr, from_: Block, hints: TtlHints) -> Block:
+    """The rows of FROM that pass WHERE, and the conditions that read the query around this one.
 
     Raises:
         NotBoundError: problems, which are reported to the source.
     """
-    if query.outer is None and node.find(exp.Query) is None:
-        return Filter(input_, ExpressionBinder(scope).condition(node, "WHERE")), ()
+    input_, scope = from_.rows, from_.scope
+    if context.outer is None and node.find(exp.Query) is None:
+        condition = ExpressionBinder(scope).condition(node, "WHERE")
+        return replace(from_, rows=Filter(input_, condition))
     binder = ExpressionBinder(scope)
     local: list[Expr] = []
     correlated: list[Expr] = []
     joins: list[tuple[exp.Expr, bool]] = []
-    with query.source.all_or_nothing():
+    with context.source.all_or_nothing():
         for leaf, negated in _leaves(node, False):
             if leaf.find(exp.Query) is not None:
                 joins.append((leaf, negated))
                 continue
-            with query.source.collecting():
+            with context.source.collecting():
                 bound = binder.condition(leaf, "WHERE")
                 for part in conjuncts(binder.negated(bound) if negated else bound):
                     outside = any(i < 0 for i in columns((part,)))
                     (correlated if outside else local).append(part)
         if local:
             input_ = Filter(input_, _all_of(local))
-        semi_joins = _SemiJoins(query, scope, hints)
+        semi_joins = _SemiJoins(context, scope, hints)
         for leaf, negated in joins:
-            with query.source.collecting():
+            with context.source.collecting():
                 input_ = semi_joins.bind(input_, leaf, negated)
-    return input_, tuple(correlated)
+    return replace(from_, rows=input_, correlated=tuple(correlated))
 
 
 def _leaves(node: exp.Expr, negated: bool) -> Iterator[tuple[exp.Expr, bool]]:
@@ -97,7 +95,7 @@ def _in(node: exp.Expr) -> exp.Expr:
 class _SemiJoins:
     """Turns the subquery predicates of one WHERE into joins."""
 
-    query: "QueryBinder"
+    context: QueryContext
     scope: Scope
     hints: TtlHints
 
@@ -105,7 +103,7 @@ class _SemiJoins:
         """The rows of `left` for which the predicate holds."""
         match node:
             case exp.Exists():
-                rows = rows_of(self.query, self.scope, node.this)
+                rows = rows_of(self.context, self.scope, node.this)
                 if rows.without != "nothing":
                     self._refuse_empty(node, "EXISTS")
                 return self._join(left, rows, rows.conditions, node, negated)
@@ -122,7 +120,7 @@ class _SemiJoins:
         values = value.expressions if is_row or isinstance(value, exp.Tuple) else [value]
         if value.find(exp.Query) is not None:
             self._refuse(node)
-        rows = rows_of(self.query, self.scope, node.args["query"])
+        rows = rows_of(self.context, self.scope, node.args["query"])
         if rows.without == "zero" or (rows.without == "null" and negated):
             self._refuse_empty(node, "NOT IN" if negated else "IN")
         if len(values) != len(rows.items):
@@ -130,7 +128,7 @@ class _SemiJoins:
                 "COLUMN_COUNT",
                 f"IN compares {len(values)} values with {len(rows.items)} columns",
             )
-            raise self.query.source.place(error, start_of(node))
+            raise self.context.source.place(error, start_of(node))
         binder = ExpressionBinder(self.scope)
         terms = [
             self._equal(binder, self._outside(binder.bind(v), v), item, node, negated)
@@ -163,16 +161,16 @@ class _SemiJoins:
         some = asks_for_rows(asked, number)
         values = counted(select)
         if values is not None and some is not None:
-            rows = block(self.query, self.scope, select, values)
+            rows = block(self.context, self.scope, select, values)
             known = [_is("IS NOT NULL", item) for item in rows.items if item.type.nullable]
             return self._join(left, rows, (*rows.conditions, *known), node, negated == some)
         if not is_aggregated(select) or select.args.get("group") is not None:
-            hint = "an aggregate without GROUP BY gives one value; join with anything else"
-            Complaint(self.query.source).refuse(node, "a scalar subquery of many rows", hint)
-        rows = rows_of(self.query, self.scope, select)
+            hint = "compare with an aggregate without GROUP BY, which is one value, or JOIN"
+            Complaint(self.context.source).refuse(node, "a scalar subquery of several rows", hint)
+        rows = rows_of(self.context, self.scope, select)
         if len(rows.items) != 1:
-            message = f"a scalar subquery has one column, not {len(rows.items)}"
-            raise self.query.source.place(SqlError("COLUMN_COUNT", message), start_of(node))
+            message = f"a scalar subquery must have one column, found {len(rows.items)}"
+            raise self.context.source.place(SqlError("COLUMN_COUNT", message), start_of(node))
         binder = ExpressionBinder(self.scope)
         value = self._outside(binder.bind(other), other)
         pair = (value, rows.items[0]) if flipped else (rows.items[0], value)
@@ -180,7 +178,7 @@ class _SemiJoins:
         empty = truth(asked, number, 0) if rows.without == "zero" else False
         if empty is None or (rows.without == "null" and asked not in _MIRRORED):
             self._refuse_empty(node, op)
-        # what holds of no row at all is said the other way round: there is none for which it fails
+        # true without any inner row: then there must be no inner row for which it fails
         holds = rows.without == "zero" and empty != negated
         wanted = binder.negated(found) if negated != holds else found
         return self._join(left, rows, (*rows.conditions, wanted), node, holds)
@@ -188,13 +186,13 @@ class _SemiJoins:
     def _outside(self, expr: Expr, node: exp.Expr) -> Expr:
         """An expression of this query as its subqueries see it."""
         if any(index < 0 for index in columns((expr,))):
-            self.query.refuse(node, "a column of the outer query in a subquery of a subquery")
+            self.context.refuse(node, "a column of the outer query in a subquery of a subquery")
         return mirrored(expr)
 
     def _join(
         self,
         left: Logical,
-        rows: Rows,
+        rows: SubqueryRows,
         conditions: Sequence[Expr],
         node: exp.Expr,
         negated: bool,
@@ -207,17 +205,17 @@ class _SemiJoins:
 
         parts = [transform(part, placed) for c in conditions for part in conjuncts(c)]
         kind: JoinType = "anti" if negated else "semi"
-        position = Position(*self.query.source.position(start_of(node)))
+        position = self.context.position(node)
         alias = self.scope.relations[0].alias if len(self.scope.relations) == 1 else None
         ttl_ms = (None if alias is None else self.hints.take(alias), None)
         condition = _all_of(parts) if parts else None
         return Join(left, rows.input, kind, condition, None, position, ttl_ms=ttl_ms)
 
     def _refuse_empty(self, node: exp.Expr, what: str) -> NoReturn:
-        """What a join cannot say: the row that an aggregate gives for no rows."""
-        hint = "GROUP BY in the subquery leaves that row out"
+        """An aggregate without GROUP BY has a row even for no rows; a join cannot give that one."""
+        hint = "add GROUP BY to the subquery, which leaves that row out"
         name = f"{what} with a correlated aggregate, which has a row even for no rows,"
-        Complaint(self.query.source).refuse(node, name, hint)
+        Complaint(self.context.source).refuse(node, name, hint)
 
     def _refuse(self, node: exp.Expr) -> NoReturn:
         if any(found.find_ancestor(exp.Case) for found in node.find_all(exp.Query)):
@@ -226,8 +224,8 @@ class _SemiJoins:
             what = "a subquery below OR"
         else:
             what = "a subquery in an expression"
-        hint = "IN, EXISTS and comparisons with a subquery can stand in WHERE, beside AND"
-        Complaint(self.query.source).refuse(node, what, hint)
+        hint = "write IN, EXISTS or a comparison with it in WHERE, with AND before the rest"
+        Complaint(self.context.source).refuse(node, what, hint)
 
 
 def _is(op: str, expr: Expr) -> Expr:

@@ -4,20 +4,20 @@ can decide."""
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sqlglot import exp
 
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.projections import all_columns
 from spark_jobs.sql.bind.query.aggregates import is_aggregated
+from spark_jobs.sql.bind.query.context import QueryContext
+from spark_jobs.sql.bind.query.select_lists import grouped, select_items
+from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.scope import Outer, Scope
 from spark_jobs.sql.logical import Logical
 from spark_jobs.sql.parse.positions import Complaint
 from spark_jobs.sql.types.expr import Call, Column, Expr, columns, walk
-
-if TYPE_CHECKING:
-    from spark_jobs.sql.bind.query.queries import QueryBinder
 
 _CORRELATED = "a correlated aggregate"
 # operators that give NULL for NULL
@@ -25,11 +25,11 @@ _STRICT = ("+", "-", "*", "/", "%", "CAST")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SubqueryRows:
     """A subquery; conditions and items are over its input and, mirrored, the outer query.
 
-    `without` says what an outer row sees that no inner row belongs to: nothing, or the one row
-    of an aggregate without GROUP BY, which holds NULL or the number 0. A join has no such row.
+    `without` is what an outer row without inner rows gets: nothing, or the one row of an aggregate
+    without GROUP BY, which holds NULL or 0. A join has no such row.
     """
 
     input: Logical
@@ -38,29 +38,31 @@ class Rows:
     without: Literal["nothing", "null", "zero"] = "nothing"
 
 
-def rows_of(query: "QueryBinder", scope: Scope, node: exp.Expr) -> Rows:
+def rows_of(context: QueryContext, scope: Scope, node: exp.Expr) -> SubqueryRows:
     """A subquery of a query with that scope."""
     while isinstance(node, exp.Subquery):
-        query.only(node, {"this"})
+        context.only(node, {"this"})
         node = node.this
     if isinstance(node, exp.Select) and is_aggregated(node):
-        return _groups(query, scope, node)
+        return _groups(context, scope, node)
     whole = None if isinstance(node, exp.Select) else "a set operation"
     if whole is None and any(item.find(exp.Window) for item in node.expressions):
         whole = "OVER"
     if whole is None and isinstance(node, exp.Select):
-        return block(query, scope, node, node.expressions)
-    bound = query.nested(Outer(scope, whole)).bind(node)
-    return Rows(bound, (), tuple(all_columns(bound)))
+        return block(context, scope, node, node.expressions)
+    bound = context.nested(Outer(scope, whole)).bind(node)
+    return SubqueryRows(bound, (), tuple(all_columns(bound)))
 
 
-def block(query: "QueryBinder", scope: Scope, node: exp.Select, items: Sequence[exp.Expr]) -> Rows:
-    """FROM, WHERE and select list; copies of a row change neither IN nor EXISTS."""
-    inner = query.nested(Outer(scope))
-    with query.source.all_or_nothing():
-        rows, inside, conditions = inner.rows(node)
-        bound = inner.items(items, inside, ExpressionBinder(inside))
-    return Rows(rows, conditions, tuple(e for _, e, _ in bound))
+def block(
+    context: QueryContext, scope: Scope, node: exp.Select, items: Sequence[exp.Expr]
+) -> SubqueryRows:
+    """FROM, WHERE and select list; duplicate rows change neither IN nor EXISTS."""
+    inner = context.nested(Outer(scope))
+    with context.source.all_or_nothing():
+        found = inner.bind_block(node)
+        bound = select_items(inner, items, found.scope, ExpressionBinder(found.scope))
+    return SubqueryRows(found.rows, found.correlated, tuple(e for _, e, _ in bound))
 
 
 def truth(op: str, number: str, counted: int) -> bool | None:
@@ -80,9 +82,9 @@ def truth(op: str, number: str, counted: int) -> bool | None:
 
 
 def asks_for_rows(op: str, number: str) -> bool | None:
-    """Whether `COUNT(*) op number` says that there is a row (True) or none (False).
+    """Whether `COUNT(*) op number` means that there is a row (True) or none (False).
 
-    None if it says neither: what holds of 1 must hold of every greater number.
+    None if it means neither: a comparison that is true for 1 must be true for every greater count.
     """
     empty, one = truth(op, number, 0), truth(op, number, 1)
     more = truth(op, number, max(int(Decimal(number)), 1) + 1) if one is not None else None
@@ -103,40 +105,42 @@ def counted(node: exp.Select) -> list[exp.Expr] | None:
     return [] if isinstance(item.expressions[0], exp.Star) else item.expressions
 
 
-def _groups(query: "QueryBinder", scope: Scope, node: exp.Select) -> Rows:
+def _groups(context: QueryContext, scope: Scope, node: exp.Select) -> SubqueryRows:
     """Groups: what equals a column of the outer query becomes one more key."""
-    inner = query.nested(Outer(scope))
-    with query.source.all_or_nothing():
-        rows, inside, conditions = inner.rows(node)
-        pairs = [_pair(query, node, condition) for condition in conditions]
-        inside = replace(inside, outer=Outer(scope, _CORRELATED))
-        grouped, grouping, listed = inner.grouped(node, rows, inside, [key for key, _ in pairs])
+    inner = context.nested(Outer(scope))
+    with context.source.all_or_nothing():
+        found = inner.bind_block(node)
+        pairs = [_pair(context, node, condition) for condition in found.correlated]
+        inside = replace(found.scope, outer=Outer(scope, _CORRELATED))
+        keys = [key for key, _ in pairs]
+        rows, grouping, listed = grouped(inner, node, found.rows, inside, keys)
     items = tuple(e for _, e in listed)
     equal = tuple(
         Call("=", (grouping.key(key), outside), condition.type)
-        for (key, outside), condition in zip(pairs, conditions, strict=True)
+        for (key, outside), condition in zip(pairs, found.correlated, strict=True)
     )
     if not equal or node.args.get("group") is not None:
-        return Rows(grouped, equal, items)
+        return SubqueryRows(rows, equal, items)
     if node.args.get("having") is None and all(map(_is_strict, items)):
         functions = {grouping.call(c).function for item in items for c in _columns_of(item)}
         if "COUNT" not in functions:
-            return Rows(grouped, equal, items, "null")
+            return SubqueryRows(rows, equal, items, "null")
         if all(isinstance(item, Column) for item in items) and functions == {"COUNT"}:
-            return Rows(grouped, equal, items, "zero")
-    hint = "SUM, MIN, MAX, AVG and COUNT alone, without HAVING, can be compared"
-    Complaint(query.source).refuse(node, _CORRELATED, hint)
+            return SubqueryRows(rows, equal, items, "zero")
+    hint = "compare with SUM, MIN, MAX, AVG or COUNT alone, without HAVING"
+    Complaint(context.source).refuse(node, _CORRELATED, hint)
 
 
-def _pair(query: "QueryBinder", node: exp.Expr, condition: Expr) -> tuple[Expr, Expr]:
+def _pair(context: QueryContext, node: exp.Expr, condition: Expr) -> tuple[Expr, Expr]:
     """The inner and the outer side of an equality between them."""
     match condition:
         case Call(op="=", args=(left, right)):
             for inner, outside in ((left, right), (right, left)):
                 if _all(inner, inside=True) and _all(outside, inside=False):
                     return inner, outside
-    hint = "compare a column of the subquery by = with one of the outer query"
-    Complaint(query.source).refuse(node, f"{_CORRELATED} with another condition than =", hint)
+    refuse_version_lookup(context.source, context.names, node)
+    hint = "compare columns of the subquery only by = with columns of the outer query"
+    Complaint(context.source).refuse(node, f"{_CORRELATED} with another condition than =", hint)
 
 
 def _all(expr: Expr, inside: bool) -> bool:

@@ -1,53 +1,50 @@
-"""Binds UNION ALL: the inputs' columns meet by position in their common types."""
+"""Binds UNION ALL: columns are matched by position and get their common types."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from spark_jobs.errors import SqlError
 from spark_jobs.sql.bind.casts import cast
 from spark_jobs.sql.bind.projections import all_columns, project
-from spark_jobs.sql.logical import Field, Logical, Position, Union
+from spark_jobs.sql.bind.query.context import QueryContext
+from spark_jobs.sql.logical import Field, Logical, Union
 from spark_jobs.sql.parse.positions import others, start_of
-from spark_jobs.sql.parse.source import NotBoundError
+from spark_jobs.sql.parse.source_text import NotBoundError
 from spark_jobs.sql.types.coercion import common_type
 from spark_jobs.sql.types.data_types import DataType, same_type
 
-if TYPE_CHECKING:
-    from spark_jobs.sql.bind.query.queries import QueryBinder
-
 _HINTS = {
-    "UNION": "UNION ALL keeps every row; SELECT DISTINCT over it drops the copies",
-    "INTERSECT": "WHERE ... IN or EXISTS says the same",
-    "EXCEPT": "WHERE ... NOT IN or NOT EXISTS says the same",
+    "UNION": "write SELECT DISTINCT over UNION ALL",
+    "INTERSECT": "write WHERE ... IN or EXISTS",
+    "EXCEPT": "write WHERE ... NOT IN or NOT EXISTS",
 }
 
 
-def bind_set_operation(query: "QueryBinder", node: exp.SetOperation) -> Logical:
+def bind_set_operation(context: QueryContext, node: exp.SetOperation) -> Logical:
     """UNION ALL of any number of queries; every other set operation is refused by name."""
     kind = type(node).__name__.upper()
     if kind != "UNION" or node.args.get("distinct"):
         name = kind if kind == "UNION" or node.args.get("distinct") else f"{kind} ALL"
-        query.refuse(node, name, _HINTS[kind])
+        context.refuse(node, name, _HINTS[kind])
     for part in others(node, {"this", "expression"}):
-        raise query.unsupported_part(node, part)
-    position = Position(*query.source.position(start_of(node)))
+        raise context.unsupported_part(node, part)
+    position = context.position(node)
     nodes = _operands(node)
-    with query.source.all_or_nothing():
+    with context.source.all_or_nothing():
         inputs: list[Logical] = []
         for operand in nodes:
-            with query.source.collecting():
-                inputs.append(query.bind(operand))
+            with context.source.collecting():
+                inputs.append(context.bind(operand))
     if len(inputs) < len(nodes):
         raise NotBoundError
-    fields = _fields(query, inputs, nodes)
+    fields = _fields(context, inputs, nodes)
     cast_inputs = tuple(_cast(i, fields) for i in inputs)
     return Union(cast_inputs, fields, position)
 
 
 def _operands(node: exp.Expr) -> list[exp.Expr]:
-    """The queries of nested UNION ALLs, left to right; the order changes nothing else."""
+    """The queries of nested UNION ALLs, left to right."""
     match node:
         case exp.Union() if not node.args.get("distinct") and not others(
             node, {"this", "expression"}
@@ -60,7 +57,7 @@ def _operands(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _fields(
-    query: "QueryBinder", inputs: Sequence[Logical], nodes: Sequence[exp.Expr]
+    context: QueryContext, inputs: Sequence[Logical], nodes: Sequence[exp.Expr]
 ) -> tuple[Field, ...]:
     first = inputs[0].fields
     for input_, node in zip(inputs[1:], nodes[1:], strict=True):
@@ -70,12 +67,12 @@ def _fields(
                 f"the first query of UNION ALL has {len(first)} columns, this one"
                 f" {len(input_.fields)}",
             )
-            raise query.source.place(error, start_of(node))
-    return tuple(_field(query, i, inputs, nodes) for i in range(len(first)))
+            raise context.source.place(error, start_of(node))
+    return tuple(_field(context, i, inputs, nodes) for i in range(len(first)))
 
 
 def _field(
-    query: "QueryBinder", index: int, inputs: Sequence[Logical], nodes: Sequence[exp.Expr]
+    context: QueryContext, index: int, inputs: Sequence[Logical], nodes: Sequence[exp.Expr]
 ) -> Field:
     name, found = inputs[0].fields[index].name, inputs[0].fields[index].type
     for input_, node in zip(inputs[1:], nodes[1:], strict=True):
@@ -87,7 +84,7 @@ def _field(
                 f"column {name} of UNION ALL is {found.sql()}, here it is {type_.sql()}",
                 "CAST one to the type of the other",
             )
-            raise query.source.place(error, start_of(node))
+            raise context.source.place(error, start_of(node))
         found = merged
     times = {i.fields[index].time for i in inputs}
     return Field(name, found, times.pop() if len(times) == 1 else None)

@@ -1,9 +1,8 @@
 """ROW_NUMBER() = 1 in its spellings, where it stands in a query and what else is asked."""
 
-from collections.abc import Mapping
-
 import pytest
 
+from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings, declared_settings
 from spark_jobs.plan.check.refusals import nodes
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import facts
@@ -24,7 +23,7 @@ def ranked(
     order: str,
     where: str,
     select: str = "k, r, t, rn",
-    settings: Mapping[str, str] | None = None,
+    settings: DeclaredSettings = NOTHING_SET,
 ) -> Logical:
     rank = f"ROW_NUMBER() OVER (PARTITION BY k ORDER BY {order}) AS rn"
     text = " ".join(("SELECT", select, "FROM (SELECT *,", rank, "FROM h) AS x WHERE", where))
@@ -94,8 +93,8 @@ def test_only_what_the_key_says_goes_below() -> None:
     ("order", "corrects"), [("t", True), ("t DESC", False), ("p", False), ("p DESC", False)]
 )
 def test_mini_batches_correct_first_rows_by_event_time(order: str, corrects: bool) -> None:
-    on = {"table.exec.mini-batch.enabled": "true"}
-    early, late = (found(ranked(order, "rn = 1", settings=s)) for s in (on, None))
+    on = declared_settings({"table.exec.mini-batch.enabled": "true"})
+    early, late = (found(ranked(order, "rn = 1", settings=s)) for s in (on, NOTHING_SET))
     assert early is not None
     assert late is not None
     assert early.corrects is corrects

@@ -7,9 +7,10 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spark_jobs.options.connectors import table_options
 from spark_jobs.plan.rules.order import optimize
-from spark_jobs.sql.catalog import Column as Declared
 from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.catalog import TableColumn as Declared
 from spark_jobs.sql.logical import (
     Aggregate,
     AggregateCall,
@@ -35,7 +36,7 @@ def table(name: str, key: tuple[str, ...] = ()) -> Scan:
     columns = tuple(Declared(f"{name}{i}", BIGINT) for i in range(4))
     options = {"connector": "kafka", "topic": name, "format": "json"}
     fields = tuple(Field(c.name, c.type, "rowtime" if c.name[1:] == "3" else None) for c in columns)
-    return Scan(Table(name, columns, options, key), fields, Position(1, 1))
+    return Scan(Table(name, columns, table_options(options), key), fields, Position(1, 1))
 
 
 def ref(index: int) -> Column:

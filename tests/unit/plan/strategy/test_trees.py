@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from spark_jobs.options.settings import declared_settings
 from spark_jobs.plan.nodes.parts import TopicTime
 from spark_jobs.plan.nodes.physical import (
     Aggregate,
@@ -44,7 +45,7 @@ WITH ({UPSERT}, 'topic' = 'by_code');
 
 def query(sql: str, **settings: str) -> QueryPlan:
     bound = bind_query(MORE + sql)
-    return plan_query(bound.query, {**bound.settings, **settings})
+    return plan_query(bound.query, declared_settings({**bound.settings.given, **settings}))
 
 
 def insert(sql: str) -> QueryPlan:

@@ -1,5 +1,8 @@
 """What job files mean: tables, logical plans, settings."""
 
+import pytest
+
+from spark_jobs.errors import SqlErrors
 from spark_jobs.sql.bind.binder import Job, bind, bind_query
 from spark_jobs.sql.logical import Filter, Join, Position, Project, Scan
 from spark_jobs.sql.types.expr import Call, Column, FieldAccess, Literal
@@ -86,7 +89,7 @@ def test_seed_4_is_a_temporal_join_into_an_upsert_table() -> None:
     job = seed_4()
     (sink,) = job.inserts
     assert sink.table.name == "enriched"
-    assert job.settings == {"table.local-time-zone": "UTC"}
+    assert job.settings.given == {"table.local-time-zone": "UTC"}
     project = sink.input
     assert isinstance(project, Project)
     join = join_of(project)
@@ -136,7 +139,7 @@ def test_debezium_avro_reads_as_debezium_json() -> None:
     table = bind_query(script(DEBEZIUM_AVRO)).tables["t"]
     assert table.changelog == "retract"
     assert table.value_format is not None
-    assert table.value_format.options == {
+    assert table.value_format.texts == {
         "url": "http://r",
         "rejoin.schema-id": "apicurio-headers",
         "rejoin.registry.timeout-ms": "120000",
@@ -151,11 +154,11 @@ def test_formats_carry_their_options_and_defaults() -> None:
       'value.json.ignore-parse-errors' = 'true'); SELECT * FROM t"""
     table = bind_query(script(text)).tables["t"]
     assert table.value_format is not None
-    assert table.value_format.options["ignore-parse-errors"] == "true"
-    assert table.value_format.options["timestamp-format.standard"] == "SQL"
+    assert table.value_format.texts["ignore-parse-errors"] == "true"
+    assert table.value_format.texts["timestamp-format.standard"] == "SQL"
     assert table.key_format is not None
-    assert table.key_format.options == {"charset": "UTF-8", "endianness": "big-endian"}
-    assert table.option("scan.startup.mode") == "group-offsets"
+    assert table.key_format.texts == {"charset": "UTF-8", "endianness": "big-endian"}
+    assert table.options.kafka.startup.mode == "group-offsets"
     assert table.properties == {"bootstrap.servers": "localhost:9092"}
 
 
@@ -266,16 +269,28 @@ def test_insert_with_column_names_reorders_and_fills() -> None:
 
 def test_settings_are_kept_as_typed() -> None:
     text = script("SET 'rejoin.trigger-interval' = '10 s';", SEED_1, "SELECT a1 FROM A")
-    assert bind_query(text).settings == {"rejoin.trigger-interval": "10 s"}
+    assert bind_query(text).settings.given == {"rejoin.trigger-interval": "10 s"}
 
 
 def test_references_stay_references() -> None:
     text = """CREATE TABLE t (a INT) WITH ('connector' = 'kafka', 'format' = 'json', 'topic' = 't',
       'properties.bootstrap.servers' = '${env:SERVERS}',
       'properties.sasl.jaas.config' = '${file:/run/secrets/jaas}',
-      'scan.startup.mode' = '${env:MODE}'); SELECT a FROM t"""
+      'json.ignore-parse-errors' = '${env:LENIENT}'); SELECT a FROM t"""
     table = bind_query(script(text)).tables["t"]
     assert table.properties["sasl.jaas.config"] == "${file:/run/secrets/jaas}"
+    assert table.value_format is not None
+    assert table.value_format.texts["ignore-parse-errors"] == "${env:LENIENT}"
+
+
+def test_what_planning_needs_to_know_is_no_reference() -> None:
+    text = """CREATE TABLE t (a INT) WITH ('connector' = 'kafka', 'format' = 'json', 'topic' = 't',
+      'properties.bootstrap.servers' = 'b', 'scan.startup.mode' = '${env:MODE}');"""
+    with pytest.raises(SqlErrors) as problems:
+        bind_query(script(text, "SELECT a FROM t"))
+    (error,) = problems.value.errors
+    assert error.code == "OPTION_VALUE"
+    assert error.hint == "write the value itself: references are looked up when the job starts"
 
 
 def test_positions_of_scans() -> None:

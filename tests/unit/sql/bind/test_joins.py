@@ -142,8 +142,8 @@ def test_hints_reach_semi_joins_and_stay_in_their_block() -> None:
     [
         ("SELECT /*+ STATE_TTL('AA' = '1d') */ a FROM A JOIN B ON a = b", "did you mean 'A'?"),
         ("SELECT /*+ STATE_TTL('A' = '1d') */ a FROM A AS q JOIN B ON a = b", "FROM has q, B"),
-        ("SELECT /*+ STATE_TTL('A' = 'x') */ a FROM A JOIN B ON a = b", "'x' is no duration"),
-        ("SELECT /*+ STATE_TTL('A' = '1d') */ a FROM A", "no regular join is not supported"),
+        ("SELECT /*+ STATE_TTL('A' = 'x') */ a FROM A JOIN B ON a = b", "'x' is not a duration"),
+        ("SELECT /*+ STATE_TTL('A' = '1d') */ a FROM A", "without a regular join is not supported"),
         ("SELECT /*+ STATE_TTL('A' = '1d') */ COUNT(*) FROM A", "for an aggregate is not"),
         ("SELECT /*+ STATE_TTL('A') */ a FROM A JOIN B ON a = b", "expected '=' in the hint"),
         ("SELECT /*+ STATE_TTL */ a FROM A JOIN B ON a = b", "expected '(' in the hint"),

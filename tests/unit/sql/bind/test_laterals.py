@@ -208,10 +208,10 @@ def test_left_snapshot_and_the_short_spelling() -> None:
     [
         ("inputs => TABLE RatesHistory", "did you mean 'input'?"),
         ("input => TABLE RatesHistory, loaded => 1", "SNAPSHOT has no argument loaded"),
-        ("input => TABLE RatesHistory, input => TABLE Orders", "input of SNAPSHOT stands twice"),
+        ("input => TABLE RatesHistory, input => TABLE Orders", "input of SNAPSHOT is given twice"),
         ("TABLE RatesHistory, 'user_time', NULL, NULL, NULL, 7", "SNAPSHOT has no argument 6."),
-        ("input => RatesHistory", "SNAPSHOT takes input => TABLE name"),
-        (USER_TIME, "SNAPSHOT takes input => TABLE name"),
+        ("input => RatesHistory", "SNAPSHOT needs the argument input => TABLE name"),
+        (USER_TIME, "SNAPSHOT needs the argument input => TABLE name"),
         ("input => TABLE Rates", "no table or view Rates"),
         (f"input => TABLE RatesHistory, {AT}", "needs load_completed_condition => 'user_time'"),
         (
@@ -220,16 +220,16 @@ def test_left_snapshot_and_the_short_spelling() -> None:
         ),
         (
             "input => TABLE RatesHistory, load_completed_condition => 'soon'",
-            "compile_time or user_time, not 'soon'",
+            "compile_time or user_time, found 'soon'",
         ),
         (
             "input => TABLE RatesHistory, load_completed_condition => 'user_time',"
             " load_completed_time => TIMESTAMP '2020-01-01 00:00:10'",
-            "is a constant TIMESTAMP_LTZ",
+            "must be a constant TIMESTAMP_LTZ",
         ),
         (
             "input => TABLE RatesHistory, state_ttl => INTERVAL '1' YEAR",
-            "state_ttl is a constant INTERVAL of days or less",
+            "state_ttl must be a constant INTERVAL DAY TO SECOND",
         ),
         (
             "input => TABLE RatesHistory, state_ttl => INTERVAL -'1' DAY",
@@ -253,7 +253,7 @@ def test_snapshot_problem(arguments: str, says: str) -> None:
 )
 def test_a_version_stands_behind_the_join_of_one_table(from_: str) -> None:
     found = problem(script("SELECT r_rate FROM", from_))
-    assert "FOR SYSTEM_TIME AS OF outside of a JOIN is not supported" in found
+    assert "FOR SYSTEM_TIME AS OF here is not supported" in found
 
 
 def test_as_of_processing_time_passes() -> None:

@@ -32,7 +32,7 @@ TABLES = script(
 )
 def test_setting(name: str, value: str, wrong: str) -> None:
     query = script(TABLES, "SELECT a FROM A")
-    assert bind_query(script(f"SET '{name}' = '{value}';", query)).settings == {name: value}
+    assert bind_query(script(f"SET '{name}' = '{value}';", query)).settings.given == {name: value}
     with pytest.raises(SqlErrors) as caught:
         bind_query(script(f"SET '{name}' = '{wrong}';", query))
     assert caught.value.codes == ("SETTING_VALUE",)
@@ -50,8 +50,8 @@ def test_watermark_options_of_a_table() -> None:
         "'scan.watermark.alignment.max-drift' = '1 min'",
     )
     table = bind_query(text).tables["T"]
-    assert table.option("scan.watermark.idle-timeout") == "5 s"
-    assert table.option("scan.watermark.alignment.max-drift") == "1 min"
+    assert table.options.kafka.idle_timeout_ms == 5_000
+    assert table.options.kafka.alignment_drift_ms == 60_000
 
 
 @pytest.mark.parametrize(

@@ -290,7 +290,7 @@ def test_a_condition_without_subquery_stays_as_it_is_written() -> None:
         ("a IN (SELECT COUNT(*) FROM R WHERE d = b)", "IN with a correlated aggregate"),
         ("EXISTS (SELECT SUM(c) FROM R WHERE d = b)", "EXISTS with a correlated aggregate"),
         ("n = (SELECT COUNT(*) FROM R WHERE d = b)", "= with a correlated aggregate"),
-        ("a = (SELECT c FROM R)", "a scalar subquery of many rows"),
+        ("a = (SELECT c FROM R)", "a scalar subquery of several rows"),
         (
             "a IN (SELECT c FROM R UNION ALL SELECT n FROM R)",
             "n of the outer query in a set operation",

@@ -16,11 +16,11 @@ class NotBoundError(Exception):
 
 
 @dataclass(slots=True)
-class Source:
-    """A text and what was found wrong in it so far; checking goes on after a problem.
+class SourceText:
+    """A text and the problems found in it so far; checking goes on after a problem.
 
-    `broken` names tables and views whose definition has a problem: that they cannot be read is no
-    problem of its own.
+    `broken` names tables and views whose definition has a problem: a query that reads them is not
+    reported once more.
     """
 
     text: str
@@ -34,7 +34,7 @@ class Source:
         return before.count("\n") + 1, start - before.rfind("\n")
 
     def place(self, error: E, start: int) -> E:
-        """Tell an error where in the text it is."""
+        """The error with its place in the text."""
         error.line, error.column = self.position(start)
         error.locate(self.text, self.name)
         return error
@@ -54,7 +54,7 @@ class Source:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """A block whose result is of no use if anything was reported inside."""
+        """A block whose result is unusable if a problem was reported inside."""
         before = len(self.problems)
         yield
         if len(self.problems) > before:
@@ -62,7 +62,7 @@ class Source:
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:
-    """A hint that names what may have been meant.
+    """A hint with the valid name that is most similar.
 
     >>> nearest("tpoic", ["topic", "format"])
     "did you mean 'topic'?"
