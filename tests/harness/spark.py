@@ -141,7 +141,7 @@ class SparkBackend:
         topics = [topic.name for scan in scans(sink) for topic in scan.topics]
         counts = {topic: max(self._partitions[topic], 1) for topic in topics}
         set_partitions(self._spark, sink.name, scans(sink), counts)
-        described = json.dumps(to_json(sink))
+        described = to_json(sink)
 
         def read(scan: KafkaScan, chunked: bool) -> DataFrame:
             return self._scan(scan, chunked, running)

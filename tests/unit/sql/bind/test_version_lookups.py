@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.errors import PositionedError, SqlErrors
-from spark_jobs.plan.nodes.physical import TemporalJoin, inputs_of
+from spark_jobs.plan.nodes.physical import TemporalJoin
+from spark_jobs.plan.nodes.walk import inputs_of
 from spark_jobs.plan.planner import plan_query
 from spark_jobs.sql.bind.binder import bind_query
 
