@@ -25,9 +25,9 @@ final class KeyChanges(spec: KeyChangesSpec, functions: RowFunctions, outputs: O
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
     batch.foreachKey { rows =>
       val hash = GroupBatch.hash(rows.key)
-      (0 until rows.size).foreach(i => out.emit(rows(i).kind, hash, rows(i).row, null))
+      rows.foreach(row => out.emit(row.kind, hash, row.row, null))
     }
-    val overdue = group.expiries.take(DueIndex.slotOf(math.max(group.now, 0L)), state).map(Bytes(_)).toSet
+    val overdue = group.expiries.take(DueIndex.slotOf(group.nowOrZero), state).map(Bytes(_)).toSet
     val hasEnded = batch.marks.exists(_.kind == RowKind.End)
     if (batch.news.nonEmpty || overdue.nonEmpty || hasEnded) {
       val moves = new MoveBatch(spec.waitMs, functions, group, state)
@@ -36,7 +36,6 @@ final class KeyChanges(spec: KeyChangesSpec, functions: RowFunctions, outputs: O
       if (hasEnded) moves.giveUpAll() else moves.giveUp(overdue.toSeq.map(found => KeyChange.of(found.bytes)))
       moves.rows.foreach(row => show(row, group, out))
       moves.save()
-      group.expiries.flush(state)
     }
     batch.marks.foreach { mark =>
       if (mark.group == 0 && mark.kind == RowKind.Watermark)
@@ -73,7 +72,7 @@ private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: Grou
   private val changes = mutable.LinkedHashMap.empty[KeyChange, ChangeCell]
   private val moved = mutable.LinkedHashMap.empty[Bytes, MovedRow]
   private val unsettled = mutable.ArrayDeque.empty[ChangeCell]
-  private val now = math.max(group.now, 0L)
+  private val now = group.nowOrZero
 
   /** In an order that depends on their keys alone. */
   def rows: Seq[MovedRow] = {

@@ -43,7 +43,7 @@ object Machine {
       out: Output): GroupState = {
     val group = GroupState.load(state)
     val wasComplete = isComplete(machine, timing, group)
-    group.hear(batch.marks, timing)
+    group.applyMarks(batch.marks, timing)
     batch.rejects.sortBy(reject => (reject.source, reject.seq)).foreach { reject =>
       out.emit(RowKind.Reject, reject.source, reject.row, null)
     }

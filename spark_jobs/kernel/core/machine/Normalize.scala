@@ -35,7 +35,6 @@ final class Normalize(spec: NormalizeSpec, functions: RowFunctions, outputs: Out
     truncations = if (batch.truncations.isEmpty) null else new Truncations(batch.truncations, spec.positions)
     batch.foreachKey(visit(_, group, state, out))
     if (truncations != null) truncateOthers(group, state, out)
-    group.expiries.flush(state)
     batch.marks.foreach { mark =>
       if (mark.group == 0 && mark.kind == RowKind.Watermark)
         Mark.emit(mark.kind, mark.source, mark.time, out)
@@ -89,13 +88,8 @@ final class Normalize(spec: NormalizeSpec, functions: RowFunctions, outputs: Out
     }
 
   /** Applies the rows of one phase, -1 being all. */
-  private def applyAll(rows: KeyRows, phase: Int, group: GroupState): Unit = {
-    var i = 0
-    while (i < rows.size) {
-      if (phase < 0 || truncations.phaseOf(rows(i)) == phase) apply(rows(i), group)
-      i += 1
-    }
-  }
+  private def applyAll(rows: KeyRows, phase: Int, group: GroupState): Unit =
+    rows.foreach(row => if (phase < 0 || truncations.phaseOf(row) == phase) apply(row, group))
 
   private def apply(change: Envelope, group: GroupState): Unit =
     if (change.kind == RowKind.Partial) applyPartial(change, PartialRow.unpack(change.row), group)

@@ -44,5 +44,5 @@ final class ValueCounts(pageTag: Char) {
 
   def read(in: CellReader): Unit = counts.read(in)
 
-  def write(out: CellWriter, pageOut: CellWriter): Unit = counts.write(out, pageOut)
+  def write(out: CellWriter): Unit = counts.write(out)
 }

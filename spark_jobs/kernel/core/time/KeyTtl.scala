@@ -40,23 +40,23 @@ final class KeyTtl(ttlMs: Long) {
   /** Takes note that the key is written in this batch; asks for a visit if none is due. */
   def touch(key: Array[Byte], group: GroupState): Unit =
     if (isOn) {
-      writtenAt = now(group)
+      writtenAt = group.nowOrZero
       if (slot == NoSlot) register(key, group)
     }
 
   /** Calls `visit` for each key that may have expired; to be done before the batch's rows. */
   def foreachDue(group: GroupState, state: KeyedState)(visit: Array[Byte] => Unit): Unit =
     if (isOn) {
-      val keys = group.expiries.take(DueIndex.slotOf(now(group)), state).map(Bytes(_)).toSet
+      val keys = group.expiries.take(DueIndex.slotOf(group.nowOrZero), state).map(Bytes(_)).toSet
       keys.foreach(key => visit(key.bytes))
     }
 
   /** Of the key whose header is read. */
-  def hasExpired(group: GroupState): Boolean = writtenAt + ttlMs <= now(group)
+  def hasExpired(group: GroupState): Boolean = writtenAt + ttlMs <= group.nowOrZero
 
   /** At a visit of a key that stays: asks for the next visit; false if another is asked for already. */
   def visitAgain(key: Array[Byte], group: GroupState): Boolean = {
-    val wasDue = slot <= DueIndex.slotOf(now(group))
+    val wasDue = slot <= DueIndex.slotOf(group.nowOrZero)
     if (wasDue) register(key, group)
     wasDue
   }
@@ -65,9 +65,6 @@ final class KeyTtl(ttlMs: Long) {
     slot = DueIndex.slotOf(writtenAt + ttlMs)
     group.expiries.register(slot, key)
   }
-
-  /** Before the clock's first row it is the year 1970, as in Flink's harness. */
-  private def now(group: GroupState): Long = math.max(group.now, 0L)
 }
 
 object KeyTtl {

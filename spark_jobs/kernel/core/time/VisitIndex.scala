@@ -37,8 +37,8 @@ final class VisitIndex(far: DueIndex, state: KeyedState) {
 
   private def isFar(time: Long, now: Long): Boolean = DueIndex.slotOf(time) > DueIndex.slotOf(now)
 
+  /** Writes the near index; the far one is the group's to write. */
   def flush(): Unit = {
-    far.flush(state)
     near.flush(state)
     val out = new CellWriter().byte(Codec.Version)
     near.write(out)
