@@ -32,7 +32,7 @@ object Machine {
 
   /** Runs one batch of one group: loads the group's own cell, applies the batch, saves it.
     *
-    * Every group hears every mark, so one of them speaks for the operator to the next.
+    * Every group receives every mark, so group 0 alone passes them on to the next operator.
     */
   def run(
       machine: Machine,

@@ -13,7 +13,7 @@ final class CachedRow(val time: Long, val row: Array[Byte], var isMatched: Boole
   */
 final class IntervalRows(pageTag: Char) extends TimeTree[CachedRow](pageTag) {
 
-  /** The cached rows for people. */
+  /** Visits the cached rows as they are displayed. */
   def show(side: Int, isOuter: Boolean)(visit: KeptRow => Unit): Unit =
     foreach { cached =>
       visit(KeptRow(side, cached.row, cached.time, if (isOuter) Seq("matched" -> cached.isMatched) else Nil))

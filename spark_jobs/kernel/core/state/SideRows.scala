@@ -11,7 +11,7 @@ import rejoin.core.time.DueIndex
 /** One stored row of one join side.
   *
   * @param id
-  *   what tells rows of one join key apart: the unique key, the whole row, or nothing
+  *   distinguishes the rows of one join key: the unique key, the whole row, or nothing
   * @param copies
   *   how often an equal row was added; above 1 only without a unique key
   * @param matches
@@ -33,13 +33,13 @@ final class StoredRow(val id: Array[Byte], val row: Array[Byte], var copies: Lon
   * A change costs one page however many rows the key has: the table grows by splitting a single
   * page and shrinks by merging a single one.
   *
-  * With a TTL, a row is gone at its last write plus `ttlMs` exactly: expired rows are dropped when
-  * their page is read, and nobody sees them. A page stands in the due index at its first expiry.
+  * With a TTL, a row is gone at its last write plus `ttlMs` exactly: expired rows are dropped when their page
+  * is read. A page stands in the due index at its first expiry.
   *
   * @param ttlMs
   *   0: rows are kept for ever, and nothing is stored for that
   * @param format
-  *   what rows hold besides the usual; 0 is not written
+  *   which further facts are stored with each row; 0, for none, is not written
   */
 final class SideRows(
     pageTag: Char,
@@ -61,11 +61,11 @@ final class SideRows(
   /** The page inside the header cell; null where it has not been needed, or there are several. */
   private var onlyPage: RowPage = _
 
-  /** The last sequence of refreshes of all rows that has no gap of `ttlMs`: its first and last time. */
+  /** First and last time of the latest run of refreshes, in which no two are `ttlMs` or more apart. */
   private var refreshedFrom = 0L
   private var refreshedLast = 0L
 
-  /** Rows under the key, copies counted; expired ones too where their page has not been read. */
+  /** Rows under the key, copies counted; includes expired rows of pages that have not been read. */
   var rows = 0L
 
   /** Rows under the key as the header cell says. */
@@ -119,20 +119,20 @@ final class SideRows(
     if (pageCount > 1) pageOf(row.id).isDirty = true
   }
 
-  /** Counts as a write of every row that has not expired, without touching one. */
+  /** Counts as a write of every row that has not expired; no row is read for it. */
   def refresh(): Unit = {
     if (now - refreshedLast >= ttlMs) refreshedFrom = now
     refreshedLast = now
   }
 
-  /** Whoever was alive when a sequence of refreshes began has lived through it. */
+  /** A row that was alive at the first refresh of the run expires `ttlMs` after the last one. */
   private def expiryOf(row: StoredRow): Long =
     (if (refreshedFrom < row.written + ttlMs) math.max(row.written, refreshedLast) else row.written) + ttlMs
 
-  /** Gives up the room of expired rows; to be called before the rows are counted and written. */
+  /** Merges the pages that expired rows have left sparse; to be called before the rows are counted and written. */
   def compact(): Unit = if (hasExpired) shrink()
 
-  /** Reads a page that stands in the due index; whether it has to be written. */
+  /** Reads a page that the due index has given out; whether it has to be written. */
   def visit(number: Int): Boolean =
     number < pageCount && {
       val visited = page(number)
@@ -168,7 +168,7 @@ final class SideRows(
     number < pageCount
   }
 
-  /** The stored rows for people. */
+  /** Visits the stored rows as they are displayed. */
   def show(visit: KeptRow => Unit): Unit =
     foreach { row =>
       val written = if (ttlMs > 0) row.written else Envelope.NoTime

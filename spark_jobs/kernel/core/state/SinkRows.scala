@@ -15,7 +15,7 @@ import rejoin.core.row.{CellReader, CellWriter}
   * }}}
   *
   * @param identity
-  *   what tells rows apart: the upsert key, or the row itself
+  *   distinguishes rows: the upsert key, or the row itself
   * @param isUnique
   *   whether a row takes the place of one with its identity
   */

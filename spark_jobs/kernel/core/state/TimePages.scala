@@ -2,7 +2,7 @@ package rejoin.core.state
 
 import rejoin.core.row.{CellReader, CellWriter}
 
-/** A row with its event time; `order` is its place among rows of its key, `row` null a deletion. */
+/** A row with its event time; `order` is its place among rows of its key, `row` is null for a deletion. */
 final class TimedRow(val time: Long, val order: Long, val kind: Byte, val row: Array[Byte]) extends Timed
 
 /** Rows of one key sorted by (time, order), in one page or in a list of pages: of a few kB, or of about 30 kB where

@@ -2,13 +2,13 @@ package rejoin.core.state
 
 import rejoin.core.row.{CellReader, CellWriter}
 
-/** The values of one aggregated column in one group, each with how often it stands there.
+/** The values of one aggregated column in one group, each with its number of rows.
   *
   * {{{
   * pages: value -> count
   * }}}
   * Values are bytes that sort as they do ([[rejoin.core.row.SortableBytes]]). More retractions than additions
-  * make a count negative; only positive ones count as there.
+  * make a count negative; only values with a positive count are part of the result.
   */
 final class ValueCounts(pageTag: Char) {
   private val counts = new SortedPages(pageTag)

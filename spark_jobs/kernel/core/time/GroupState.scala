@@ -29,7 +29,7 @@ final class GroupState private (stored: Array[Byte]) {
   /** Keys to visit when the watermark reaches a slot. */
   val due = new DueIndex('D')
 
-  /** Keys to visit when the clock reaches a slot: what expires, what waits for processing time. */
+  /** Keys to visit when the clock reaches a slot: rows expire, or wait for a processing time. */
   val expiries = new DueIndex('E')
 
   /** Whether the gate of a processing-time temporal join has opened. */
@@ -38,7 +38,7 @@ final class GroupState private (stored: Array[Byte]) {
   /** How often a gate opened because the wait for the build side was over. */
   var gateTimeouts = 0L
 
-  /** Partial rows of this batch whose missing values nobody knows, in the order in which they came. */
+  /** Partial rows of this batch whose missing values are not known, in the order in which they came. */
   val unhealed = new ArrayBuffer[Unhealed]
 
   /** The operator's watermark before this batch: rows at or below it are late. */
