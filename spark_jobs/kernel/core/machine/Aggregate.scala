@@ -1,7 +1,7 @@
 package rejoin.core.machine
 
-import rejoin.core.row.{CellReader, CellWriter, Codec, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind}
-import rejoin.core.state.{Cell, KeyedState, ValueCounts}
+import rejoin.core.row.{GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind}
+import rejoin.core.state.{HeaderCell, KeyedState, ValueCounts}
 import rejoin.core.time.{GroupState, KeyTtl}
 
 /** Retraction-aware GROUP BY; the join key of its input is what it groups by.
@@ -16,8 +16,7 @@ import rejoin.core.time.{GroupState, KeyTtl}
 final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: OutputFunctions) extends Machine {
   private val ttl = new KeyTtl(spec.timing.ttlMs.head)
   private val result = new KeyedResult(outputs)
-  private val header = new CellWriter
-  private val pages = new CellWriter
+  private val header = new HeaderCell(keyTag)
   private val results = new Array[Any](spec.calls.size)
   private val columns = spec.calls.filter(_.countsValues).map(CountedColumn(_)).distinct
     .zipWithIndex.map { case (column, i) => new ColumnCounts(column, (128 + i).toChar, values) }.toArray
@@ -29,30 +28,26 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
     ttl.foreachDue(group, state)(expire(_, group, state))
     batch.foreachKey(visit(_, group, state, out))
-    group.expiries.flush(state)
   }
 
   private def visit(changes: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val cell = Cell.key(keyTag, changes.key)
-    val isStored = load(changes.key, cell, state)
+    load(changes.key, state)
     val before = row(changes.key)
     val rowsBefore = rows
     var isTouched = false
-    var i = 0
-    while (i < changes.size) {
-      val sign = if (RowKind.isAdd(changes(i).kind)) 1 else -1
+    changes.foreach { row =>
+      val sign = if (RowKind.isAdd(row.kind)) 1 else -1
       if (rows == 0 && sign < 0) group.unknownRetractions += 1
       else {
-        change(changes(i).row, sign)
+        change(row.row, sign)
         isTouched = true
       }
-      i += 1
     }
     if (isTouched) {
       result.emit(before, row(changes.key), repeats = ttl.isOn, GroupBatch.hash(changes.key), out)
       group.rows(0) += rows.sign - rowsBefore.sign
       ttl.touch(changes.key, group)
-      save(cell, isStored, state)
+      save(state)
     }
   }
 
@@ -86,14 +81,14 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
     }
 
   private def expire(key: Array[Byte], group: GroupState, state: KeyedState): Unit = {
-    val cell = Cell.key(keyTag, key)
-    if (load(key, cell, state)) {
+    load(key, state)
+    if (header.isStored) {
       val isGone = ttl.hasExpired(group)
       if (isGone) {
         forget()
         group.rows(0) -= 1
       }
-      if (isGone || ttl.visitAgain(key, group)) save(cell, isStored = true, state)
+      if (isGone || ttl.visitAgain(key, group)) save(state)
     }
   }
 
@@ -101,36 +96,33 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
 
   /** The result as it stands, and of how many rows. */
   def look(key: Array[Byte], state: KeyedState): KeyContents = {
-    load(key, Cell.key(keyTag, key), state)
+    load(key, state)
     val result = row(key)
     KeyContents(Option.when(result != null)(
       KeptRow(0, result, ttl.writtenMs, Seq("rows" -> rows) ++ ttl.facts)))
   }
 
-  private def load(key: Array[Byte], cell: Array[Byte], state: KeyedState): Boolean = {
+  private def load(key: Array[Byte], state: KeyedState): Unit = {
     ttl.reset()
     rows = 0L
     columns.foreach(_.counts.reset(key, state))
-    val stored = state.get(cell)
-    if (stored == null) calls.foreach(_.accumulator.reset())
+    val in = header.open(key, state)
+    if (in == null) calls.foreach(_.accumulator.reset())
     else {
-      val in = new CellReader(stored).version()
       ttl.read(in)
       rows = in.varLong()
       calls.foreach(_.accumulator.read(in))
       columns.foreach(_.counts.read(in))
     }
-    stored != null
   }
 
-  private def save(cell: Array[Byte], isStored: Boolean, state: KeyedState): Unit = {
-    header.reset().byte(Codec.Version)
-    ttl.write(header)
-    header.varLong(rows)
-    calls.foreach(_.accumulator.write(header))
-    columns.foreach(_.counts.write(header, pages))
-    if (rows > 0) state.put(cell, header.result())
-    else if (isStored) state.remove(cell)
+  private def save(state: KeyedState): Unit = {
+    val out = header.write()
+    ttl.write(out)
+    out.varLong(rows)
+    calls.foreach(_.accumulator.write(out))
+    columns.foreach(_.counts.write(out))
+    header.save(state, isEmpty = rows == 0)
   }
 }
 

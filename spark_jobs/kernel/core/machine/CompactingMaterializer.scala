@@ -2,13 +2,12 @@ package rejoin.core.machine
 
 import java.util
 
-import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
-import rejoin.core.row.{Bytes, CellReader, CellWriter, Codec, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows,
-  Output, RowFunctions, RowKind}
-import rejoin.core.state.{Cell, KeyedState, TimePages, TimedRow}
-import rejoin.core.time.{DueIndex, GroupState}
+import rejoin.core.row.{Bytes, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowFunctions,
+  RowKind}
+import rejoin.core.state.{HeaderCell, KeyedState, TimePages, TimedRow}
+import rejoin.core.time.{DueSlot, GroupState, KeyVisits}
 
 /** Sink rows that wait for the watermark, for ON CONFLICT DO NOTHING and DO ERROR.
   *
@@ -26,89 +25,57 @@ final class CompactingMaterializer(
     violation: Iterable[Array[Byte]] => String,
     outputs: OutputFunctions)
     extends Machine {
-  import CompactingMaterializer._
-
   private val hasWatermarks = spec.timing.inputs.exists(_.nonEmpty)
   private val conflicts = new SinkConflicts(spec, functions.uniqueKey(_), violation)
   private val waiting = new TimePages('B')
   private val due = new ArrayBuffer[TimedRow]
-  private val header = new CellWriter
-  private val pages = new CellWriter
-  private var dueSlot = NoSlot
+  private val result = new SinkResult(outputs)
+  private val header = new HeaderCell(keyTag)
+  private val dueSlot = new DueSlot
   private var nextOrder = 0L
   private var shown: Array[Byte] = _
 
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val dueKeys = mutable.LinkedHashSet.empty[Bytes]
-    val watermark = group.watermarks.current
-    if (watermark > group.watermarkBefore)
-      dueKeys ++= group.due.take(DueIndex.slotOf(watermark), state).map(Bytes(_))
-    batch.foreachKey { rows =>
-      dueKeys.remove(Bytes(rows.key))
-      visit(rows.key, rows, group, state, out)
-    }
-    dueKeys.foreach(key => visit(key.bytes, null, group, state, out))
-    group.due.flush(state)
+    val visits = new KeyVisits
+    visits.add(group.takeDue(state))
+    visits.foreach(batch)(visit(_, group, state, out))
   }
 
-  private def visit(key: Array[Byte], rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val cell = Cell.key(keyTag, key)
-    val isStored = load(key, cell, state)
+  private def visit(rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
+    load(rows.key, state)
     val rowsBefore = storedRows
     val watermark = group.watermarks.current
     due.clear()
-    if (rows != null) addRows(rows, group)
-    if (!waiting.isEmpty && watermark != Long.MinValue) waiting.takeUpTo(watermark - 1, due)
+    rows.foreach(add(_, group))
+    if (!waiting.isEmpty && watermark != Long.MinValue) waiting.takeUpTo(watermark - 1)(due += _)
     if (due.size > 1) due.sortInPlaceBy(_.order)
     if (due.nonEmpty) {
       val after = conflicts.net(shown, due, group)
-      emit(shown, after, GroupBatch.hash(key), out)
+      result.emit(shown, after, deleted = shown, repeats = false, GroupBatch.hash(rows.key), out)
       shown = after
     }
-    register(key, watermark, group)
+    dueSlot.forgetTaken(group)
+    if (!waiting.isEmpty) dueSlot.register(waiting.firstTime, rows.key, group)
     group.rows(0) += storedRows - rowsBefore
-    save(cell, isStored, state)
+    save(state)
   }
 
   private def storedRows: Long = waiting.size + (if (shown == null) 0 else 1)
 
   /** Before the first watermark there is no order in time. */
-  private def addRows(rows: KeyRows, group: GroupState): Unit = {
-    var i = 0
-    while (i < rows.size) {
-      val row = rows(i)
-      val time =
-        if (row.time == Envelope.NoTime || group.watermarkBefore == Long.MinValue) group.watermarkBefore
-        else row.time
-      val change = new TimedRow(time, nextOrder, row.kind, row.row)
-      nextOrder += 1
-      if (!hasWatermarks || time < group.watermarks.current) due += change else waiting.add(change, replace = false)
-      i += 1
-    }
-  }
-
-  private def emit(before: Array[Byte], after: Array[Byte], hash: Int, out: Output): Unit = {
-    def leave(kind: Byte, row: Array[Byte]): Unit = if (outputs.accepts(row, null)) out.emit(kind, hash, row, null)
-    if (before == null) {
-      if (after != null) leave(RowKind.Insert, after)
-    } else if (after == null) leave(RowKind.Delete, before)
-    else if (!util.Arrays.equals(before, after)) leave(RowKind.UpdateAfter, after)
-  }
-
-  private def register(key: Array[Byte], watermark: Long, group: GroupState): Unit = {
-    if (dueSlot != NoSlot && watermark > group.watermarkBefore && dueSlot <= DueIndex.slotOf(watermark))
-      dueSlot = NoSlot
-    if (!waiting.isEmpty && DueIndex.slotOf(waiting.firstTime) < dueSlot) {
-      dueSlot = DueIndex.slotOf(waiting.firstTime)
-      group.due.register(dueSlot, key)
-    }
+  private def add(row: Envelope, group: GroupState): Unit = {
+    val isUntimed = row.time == Envelope.NoTime || group.watermarkBefore == Long.MinValue
+    val time = if (isUntimed) group.watermarkBefore else row.time
+    val change = new TimedRow(time, nextOrder, row.kind, row.row)
+    nextOrder += 1
+    if (!hasWatermarks || time < group.watermarks.current) due += change else waiting.add(change)
   }
 
   def keyTag: Char = 'C'
 
   /** A change that came before the first watermark waits at the beginning of time. */
   def look(key: Array[Byte], state: KeyedState): KeyContents = {
-    load(key, Cell.key(keyTag, key), state)
+    load(key, state)
     new KeyContents(Seq(storedRows), hasTimes = !waiting.isEmpty) {
       def foreach(visit: KeptRow => Unit): Unit = {
         if (shown != null) visit(KeptRow(0, shown, facts = Seq("shown" -> true)))
@@ -117,33 +84,27 @@ final class CompactingMaterializer(
     }
   }
 
-  private def load(key: Array[Byte], cell: Array[Byte], state: KeyedState): Boolean = {
+  private def load(key: Array[Byte], state: KeyedState): Unit = {
     waiting.reset(key, state)
-    dueSlot = NoSlot
+    dueSlot.reset()
     nextOrder = 0L
     shown = null
-    val stored = state.get(cell)
-    if (stored != null) {
-      val in = new CellReader(stored).version()
-      dueSlot = in.signed()
+    val in = header.open(key, state)
+    if (in != null) {
+      dueSlot.read(in)
       nextOrder = in.varLong()
       shown = in.nullable()
       waiting.read(in)
     }
-    stored != null
   }
 
-  private def save(cell: Array[Byte], isStored: Boolean, state: KeyedState): Unit = {
+  private def save(state: KeyedState): Unit = {
     if (waiting.isEmpty) nextOrder = 0L
-    header.reset().byte(Codec.Version).signed(dueSlot).varLong(nextOrder).nullable(shown)
-    waiting.write(header, pages)
-    if (storedRows > 0) state.put(cell, header.result())
-    else if (isStored) state.remove(cell)
+    val out = header.write()
+    dueSlot.write(out)
+    waiting.write(out.varLong(nextOrder).nullable(shown))
+    header.save(state, isEmpty = storedRows == 0)
   }
-}
-
-object CompactingMaterializer {
-  private val NoSlot = Long.MaxValue
 }
 
 /** What remains of a sink key's changes, and what happens if that is more than one row. */

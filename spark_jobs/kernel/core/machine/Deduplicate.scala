@@ -1,8 +1,7 @@
 package rejoin.core.machine
 
-import rejoin.core.row.{CellReader, CellWriter, Codec, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output,
-  RowKind}
-import rejoin.core.state.{Cell, KeyedState}
+import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind}
+import rejoin.core.state.{HeaderCell, KeyedState}
 import rejoin.core.time.{GroupState, KeyTtl}
 
 /** First or last row of each key, shown at once and corrected when a better one comes.
@@ -18,7 +17,7 @@ final class Deduplicate(spec: DeduplicateSpec, outputs: OutputFunctions) extends
   private val isUpsert = outputs.pairBy != null && !spec.generateInsert
   private val ttl = new KeyTtl(spec.timing.ttlMs.head)
   private val result = new KeyedResult(outputs, if (isUpsert) RowKind.UpdateAfter else RowKind.Insert)
-  private val value = new CellWriter
+  private val header = new HeaderCell(keyTag)
   private var isKnown = false
   private var time = Envelope.NoTime
   private var row: Array[Byte] = _
@@ -26,30 +25,25 @@ final class Deduplicate(spec: DeduplicateSpec, outputs: OutputFunctions) extends
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
     ttl.foreachDue(group, state)(expire(_, group, state))
     batch.foreachKey(visit(_, group, state, out))
-    group.expiries.flush(state)
   }
 
   private def visit(rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val cell = Cell.key(keyTag, rows.key)
-    load(cell, state)
-    val wasKnown = isKnown
+    load(rows.key, state)
     val before = row
-    var changes = false
-    var i = 0
-    while (i < rows.size) {
-      if (replaces(rows(i))) {
+    var isReplaced = false
+    rows.foreach { candidate =>
+      if (replaces(candidate)) {
         isKnown = true
-        row = rows(i).row
-        time = rows(i).time
-        changes = true
+        row = candidate.row
+        time = candidate.time
+        isReplaced = true
       }
-      i += 1
     }
-    if (changes) {
+    if (isReplaced) {
       result.emit(before, row, repeats = ttl.isOn, GroupBatch.hash(rows.key), out)
       ttl.touch(rows.key, group)
-      save(cell, state)
-      if (!wasKnown) group.rows(0) += 1
+      save(state)
+      if (!header.isStored) group.rows(0) += 1
     }
   }
 
@@ -63,13 +57,11 @@ final class Deduplicate(spec: DeduplicateSpec, outputs: OutputFunctions) extends
   }
 
   private def expire(key: Array[Byte], group: GroupState, state: KeyedState): Unit = {
-    val cell = Cell.key(keyTag, key)
-    load(cell, state)
+    load(key, state)
     if (isKnown) {
-      if (ttl.hasExpired(group)) {
-        state.remove(cell)
-        group.rows(0) -= 1
-      } else if (ttl.visitAgain(key, group)) save(cell, state)
+      val isOver = ttl.hasExpired(group)
+      if (isOver) group.rows(0) -= 1
+      if (isOver || ttl.visitAgain(key, group)) save(state, isOver)
     }
   }
 
@@ -77,19 +69,18 @@ final class Deduplicate(spec: DeduplicateSpec, outputs: OutputFunctions) extends
 
   /** Where the first row stays for good, no more than the key is kept. */
   def look(key: Array[Byte], state: KeyedState): KeyContents = {
-    load(Cell.key(keyTag, key), state)
+    load(key, state)
     val shown = if (time == Envelope.NoTime) ttl.writtenMs else time
     KeyContents(Option.when(isKnown)(KeptRow(0, row, shown, ttl.facts)))
   }
 
-  private def load(cell: Array[Byte], state: KeyedState): Unit = {
+  private def load(key: Array[Byte], state: KeyedState): Unit = {
     ttl.reset()
     row = null
     time = Envelope.NoTime
-    val stored = state.get(cell)
-    isKnown = stored != null
+    val in = header.open(key, state)
+    isKnown = in != null
     if (isKnown) {
-      val in = new CellReader(stored).version()
       ttl.read(in)
       if (keepsRow) {
         time = in.signed()
@@ -98,11 +89,11 @@ final class Deduplicate(spec: DeduplicateSpec, outputs: OutputFunctions) extends
     }
   }
 
-  private def save(cell: Array[Byte], state: KeyedState): Unit = {
-    value.reset().byte(Codec.Version)
-    ttl.write(value)
-    if (keepsRow) value.signed(time).blob(row)
-    state.put(cell, value.result())
+  private def save(state: KeyedState, isEmpty: Boolean = false): Unit = {
+    val out = header.write()
+    ttl.write(out)
+    if (keepsRow) out.signed(time).blob(row)
+    header.save(state, isEmpty)
   }
 }
 

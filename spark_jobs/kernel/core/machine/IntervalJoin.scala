@@ -1,13 +1,8 @@
 package rejoin.core.machine
 
-import java.util.Arrays
-
-import scala.collection.mutable
-
-import rejoin.core.row.{Bytes, CellReader, CellWriter, Codec, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows,
-  Output, RowKind}
-import rejoin.core.state.{CachedRow, Cell, IntervalRows, KeyedState}
-import rejoin.core.time.{GroupState, IntervalBounds, VisitIndex}
+import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind}
+import rejoin.core.state.{CachedRow, HeaderCell, IntervalRows, KeyedState}
+import rejoin.core.time.{GroupState, IntervalBounds, KeyVisits, VisitIndex}
 
 /** Interval join of two append-only inputs: rows whose times are close enough, in event or processing time.
   *
@@ -27,10 +22,9 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
   private val isOuter = Array(spec.join.leftIsOuter, spec.join.rightIsOuter)
   private val caches = Array(new IntervalRows('L'), new IntervalRows('R'))
   private val results = outputs.arrivalOrder()
-  private val header = new CellWriter
-  private val pages = new CellWriter
+  private val header = new HeaderCell(keyTag)
   private var visitAt = NoVisit
-  private var visits: VisitIndex = _
+  private var index: VisitIndex = _
   private var group: GroupState = _
   private var out: Output = _
   private var hash = 0
@@ -43,14 +37,11 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
     this.out = out
     if (bounds.isEmpty) batch.foreachKey(padAll)
     else {
-      visits = new VisitIndex(if (spec.isEventTime) group.due else group.expiries, state)
-      val due = takeDue()
-      batch.foreachKey { rows =>
-        due.remove(Bytes(rows.key))
-        visit(rows.key, rows, state)
-      }
-      due.foreach(key => visit(key.bytes, null, state))
-      visits.flush()
+      index = new VisitIndex(if (spec.isEventTime) group.due else group.expiries, state)
+      val visits = new KeyVisits
+      if (takesDue) visits.add(index.take(timeAfter))
+      visits.foreach(batch)(visit(_, state))
+      index.flush()
     }
   }
 
@@ -64,42 +55,28 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
   /** Whether this batch visits the keys that are due: a watermark that stands still makes none due. */
   private def takesDue: Boolean = !spec.isEventTime || timeAfter > timeBefore
 
-  private def takeDue(): mutable.LinkedHashSet[Bytes] = {
-    val keys = mutable.LinkedHashSet.empty[Bytes]
-    if (takesDue) keys ++= visits.take(timeAfter).map(Bytes(_))
-    keys
-  }
-
   private def padAll(rows: KeyRows): Unit = {
     hash = GroupBatch.hash(rows.key)
-    (0 until rows.size).foreach { i =>
-      val side = rows(i).side.toInt
-      if (isOuter(side)) pad(side, rows(i).row)
-    }
+    rows.foreach(row => if (isOuter(row.side.toInt)) pad(row.side.toInt, row.row))
     results.flush(hash, out)
   }
 
-  private def visit(key: Array[Byte], rows: KeyRows, state: KeyedState): Unit = {
-    val cell = Cell.key(keyTag, key)
-    val stored = load(key, cell, state)
+  private def visit(rows: KeyRows, state: KeyedState): Unit = {
+    load(rows.key, state)
     val leftBefore = caches(0).size
     val rightBefore = caches(1).size
-    hash = GroupBatch.hash(key)
-    if (rows != null) {
+    hash = GroupBatch.hash(rows.key)
+    if (!rows.isEmpty) {
       cleanUp(timeBefore)
-      val matchable = functions.canMatch(key)
-      var i = 0
-      while (i < rows.size) {
-        apply(rows(i), matchable)
-        i += 1
-      }
+      val matchable = functions.canMatch(rows.key)
+      rows.foreach(apply(_, matchable))
     }
     cleanUp(timeAfter)
     results.flush(hash, out)
-    register(key)
+    register(rows.key)
     group.rows(0) += caches(0).size - leftBefore
     group.rows(1) += caches(1).size - rightBefore
-    save(cell, stored, state)
+    save(state)
   }
 
   private def apply(row: Envelope, matchable: Boolean): Unit = {
@@ -171,10 +148,10 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
     if (takesDue && visitAt <= timeAfter) visitAt = NoVisit
     if (!caches(0).isEmpty || !caches(1).isEmpty) {
       val wanted = math.min(nextCleanup(0), nextCleanup(1))
-      val visitTime = visits.visitTime(wanted, timeAfter)
+      val visitTime = index.visitTime(wanted, timeAfter)
       if (visitTime < visitAt) {
         visitAt = visitTime
-        visits.register(wanted, timeAfter, key)
+        index.register(wanted, timeAfter, key)
       }
     }
   }
@@ -182,34 +159,27 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
   def keyTag: Char = 'I'
 
   def look(key: Array[Byte], state: KeyedState): KeyContents = {
-    load(key, Cell.key(keyTag, key), state)
+    load(key, state)
     new KeyContents(caches.toSeq.map(_.size), hasTimes = true) {
       def foreach(visit: KeptRow => Unit): Unit =
         caches.indices.foreach(side => caches(side).show(side, isOuter(side))(visit))
     }
   }
 
-  private def load(key: Array[Byte], cell: Array[Byte], state: KeyedState): Array[Byte] = {
+  private def load(key: Array[Byte], state: KeyedState): Unit = {
     caches.foreach(_.reset(key, state))
     visitAt = NoVisit
-    val value = state.get(cell)
-    if (value != null) {
-      val in = new CellReader(value).version()
+    val in = header.open(key, state)
+    if (in != null) {
       visitAt = in.signed()
       caches.foreach(_.read(in))
     }
-    value
   }
 
-  private def save(cell: Array[Byte], stored: Array[Byte], state: KeyedState): Unit = {
-    header.reset().byte(Codec.Version).signed(visitAt)
-    caches.foreach(_.write(header, pages))
-    if (caches.forall(_.isEmpty)) {
-      if (stored != null) state.remove(cell)
-    } else {
-      val value = header.result()
-      if (!Arrays.equals(value, stored)) state.put(cell, value)
-    }
+  private def save(state: KeyedState): Unit = {
+    val out = header.write().signed(visitAt)
+    caches.foreach(_.write(out))
+    header.save(state, isEmpty = caches.forall(_.isEmpty))
   }
 }
 

@@ -3,20 +3,20 @@ package rejoin.core.machine
 import scala.collection.mutable
 
 import rejoin.core.row.{Bytes, Forgotten, GroupBatch, KeptRow, KeyChange, KeyChangeNews, KeyContents, Lack, Mark,
-  Needless, OldRow, Output, RowFunctions, RowKind, RowNews, Unhealed}
+  OldRow, Output, RowFunctions, RowKind, RowNews, Unclaimed, Unhealed}
 import rejoin.core.state.KeyedState
 import rejoin.core.time.{DueIndex, GroupState}
 
-/** Behind a normaliser: heals rows whose primary key has changed from the rows that they were.
+/** Follows a normaliser: fills in what a row lacks since its primary key changed, from the row under the old key.
   *
-  * An event that changes a primary key may leave values out, which stand under the old key, in another
-  * key group. So the old row and the new one meet here, by the change that made the one the other, in
-  * whichever order they come, and as long as the new row lacks values it is shown from here. A row may
-  * have moved again before its old row was known: the change before then has what it lacks, so all of
-  * this happens in one key group. Rows of all other keys pass.
+  * An event that changes a primary key may leave values out, which are stored under the old key, in another
+  * key group. So the old row and the new one meet here, by the key change that they share, whichever comes
+  * first. As long as the new row lacks values, this machine shows it. A row may change its key again before its
+  * old row has come: then an earlier change has what it lacks, so all changes are kept in one key group. Rows
+  * of all other keys pass through.
   *
-  * What waits for its other half waits `waitMs` of the clock's time, or until every input has ended;
-  * then the events of a row that is still lacking are dead letters.
+  * A half of a change waits for the other one for `waitMs` of the clock's time, or until every input has ended.
+  * After that, the events of a row that still lacks values become dead-letter records.
   */
 final class KeyChanges(spec: KeyChangesSpec, functions: RowFunctions, outputs: OutputFunctions) extends Machine {
   private val result = new KeyedResult(outputs)
@@ -25,9 +25,9 @@ final class KeyChanges(spec: KeyChangesSpec, functions: RowFunctions, outputs: O
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
     batch.foreachKey { rows =>
       val hash = GroupBatch.hash(rows.key)
-      (0 until rows.size).foreach(i => out.emit(rows(i).kind, hash, rows(i).row, null))
+      rows.foreach(row => out.emit(row.kind, hash, row.row, null))
     }
-    val overdue = group.expiries.take(DueIndex.slotOf(math.max(group.now, 0L)), state).map(Bytes(_)).toSet
+    val overdue = group.expiries.take(DueIndex.slotOf(group.nowOrZero), state).map(Bytes(_)).toSet
     val hasEnded = batch.marks.exists(_.kind == RowKind.End)
     if (batch.news.nonEmpty || overdue.nonEmpty || hasEnded) {
       val moves = new MoveBatch(spec.waitMs, functions, group, state)
@@ -36,7 +36,6 @@ final class KeyChanges(spec: KeyChangesSpec, functions: RowFunctions, outputs: O
       if (hasEnded) moves.giveUpAll() else moves.giveUp(overdue.toSeq.map(found => KeyChange.of(found.bytes)))
       moves.rows.foreach(row => show(row, group, out))
       moves.save()
-      group.expiries.flush(state)
     }
     batch.marks.foreach { mark =>
       if (mark.group == 0 && mark.kind == RowKind.Watermark)
@@ -54,26 +53,26 @@ final class KeyChanges(spec: KeyChangesSpec, functions: RowFunctions, outputs: O
   }
 
   private def show(row: MovedRow, group: GroupState, out: Output): Unit = {
-    if (row.isHopeless) {
+    if (row.valuesAreLost) {
       group.unhealed ++= row.unhealed
       row.unhealed = Nil
     } else if (row.healed != null) row.unhealed = Nil
-    result.emit(row.before, row.healed, repeats && row.isTold, GroupBatch.hash(row.key), out)
+    result.emit(row.before, row.healed, repeats && row.isReported, GroupBatch.hash(row.key), out)
   }
 }
 
 private object KeyChanges {
 
-  /** The one in which all of this happens: that of the hash with which news are sent. */
+  /** The key group of all changes: that of the hash with which news are sent. */
   final val Group = 0
 }
 
-/** The key changes and moved rows that one batch touches, by what is known of them in the end. */
+/** The key changes and moved rows that one batch touches, judged by all that is known at its end. */
 private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: GroupState, state: KeyedState) {
   private val changes = mutable.LinkedHashMap.empty[KeyChange, ChangeCell]
   private val moved = mutable.LinkedHashMap.empty[Bytes, MovedRow]
   private val unsettled = mutable.ArrayDeque.empty[ChangeCell]
-  private val now = math.max(group.now, 0L)
+  private val now = group.nowOrZero
 
   /** In an order that depends on their keys alone. */
   def rows: Seq[MovedRow] = {
@@ -83,7 +82,7 @@ private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: Grou
 
   def take(news: KeyChangeNews): Unit = news match {
     case OldRow(id, row, lack) => takeOld(change(id), row, lack)
-    case Needless(id) => change(id).claim = Claim.Nobody
+    case Unclaimed(id) => change(id).claim = Claim.Nobody
     case RowNews(key, shown, row, lack, unhealed) => takeRow(rowOf(key), shown, row, lack, unhealed)
     case Forgotten(key) =>
       val row = rowOf(key)
@@ -91,7 +90,7 @@ private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: Grou
       row.set(null, null)
   }
 
-  /** Of two old rows, as a connector repeats itself, the one counts that is known. */
+  /** A connector may repeat an event: the first old row that is known counts. */
   private def takeOld(change: ChangeCell, row: Array[Byte], lack: Lack): Unit = {
     val isNew = change.oldRow == null
     if (isNew) change.setOld(row, lack)
@@ -107,11 +106,11 @@ private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: Grou
     if (shown != null) found.before = shown
     found.set(row, lack)
     found.unhealed = if (lack == null) Nil else found.unhealed ++ unhealed
-    found.isTold = true
+    found.isReported = true
     if (lack != null) change(lack.change).claim = Claim.ByRow(found.key)
   }
 
-  /** Hands on what has become known along the changes of a row's key. */
+  /** Passes on, from change to change of a row's key, what has become known. */
   def settle(): Unit =
     while (unsettled.nonEmpty) {
       val change = unsettled.removeHead()
@@ -130,7 +129,7 @@ private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: Grou
     case _ => ()
   }
 
-  /** Ends the wait of those changes whose other half has not come in time; some may be done with. */
+  /** Ends the wait of the due changes whose other half has not come in time; some may be settled already. */
   def giveUp(due: Seq[KeyChange]): Unit = {
     val known = due.filter(id => changes.contains(id) || ChangeCell.isStored(id, state)).map(change)
     val (over, early) = known.filter(_.isWaiting).partition(_.isOver(waitMs, now))
@@ -138,7 +137,7 @@ private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: Grou
     giveUpOn(over)
   }
 
-  /** Ends the wait of all changes: no half of any will come any more. */
+  /** Ends the wait of all changes: no event will come any more. */
   def giveUpAll(): Unit =
     giveUpOn((ChangeCell.stored(state) ++ changes.keys).distinct.map(change).filter(_.isWaiting))
 
@@ -164,7 +163,7 @@ private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: Grou
   private def register(change: ChangeCell): Unit =
     group.expiries.register(DueIndex.slotOf(change.startAt(now) + waitMs), change.id.bytes)
 
-  /** The change, which is then looked at anew; before that, the row that waits for it. */
+  /** Loads a change, and before it the row that waits for it; [[settle]] will look at the change again. */
   private def change(id: KeyChange): ChangeCell = {
     val found = changes.getOrElse(id, null)
     if (found != null) {
@@ -200,12 +199,14 @@ private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: Grou
     }
   }
 
-  private def judge(row: MovedRow): Unit =
-    if (row.lack == null) row.judge(row.row, isHopeless = false)
-    else {
+  private def judge(row: MovedRow): Unit = {
+    row.healed = row.row
+    row.valuesAreLost = false
+    if (row.lack != null) {
       val change = this.change(row.lack.change)
-      if (change.knows(row.lack))
-        row.judge(functions.heal(row.row, row.lack.missing, change.oldRow), isHopeless = false)
-      else row.judge(null, isHopeless = change.hasOld && change.awaited == null)
+      val isHealed = change.knows(row.lack)
+      row.healed = if (isHealed) functions.heal(row.row, row.lack.missing, change.oldRow) else null
+      row.valuesAreLost = !isHealed && change.hasOld && change.awaited == null
     }
+  }
 }

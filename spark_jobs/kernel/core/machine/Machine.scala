@@ -32,7 +32,7 @@ object Machine {
 
   /** Runs one batch of one group: loads the group's own cell, applies the batch, saves it.
     *
-    * Every group hears every mark, so one of them speaks for the operator to the next.
+    * Every group receives every mark, so group 0 alone passes them on to the next operator.
     */
   def run(
       machine: Machine,
@@ -43,7 +43,7 @@ object Machine {
       out: Output): GroupState = {
     val group = GroupState.load(state)
     val wasComplete = isComplete(machine, timing, group)
-    group.hear(batch.marks, timing)
+    group.applyMarks(batch.marks, timing)
     batch.rejects.sortBy(reject => (reject.source, reject.seq)).foreach { reject =>
       out.emit(RowKind.Reject, reject.source, reject.row, null)
     }

@@ -19,18 +19,8 @@ import rejoin.core.time.GroupState
 final class MultiJoin(spec: MultiJoinSpec, functions: MultiJoinFunctions, outputs: OutputFunctions) extends Machine {
   private val changes = outputs.changes()
   private val sides = spec.sides.indices.map { i =>
-    val facts = spec.sides(i)
     val ttlMs = spec.timing.ttlMs.lift(i).getOrElse(0L)
-    new JoinSide(
-      facts,
-      number = i,
-      isOuter = false,
-      needsMatches = false,
-      hasResidual = false,
-      countsDiffer = false,
-      ttlMs,
-      functions.sides(i),
-      pageTag(i))
+    JoinSide.withoutMatches(spec.sides(i), number = i, ttlMs, functions.sides(i), pageTag(i))
   }.toArray
   private val state = new JoinState(sides, changes, functions.canMatch)
   private val rules = new MultiRules(spec, sides, functions.combination, changes)

@@ -13,11 +13,11 @@ import rejoin.core.time.{GroupState, KeyTtl}
   *                          2, TTL, log position, commit time, row or nothing
   *                          3, TTL, log position, commit time, row, lack
   * }}}
-  * The second form is written where rows carry source positions. Without a row it is the grave of a
-  * deleted one: it keeps a repeated insertion from coming back to life, for the state TTL or, where
-  * there is none, for [[NormalizedCell.GraveMs]] of the clock's time. The third is that of a row that
-  * lacks values ([[Lack]]) since its key has changed. All are read always, so that positions may be
-  * switched on and off.
+  * The second form is written where rows carry source positions. Without a row it marks the key as deleted,
+  * so that a repeated insertion does not bring the row back: for the state TTL or, where there is none, for
+  * [[NormalizedCell.DeletedMs]] of the clock's time. The third form is that of a row that lacks values
+  * ([[Lack]]) since its key has changed. All forms are read always, so that positions may be switched on
+  * and off.
   */
 private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
   import NormalizedCell._
@@ -25,7 +25,7 @@ private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
   private val ttlMs = spec.timing.ttlMs.head
   private val value = new CellWriter
   private var isStored = false
-  val ttl = new KeyTtl(if (ttlMs == 0 && spec.positions) GraveMs else ttlMs)
+  val ttl = new KeyTtl(if (ttlMs == 0 && spec.positions) DeletedMs else ttlMs)
 
   /** Whether an unchanged row leaves again. */
   val repeats: Boolean = ttlMs > 0
@@ -54,27 +54,32 @@ private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
       else {
         position.set(in.signed(), in.signed())
         row = in.nullable()
-        if (version == LackVersion) lack = Lack.read(in)
+        if (version == LackVersion) {
+          require(spec.keyChanges, "a row waits for values of its old key, which this job no longer looks for")
+          lack = Lack.read(in)
+        }
       }
     }
   }
 
-  /** The loaded cell for people: without a row it is a grave. */
+  /** The loaded cell for display. */
   def look: KeyContents = {
     val at = Seq("log" -> position.log, "committed" -> position.committedMs).filter(_._2 != Envelope.NoTime)
-    val grave = if (row == null) Seq("deleted" -> true) else Nil
+    val deleted = if (row == null) Seq("deleted" -> true) else Nil
     KeyContents(
-      Option.when(isStored)(KeptRow(0, row, ttl.writtenMs, grave ++ at ++ ttl.facts)),
+      Option.when(isStored)(KeptRow(0, row, ttl.writtenMs, deleted ++ at ++ ttl.facts)),
       isDeleted = row == null)
   }
 
   /** @param wasThere
-    *   whether the key has had a row; a deletion of what never was leaves no grave
+    *   whether the key has had a row; no mark is left of a key that never had one
     */
   def save(before: Array[Byte], wasThere: Boolean, group: GroupState, state: KeyedState): Unit =
     if (row == null) {
-      if (spec.positions && (wasThere || isStored)) bury(group, state)
-      else if (isStored) state.remove(Cell.key(Tag, key))
+      if (spec.positions && (wasThere || isStored)) {
+        ttl.touch(key, group)
+        write(state)
+      } else if (isStored) state.remove(Cell.key(Tag, key))
     } else if (repeats) {
       ttl.touch(key, group)
       write(state)
@@ -82,11 +87,6 @@ private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
       ttl.reset()
       write(state)
     }
-
-  private def bury(group: GroupState, state: KeyedState): Unit = {
-    ttl.touch(key, group)
-    write(state)
-  }
 
   private def write(state: KeyedState): Unit = {
     val version = if (lack != null) LackVersion else if (spec.positions) PositionVersion else Codec.Version
@@ -97,7 +97,7 @@ private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
     state.put(Cell.key(Tag, key), value.result())
   }
 
-  /** At a visit by the clock: whether the cell is gone. */
+  /** At a visit by the clock: removes the cell if its time is over; whether it did. */
   def expire(group: GroupState, state: KeyedState): Boolean = {
     val ends = isStored && (repeats || row == null)
     val isOver = ends && ttl.hasExpired(group)
@@ -113,5 +113,5 @@ object NormalizedCell {
   private val LackVersion: Byte = 3
 
   /** A day: longer than what a connector repeats after a crash. */
-  final val GraveMs: Long = 24L * 60 * 60 * 1000
+  final val DeletedMs: Long = 24L * 60 * 60 * 1000
 }

@@ -1,14 +1,10 @@
 package rejoin.core.machine
 
-import java.util.Arrays
-
-import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
-import rejoin.core.row.{Bytes, CellReader, CellWriter, Codec, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows,
-  Output, PartialRow, RowKind}
-import rejoin.core.state.{Cell, KeyedState, TimePages, TimedRow}
-import rejoin.core.time.{DueIndex, GroupState, IdleRetention}
+import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
+import rejoin.core.state.{HeaderCell, KeyedState, TimePages, TimedRow}
+import rejoin.core.time.{DueSlot, GroupState, IdleRetention, KeyVisits}
 
 /** Event-time temporal join: each left (probe) row meets the right (build) version valid at its time.
   *
@@ -28,62 +24,46 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   private val versions = new TimePages('V')
   private val waiting = new TimePages('W')
   private val due = new ArrayBuffer[TimedRow]
-  private val header = new CellWriter
-  private val pages = new CellWriter
+  private val header = new HeaderCell(keyTag)
+  private val dueSlot = new DueSlot
   private val retention = new IdleRetention(temporal.timing)
   private val results = outputs.arrivalOrder()
   private val lateRows = outputs.lateRows
   private var nextOrder = 0L
-  private var dueSlot = NoSlot
   private var lastBuildTime = Long.MinValue
 
   /** With retention: the first time, of the rows since the last visit by the watermark, that it will reach. */
   private var nextUse = NoTime
 
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val keys = mutable.LinkedHashSet.empty[Bytes]
-    if (isAdvanced(group)) keys ++= group.due.take(DueIndex.slotOf(group.watermarks.current), state).map(Bytes(_))
-    keys ++= retention.take(group, state).map(Bytes(_))
-    batch.foreachKey { rows =>
-      keys.remove(Bytes(rows.key))
-      visit(rows.key, rows, group, state, out)
-    }
-    keys.foreach(key => visit(key.bytes, null, group, state, out))
-    group.due.flush(state)
-    group.expiries.flush(state)
+    val visits = new KeyVisits
+    visits.add(group.takeDue(state))
+    visits.add(retention.take(group, state))
+    visits.foreach(batch)(visit(_, group, state, out))
   }
 
-  private def isAdvanced(group: GroupState): Boolean = group.watermarks.current > group.watermarkBefore
-
-  private def visit(key: Array[Byte], rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
-    val cell = Cell.key(keyTag, key)
-    val stored = load(key, cell, state)
+  private def visit(rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
+    load(rows.key, state)
     val versionsBefore = versions.size
     val waitingBefore = waiting.size
     if (retention.isOver(group)) clear()
     due.clear()
-    if (rows != null) addRows(rows, group, out)
-    if (isAdvanced(group)) {
-      joinDue(key, group, out)
+    rows.foreach(add(_, group, out))
+    if (group.isAdvanced) {
+      joinDue(rows.key, group, out)
       useByWatermark(group)
     }
     forgetOldVersions(group.watermarks.current)
-    register(key, group)
+    register(rows.key, group)
     group.rows(0) += waiting.size - waitingBefore
     group.rows(1) += versions.size - versionsBefore
-    save(cell, stored, state)
+    save(state)
   }
 
-  private def addRows(rows: KeyRows, group: GroupState, out: Output): Unit = {
-    var i = 0
-    while (i < rows.size) {
-      val row = rows(i)
-      if (row.side == 1) addVersion(row, group)
-      else if (row.time > group.watermarkBefore || temporal.joinsLate) addProbe(row, group)
-      else drop(row, group, out)
-      i += 1
-    }
-  }
+  private def add(row: Envelope, group: GroupState, out: Output): Unit =
+    if (row.side == 1) addVersion(row, group)
+    else if (row.time > group.watermarkBefore || temporal.joinsLate) addProbe(row, group)
+    else drop(row, group, out)
 
   private def drop(row: Envelope, group: GroupState, out: Output): Unit = {
     group.lateRows += 1
@@ -93,8 +73,8 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   private def addProbe(row: Envelope, group: GroupState): Unit = {
     val probe = new TimedRow(row.time, nextOrder, row.kind, row.row)
     nextOrder += 1
-    if (isAdvanced(group) && row.time <= group.watermarks.current) due += probe
-    else waiting.add(probe, replace = false)
+    if (group.isAdvanced && row.time <= group.watermarks.current) due += probe
+    else waiting.add(probe)
     use(row.time, group)
   }
 
@@ -126,7 +106,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   }
 
   private def joinDue(key: Array[Byte], group: GroupState, out: Output): Unit = {
-    if (!waiting.isEmpty) waiting.takeUpTo(group.watermarks.current, due)
+    if (!waiting.isEmpty) waiting.takeUpTo(group.watermarks.current)(due += _)
     if (due.size > 1) due.sortInPlaceBy(_.order)
     val hash = GroupBatch.hash(key)
     val matchable = functions.canMatch(key)
@@ -173,23 +153,17 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
 
   /** Asks for a visit when the first waiting row, or a version that replaces another, is reached. */
   private def register(key: Array[Byte], group: GroupState): Unit = {
-    if (isAdvanced(group) && dueSlot <= DueIndex.slotOf(group.watermarks.current)) dueSlot = NoSlot
-    if (!waiting.isEmpty) register(key, waiting.firstTime, group)
-    if (versions.size > 1) register(key, versions.secondTime, group)
-    if (nextUse != NoTime) register(key, nextUse, group)
+    dueSlot.forgetTaken(group)
+    if (!waiting.isEmpty) dueSlot.register(waiting.firstTime, key, group)
+    if (versions.size > 1) dueSlot.register(versions.secondTime, key, group)
+    if (nextUse != NoTime) dueSlot.register(nextUse, key, group)
     retention.register(key, group)
   }
-
-  private def register(key: Array[Byte], time: Long, group: GroupState): Unit =
-    if (DueIndex.slotOf(time) < dueSlot) {
-      dueSlot = DueIndex.slotOf(time)
-      group.due.register(dueSlot, key)
-    }
 
   def keyTag: Char = 'T'
 
   def look(key: Array[Byte], state: KeyedState): KeyContents = {
-    load(key, Cell.key(keyTag, key), state)
+    load(key, state)
     new KeyContents(Seq(waiting.size, versions.size), hasTimes = true) {
       def foreach(visit: KeptRow => Unit): Unit = {
         waiting.foreach(r => visit(KeptRow(0, r.row, r.time, Seq("waiting" -> RowKind.name(r.kind)))))
@@ -200,43 +174,38 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
     }
   }
 
-  private def load(key: Array[Byte], cell: Array[Byte], state: KeyedState): Array[Byte] = {
+  private def load(key: Array[Byte], state: KeyedState): Unit = {
     versions.reset(key, state)
     waiting.reset(key, state)
     nextOrder = 0L
-    dueSlot = NoSlot
+    dueSlot.reset()
     lastBuildTime = Long.MinValue
     nextUse = NoTime
     retention.reset()
-    val value = state.get(cell)
-    if (value != null) {
-      val in = new CellReader(value).version()
+    val in = header.open(key, state)
+    if (in != null) {
       nextOrder = in.varLong()
-      dueSlot = in.signed()
+      dueSlot.read(in)
       lastBuildTime = in.signed()
       retention.read(in)
       if (retention.isEnabled) nextUse = in.signed()
       versions.read(in)
       waiting.read(in)
     }
-    value
   }
 
-  private def save(cell: Array[Byte], stored: Array[Byte], state: KeyedState): Unit = {
+  private def save(state: KeyedState): Unit = {
     if (waiting.isEmpty) nextOrder = 0L
-    header.reset().byte(Codec.Version).varLong(nextOrder).signed(dueSlot).signed(lastBuildTime)
-    retention.write(header)
-    if (retention.isEnabled) header.signed(nextUse)
-    versions.write(header, pages)
-    waiting.write(header, pages)
-    val value = if (versions.isEmpty && waiting.isEmpty) null else header.result()
-    if (value == null) {
-      if (stored != null) state.remove(cell)
-    } else if (!Arrays.equals(value, stored)) state.put(cell, value)
+    val out = header.write().varLong(nextOrder)
+    dueSlot.write(out)
+    retention.write(out.signed(lastBuildTime))
+    if (retention.isEnabled) out.signed(nextUse)
+    versions.write(out)
+    waiting.write(out)
+    header.save(state, isEmpty = versions.isEmpty && waiting.isEmpty)
   }
 }
 
 object TemporalJoin {
-  private final val NoSlot = Long.MaxValue
   private final val NoTime = Long.MaxValue
 }

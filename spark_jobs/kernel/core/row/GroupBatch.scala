@@ -72,7 +72,7 @@ final class GroupBatch {
   /** Takes the rows with the head's key out of its chain; returns the chain's new head. */
   private def takeKey(head: Int, keyRows: KeyRows, visit: KeyRows => Unit): Int = {
     val first = rows(head)
-    keyRows.start(first)
+    keyRows.start(first.key).add(first)
     var rest = -1
     var last = -1
     var row = next(head)
@@ -99,25 +99,35 @@ object GroupBatch {
     Murmur3_x86_32.hashUnsafeBytes(key, Platform.BYTE_ARRAY_OFFSET.toLong, key.length, 0x5bd1e995)
 }
 
-/** The rows of one key; reused from key to key. */
+/** The rows of one key in arrival order, or none where a key is visited without; reused from key to key. */
 final class KeyRows {
   private var rows = new Array[Envelope](8)
   private var count = 0
   private var sorted = true
+  private var ofKey: Array[Byte] = _
 
-  def key: Array[Byte] = rows(0).key
-  def size: Int = count
-  def apply(i: Int): Envelope = rows(i)
+  def key: Array[Byte] = ofKey
 
-  private[rejoin] def start(first: Envelope): Unit = {
-    rows(0) = first
-    count = 1
+  def isEmpty: Boolean = count == 0
+
+  def foreach(visit: Envelope => Unit): Unit = {
+    var i = 0
+    while (i < count) {
+      visit(rows(i))
+      i += 1
+    }
+  }
+
+  private[rejoin] def start(key: Array[Byte]): this.type = {
+    ofKey = key
+    count = 0
     sorted = true
+    this
   }
 
   private[rejoin] def add(row: Envelope): Unit = {
     if (count == rows.length) rows = util.Arrays.copyOf(rows, count * 2)
-    sorted &&= KeyRows.inOrder(rows(count - 1), row)
+    if (count > 0) sorted &&= KeyRows.inOrder(rows(count - 1), row)
     rows(count) = row
     count += 1
   }

@@ -3,8 +3,8 @@ package rejoin.core.row
 import java.nio.ByteBuffer
 import java.util
 
-/** A change of a row's primary key, by its place in the database's log: Debezium tells of it under the
-  * old key and under the new one, in two events that share the place and nothing else that both have.
+/** A change of a row's primary key, by its place in the database's log. Debezium writes two events for it, one under
+  * the old key and one under the new one, which have nothing but that place in common.
   */
 final case class KeyChange(log: Long, committedMs: Long) {
   def bytes: Array[Byte] = ByteBuffer.allocate(KeyChange.Size).putLong(log).putLong(committedMs).array
@@ -53,19 +53,19 @@ object Lack {
   }
 }
 
-/** What a normaliser tells [[KeyChanges]].
+/** What a normaliser reports to [[KeyChanges]].
   *
   * The news of one batch are facts about different keys and key changes: their order does not count.
   */
 private[rejoin] sealed trait KeyChangeNews
 
-/** The row that has left its key by the change; null if it was unknown. Whoever gets the row under its
-  * new key takes over the claim on what it lacks itself.
+/** The row that has left its key by the change; null if it was unknown. The row under the new key takes over
+  * the claim on what this one lacks itself.
   */
 private[rejoin] final case class OldRow(change: KeyChange, row: Array[Byte], lack: Lack) extends KeyChangeNews
 
-/** Nobody needs the old row of the change, or needs it any longer. */
-private[rejoin] final case class Needless(change: KeyChange) extends KeyChangeNews
+/** No row needs the old row of the change, or none any longer. */
+private[rejoin] final case class Unclaimed(change: KeyChange) extends KeyChangeNews
 
 /** The row of a key that lacks values, or did before this batch.
   *
@@ -94,7 +94,7 @@ private[rejoin] object KeyChangeNews {
       case OldRow(change, row, lack) =>
         change.write(out.byte(1))
         Lack.write(lack, out.nullable(row))
-      case Needless(change) => change.write(out.byte(2))
+      case Unclaimed(change) => change.write(out.byte(2))
       case RowNews(key, shown, row, lack, unhealed) =>
         Lack.write(lack, out.byte(3).blob(key).nullable(shown).nullable(row))
         out.varLong(unhealed.size.toLong)
@@ -108,7 +108,7 @@ private[rejoin] object KeyChangeNews {
     val in = new CellReader(bytes)
     in.byte() match {
       case 1 => OldRow(KeyChange.read(in), in.nullable(), Lack.read(in))
-      case 2 => Needless(KeyChange.read(in))
+      case 2 => Unclaimed(KeyChange.read(in))
       case 3 =>
         RowNews(in.blob(), in.nullable(), in.nullable(), Lack.read(in), Seq.fill(in.int())(Unhealed.read(in)))
       case 4 => Forgotten(in.blob())

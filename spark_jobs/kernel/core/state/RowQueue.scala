@@ -2,7 +2,7 @@ package rejoin.core.state
 
 import scala.collection.mutable.ArrayBuffer
 
-import rejoin.core.row.{CellReader, CellWriter, Codec}
+import rejoin.core.row.{CellReader, CellWriter}
 
 /** Rows of one key that wait in arrival order.
   *
@@ -15,70 +15,60 @@ import rejoin.core.row.{CellReader, CellWriter, Codec}
 final class RowQueue(pageTag: Char) {
   import RowQueue._
 
-  private var key: Array[Byte] = _
-  private var state: KeyedState = _
+  private val pages = new PageStore(pageTag, _ => new WaitingRows)
   private var fullPages = 0
-  private val last = new ArrayBuffer[WaitingRow]
-  private var lastBytes = 0L
-  private val pageOut = new CellWriter
+  private var last = new WaitingRows
 
   var size = 0L
 
   def reset(key: Array[Byte], state: KeyedState): Unit = {
-    this.key = key
-    this.state = state
-    fullPages = 0
-    last.clear()
-    lastBytes = 0L
-    size = 0L
+    pages.reset(key, state)
+    clear()
   }
 
   def isEmpty: Boolean = size == 0
 
   def add(kind: Byte, row: Array[Byte]): Unit = {
-    last += new WaitingRow(kind, row)
-    lastBytes += row.length + 2
+    last.add(new WaitingRow(kind, row))
     size += 1
-    if (lastBytes >= PageBytes) {
-      writeRows(pageOut.reset().byte(Codec.Version), last)
-      state.put(Cell.page(pageTag, fullPages, key), pageOut.result())
+    if (last.bytes >= PageBytes) {
+      pages.put(fullPages, last)
       fullPages += 1
-      last.clear()
-      lastBytes = 0L
+      last = new WaitingRows
     }
   }
 
   /** Takes all rows out, the first one first. */
   def drain(visit: (Byte, Array[Byte]) => Unit): Unit = {
     (0 until fullPages).foreach { number =>
-      val cell = Cell.page(pageTag, number, key)
-      readRows(new CellReader(state.get(cell)).version())((kind, row) => visit(kind, row))
-      state.remove(cell)
+      pages.page(number).foreach(visit)
+      pages.remove(number)
     }
-    last.foreach(waiting => visit(waiting.kind, waiting.row))
-    reset(key, state)
+    last.foreach(visit)
+    clear()
   }
 
-  /** All rows, the first one first; they stay. */
+  /** Visits all rows, the first one first; they stay. */
   def foreach(visit: (Byte, Array[Byte]) => Unit): Unit = {
-    (0 until fullPages).foreach { number =>
-      readRows(new CellReader(state.get(Cell.page(pageTag, number, key))).version())(visit)
-    }
-    last.foreach(waiting => visit(waiting.kind, waiting.row))
+    (0 until fullPages).foreach(pages.page(_).foreach(visit))
+    last.foreach(visit)
+  }
+
+  private def clear(): Unit = {
+    fullPages = 0
+    if (!last.rows.isEmpty) last = new WaitingRows
+    size = 0L
   }
 
   def read(in: CellReader): Unit = {
     size = in.varLong()
     fullPages = in.int()
-    readRows(in) { (kind, row) =>
-      last += new WaitingRow(kind, row)
-      lastBytes += row.length + 2
-    }
+    last.read(in)
   }
 
   def write(out: CellWriter): Unit = {
-    out.varLong(size).varLong(fullPages.toLong)
-    writeRows(out, last)
+    last.write(out.varLong(size).varLong(fullPages.toLong))
+    pages.write()
   }
 }
 
@@ -87,11 +77,22 @@ object RowQueue {
 
   private final class WaitingRow(val kind: Byte, val row: Array[Byte])
 
-  private def readRows(in: CellReader)(visit: (Byte, Array[Byte]) => Unit): Unit =
-    (0 until in.int()).foreach(_ => visit(in.byte().toByte, in.blob()))
+  private final class WaitingRows extends Page {
+    val rows = new ArrayBuffer[WaitingRow](4)
+    var bytes = 0L
 
-  private def writeRows(out: CellWriter, rows: ArrayBuffer[WaitingRow]): Unit = {
-    out.varLong(rows.size.toLong)
-    rows.foreach(waiting => out.byte(waiting.kind.toInt).blob(waiting.row))
+    def add(waiting: WaitingRow): Unit = {
+      rows += waiting
+      bytes += waiting.row.length + 2
+    }
+
+    def foreach(visit: (Byte, Array[Byte]) => Unit): Unit = rows.foreach(waiting => visit(waiting.kind, waiting.row))
+
+    def read(in: CellReader): Unit = (0 until in.int()).foreach(_ => add(new WaitingRow(in.byte().toByte, in.blob())))
+
+    def write(out: CellWriter): Unit = {
+      out.varLong(rows.size.toLong)
+      rows.foreach(waiting => out.byte(waiting.kind.toInt).blob(waiting.row))
+    }
   }
 }

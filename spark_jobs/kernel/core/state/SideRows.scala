@@ -2,18 +2,16 @@ package rejoin.core.state
 
 import java.util
 
-import scala.collection.mutable
-
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
-import rejoin.core.row.{CellReader, CellWriter, Codec, Envelope, KeptRow}
+import rejoin.core.row.{CellReader, CellWriter, Envelope, KeptRow}
 import rejoin.core.time.DueIndex
 
 /** One stored row of one join side.
   *
   * @param id
-  *   what tells rows of one join key apart: the unique key, the whole row, or nothing
+  *   distinguishes the rows of one join key: the unique key, the whole row, or nothing
   * @param copies
   *   how often an equal row was added; above 1 only without a unique key
   * @param matches
@@ -35,13 +33,13 @@ final class StoredRow(val id: Array[Byte], val row: Array[Byte], var copies: Lon
   * A change costs one page however many rows the key has: the table grows by splitting a single
   * page and shrinks by merging a single one.
   *
-  * With a TTL, a row is gone at its last write plus `ttlMs` exactly: expired rows are dropped when
-  * their page is read, and nobody sees them. A page stands in the due index at its first expiry.
+  * With a TTL, a row is gone at its last write plus `ttlMs` exactly: expired rows are dropped when their page
+  * is read. A page stands in the due index at its first expiry.
   *
   * @param ttlMs
   *   0: rows are kept for ever, and nothing is stored for that
   * @param format
-  *   what rows hold besides the usual; 0 is not written
+  *   which further facts are stored with each row; 0, for none, is not written
   */
 final class SideRows(
     pageTag: Char,
@@ -52,21 +50,22 @@ final class SideRows(
     format: Int = 0) {
   import SideRows._
 
-  private var key: Array[Byte] = _
-  private var state: KeyedState = _
-  private var pageCount = 1
-  private var storedPages = 1
-  private var bytes = 0L
-  private var firstPage: Page = _
-  private val furtherPages = new mutable.LongMap[Page]
+  private val pages = new PageStore[RowPage](pageTag, _ => new RowPage)
   private val entry = new CellWriter
+  private var expiries: DueIndex = _
+  private var key: Array[Byte] = _
+  private var pageCount = 1
+  private var bytes = 0L
   private var now = 0L
 
-  /** The last sequence of refreshes of all rows that has no gap of `ttlMs`: its first and last time. */
+  /** The page inside the header cell; null where it has not been needed, or there are several. */
+  private var onlyPage: RowPage = _
+
+  /** First and last time of the latest run of refreshes, in which no two are `ttlMs` or more apart. */
   private var refreshedFrom = 0L
   private var refreshedLast = 0L
 
-  /** Rows under the key, copies counted; expired ones too where their page has not been read. */
+  /** Rows under the key, copies counted; includes expired rows of pages that have not been read. */
   var rows = 0L
 
   /** Rows under the key as the header cell says. */
@@ -77,18 +76,16 @@ final class SideRows(
 
   def reset(key: Array[Byte], state: KeyedState, now: Long): Unit = {
     this.key = key
-    this.state = state
     this.now = now
+    pages.reset(key, state)
     refreshedFrom = 0L
     refreshedLast = 0L
     storedRows = 0L
     hasExpired = false
     pageCount = 1
-    storedPages = 1
     bytes = 0L
     rows = 0L
-    firstPage = null
-    if (furtherPages.nonEmpty) furtherPages.clear()
+    onlyPage = null
   }
 
   def find(id: Array[Byte]): StoredRow = pageOf(id).find(id)
@@ -108,7 +105,7 @@ final class SideRows(
     row.written = now
     rows += by
     val page = pageOf(row.id)
-    page.dirty = true
+    page.isDirty = true
     if (row.copies == 0) {
       page.remove(row)
       bytes -= sizeOf(row)
@@ -119,33 +116,42 @@ final class SideRows(
   def changeMatches(row: StoredRow, by: Long): Unit = {
     row.matches += by
     row.written = now
-    if (pageCount > 1) pageOf(row.id).dirty = true
+    if (pageCount > 1) pageOf(row.id).isDirty = true
   }
 
-  /** Counts as a write of every row that has not expired, without touching one. */
+  /** Counts as a write of every row that has not expired; no row is read for it. */
   def refresh(): Unit = {
     if (now - refreshedLast >= ttlMs) refreshedFrom = now
     refreshedLast = now
   }
 
-  /** Whoever was alive when a sequence of refreshes began has lived through it. */
+  /** A row that was alive at the first refresh of the run expires `ttlMs` after the last one. */
   private def expiryOf(row: StoredRow): Long =
     (if (refreshedFrom < row.written + ttlMs) math.max(row.written, refreshedLast) else row.written) + ttlMs
 
-  /** Gives up the room of expired rows; to be called before the rows are counted and written. */
+  /** Merges the pages that expired rows have left sparse; to be called before the rows are counted and written. */
   def compact(): Unit = if (hasExpired) shrink()
 
-  /** Reads a page that stands in the due index; whether it has to be written. */
+  /** Reads a page that the due index has given out; whether it has to be written. */
   def visit(number: Int): Boolean =
     number < pageCount && {
       val visited = page(number)
       val isDue = visited.dueSlot < DueIndex.slotOf(now)
       if (isDue) {
-        visited.dueSlot = Page.NotDue
-        visited.dirty = true
+        visited.dueSlot = NotDue
+        visited.isDirty = true
       }
       isDue
     }
+
+  /** Removes all rows, without reading their pages. */
+  def clear(): Unit = {
+    if (pageCount > 1) (0 until pageCount).foreach(pages.remove)
+    pageCount = 1
+    bytes = 0L
+    rows = 0L
+    onlyPage = null
+  }
 
   /** Visits every stored row; the visitor may change match counts but not add or remove rows. */
   def foreach(visit: StoredRow => Unit): Unit = {
@@ -162,7 +168,7 @@ final class SideRows(
     number < pageCount
   }
 
-  /** The stored rows for people. */
+  /** Visits the stored rows as they are displayed. */
   def show(visit: KeptRow => Unit): Unit =
     foreach { row =>
       val written = if (ttlMs > 0) row.written else Envelope.NoTime
@@ -173,46 +179,35 @@ final class SideRows(
       visit(KeptRow(side, row.row, written, facts))
     }
 
-  private def pageOf(id: Array[Byte]): Page =
-    if (pageCount == 1) page(0) else page(pageNumber(id, pageCount))
+  private def pageOf(id: Array[Byte]): RowPage = page(if (pageCount == 1) 0 else pageNumber(id, pageCount))
 
-  private def page(number: Int): Page =
-    if (number == 0) {
-      if (firstPage == null) firstPage = load(0)
-      firstPage
-    } else furtherPages.getOrElseUpdate(number.toLong, load(number))
-
-  private def load(number: Int): Page = {
-    val page = new Page
-    if (storedPages > 1 && number < storedPages) {
-      val cell = state.get(Cell.page(pageTag, number, key))
-      if (cell != null) readRows(new CellReader(cell).version(), page)
-    }
-    if (ttlMs > 0) dropExpired(page)
-    page
-  }
-
-  private def dropExpired(page: Page): Unit =
-    page.removeWhere(row => expiryOf(row) <= now) { row =>
-      rows -= row.copies
-      bytes -= sizeOf(row)
-      hasExpired = true
+  private def page(number: Int): RowPage =
+    if (pageCount > 1) pages.page(number)
+    else {
+      if (onlyPage == null) onlyPage = new RowPage
+      onlyPage
     }
 
   private def grow(): Unit =
     while (bytes > PageBytes * pageCount) {
-      val added = pageCount
-      val source = page(added - Integer.highestOneBit(added))
-      page(added)
+      if (pageCount == 1) pages.put(0, page(0))
+      val source = pages.page(pageCount - Integer.highestOneBit(pageCount))
+      val added = new RowPage
+      pages.put(pageCount, added)
       pageCount += 1
-      source.moveTo(page(added), row => pageNumber(row.id, pageCount) == added)
+      source.moveTo(added)(row => pageNumber(row.id, pageCount) == added.number)
     }
 
   private def shrink(): Unit =
     while (pageCount > 1 && bytes < PageBytes * pageCount / 4) {
-      val removed = pageCount - 1
-      page(removed).moveTo(page(removed - Integer.highestOneBit(removed)), _ => true)
       pageCount -= 1
+      val target = pages.page(pageCount - Integer.highestOneBit(pageCount))
+      pages.page(pageCount).moveTo(target)(_ => true)
+      pages.remove(pageCount)
+      if (pageCount == 1) {
+        onlyPage = target
+        pages.remove(0)
+      }
     }
 
   /** Reads this side's part of the header cell. */
@@ -223,7 +218,6 @@ final class SideRows(
       found == format,
       "the state was written with TTL where there is none now, or the other way round: start with an empty checkpoint")
     pageCount = if (first == 0) in.int() else first
-    storedPages = pageCount
     rows = in.varLong()
     storedRows = rows
     bytes = in.varLong()
@@ -231,79 +225,122 @@ final class SideRows(
       refreshedFrom = in.varLong()
       refreshedLast = in.varLong()
     }
-    if (pageCount == 1) {
-      firstPage = new Page
-      readRows(in, firstPage)
-      if (ttlMs > 0) dropExpired(firstPage)
-    }
+    if (pageCount == 1) page(0).read(in)
   }
 
   /** Writes this side's part of the header cell, and the pages that changed. */
-  def write(out: CellWriter, pageOut: CellWriter, expiries: DueIndex): Unit = {
+  def write(out: CellWriter, expiries: DueIndex): Unit = {
+    this.expiries = expiries
     if (format != 0) out.varLong(0L).varLong(format.toLong)
     out.varLong(pageCount.toLong).varLong(rows).varLong(bytes)
     if (ttlMs > 0) out.varLong(refreshedFrom).varLong(refreshedLast)
-    if (pageCount == 1) {
-      if (ttlMs > 0) register(0, page(0), expiries)
-      writeRows(out, page(0))
-    } else {
-      if (firstPage != null) writePage(0, firstPage, pageOut, expiries)
-      furtherPages.foreach { case (number, page) =>
-        if (number < pageCount) writePage(number.toInt, page, pageOut, expiries)
-      }
-    }
-    dropPages()
+    if (pageCount == 1) page(0).write(out)
+    pages.write()
   }
 
-  /** Puts a page into the due index unless it stands there early enough. */
-  private def register(number: Int, page: Page, expiries: DueIndex): Unit =
-    if (page.size > 0) {
-      val slot = DueIndex.slotOf(page.smallest(expiryOf))
-      if (slot < page.dueSlot) {
+  /** Some of the rows under the key; with a TTL it holds none that has expired. */
+  private final class RowPage extends Page {
+    private val items = new util.ArrayList[StoredRow](1)
+
+    /** The slot of the due index in which the page stands. */
+    var dueSlot: Long = NotDue
+
+    def add(row: StoredRow): Unit = {
+      items.add(row)
+      isDirty = true
+    }
+
+    def find(id: Array[Byte]): StoredRow = {
+      val at = indexOf(id)
+      if (at < 0) null else items.get(at)
+    }
+
+    def remove(row: StoredRow): Unit = {
+      items.remove(indexOf(row.id))
+      isDirty = true
+    }
+
+    private def indexOf(id: Array[Byte]): Int = {
+      var i = 0
+      while (i < items.size && !util.Arrays.equals(items.get(i).id, id)) i += 1
+      if (i < items.size) i else -1
+    }
+
+    def foreach(visit: StoredRow => Unit): Unit = {
+      var i = 0
+      while (i < items.size) {
+        visit(items.get(i))
+        i += 1
+      }
+    }
+
+    def exists(test: StoredRow => Boolean): Boolean = {
+      var i = 0
+      while (i < items.size && !test(items.get(i))) i += 1
+      i < items.size
+    }
+
+    def moveTo(target: RowPage)(moves: StoredRow => Boolean): Unit = {
+      removeWhere(moves)(target.add)
+      isDirty = true
+      target.isDirty = true
+    }
+
+    private def removeWhere(goes: StoredRow => Boolean)(removed: StoredRow => Unit): Unit = {
+      val isAnyGone = items.removeIf { row =>
+        val isGone = goes(row)
+        if (isGone) removed(row)
+        isGone
+      }
+      isDirty ||= isAnyGone
+    }
+
+    def read(in: CellReader): Unit = {
+      if (ttlMs > 0) dueSlot = in.signed()
+      val count = in.int()
+      items.ensureCapacity(count)
+      while (items.size < count) {
+        val row = in.blob()
+        val id = if (idIsRow) row else in.blob()
+        val copies = if (idIsRow) in.varLong() else 1L
+        val stored = new StoredRow(id, row, copies, if (keepsMatches) in.varLong() else 0L)
+        if (ttlMs > 0) stored.written = in.varLong()
+        items.add(stored)
+      }
+      if (ttlMs > 0) dropExpired()
+    }
+
+    private def dropExpired(): Unit =
+      removeWhere(row => expiryOf(row) <= now) { row =>
+        rows -= row.copies
+        bytes -= sizeOf(row)
+        hasExpired = true
+      }
+
+    def write(out: CellWriter): Unit = {
+      if (ttlMs > 0) {
+        register()
+        out.signed(dueSlot)
+      }
+      out.varLong(items.size.toLong)
+      foreach { row =>
+        out.blob(row.row)
+        if (idIsRow) out.varLong(row.copies) else out.blob(row.id)
+        if (keepsMatches) out.varLong(row.matches)
+        if (ttlMs > 0) out.varLong(row.written)
+      }
+    }
+
+    /** Puts the page into the due index unless it stands there early enough. */
+    private def register(): Unit = {
+      var first = Long.MaxValue
+      foreach(row => first = math.min(first, expiryOf(row)))
+      val slot = DueIndex.slotOf(first)
+      if (!items.isEmpty && slot < dueSlot) {
         expiries.register(slot, entry.reset().varLong(side.toLong).varLong(number.toLong).blob(key).result())
-        page.dueSlot = slot
+        dueSlot = slot
       }
     }
-
-  private def writePage(number: Int, page: Page, out: CellWriter, expiries: DueIndex): Unit =
-    if (page.dirty || storedPages == 1) {
-      if (ttlMs > 0) register(number, page, expiries)
-      writeRows(out.reset().byte(Codec.Version), page)
-      state.put(Cell.page(pageTag, number, key), out.result())
-    }
-
-  private def dropPages(): Unit = {
-    val first = if (pageCount == 1) 0 else pageCount
-    if (storedPages > 1)
-      (first until storedPages).foreach(number => state.remove(Cell.page(pageTag, number, key)))
-    storedPages = pageCount
-  }
-
-  private def readRows(in: CellReader, page: Page): Unit = {
-    if (ttlMs > 0) page.dueSlot = in.signed()
-    var left = in.int()
-    while (left > 0) {
-      val row = in.blob()
-      val id = if (idIsRow) row else in.blob()
-      val copies = if (idIsRow) in.varLong() else 1L
-      val stored = new StoredRow(id, row, copies, if (keepsMatches) in.varLong() else 0L)
-      if (ttlMs > 0) stored.written = in.varLong()
-      page.add(stored)
-      left -= 1
-    }
-    page.dirty = false
-  }
-
-  private def writeRows(out: CellWriter, page: Page): Unit = {
-    if (ttlMs > 0) out.signed(page.dueSlot)
-    out.varLong(page.size.toLong)
-    page.foreach { row =>
-      out.blob(row.row)
-      if (idIsRow) out.varLong(row.copies) else out.blob(row.id)
-      if (keepsMatches) out.varLong(row.matches)
-      if (ttlMs > 0) out.varLong(row.written)
-    }
-    page.dirty = false
   }
 }
 
@@ -311,6 +348,8 @@ object SideRows {
 
   /** A page splits when the mean page of its key passes this size. */
   val PageBytes = 4096L
+
+  private val NotDue: Long = Long.MaxValue
 
   private def sizeOf(row: StoredRow): Long =
     row.row.length + 4L + (if (row.id eq row.row) 0L else row.id.length.toLong)
@@ -320,89 +359,5 @@ object SideRows {
     val level = Integer.highestOneBit(pageCount)
     val wide = hash & (2 * level - 1)
     if (wide < pageCount) wide else hash & (level - 1)
-  }
-
-  private object Page {
-    val NotDue: Long = Long.MaxValue
-  }
-
-  private final class Page {
-    private var items = new Array[StoredRow](1)
-    var size = 0
-    var dirty = false
-
-    /** The slot of the due index in which the page stands. */
-    var dueSlot: Long = Page.NotDue
-
-    def add(row: StoredRow): Unit = {
-      if (size == items.length) items = util.Arrays.copyOf(items, size * 2)
-      items(size) = row
-      size += 1
-      dirty = true
-    }
-
-    def find(id: Array[Byte]): StoredRow = {
-      val at = indexOf(id)
-      if (at < 0) null else items(at)
-    }
-
-    def remove(row: StoredRow): Unit = {
-      val at = indexOf(row.id)
-      size -= 1
-      System.arraycopy(items, at + 1, items, at, size - at)
-      items(size) = null
-      dirty = true
-    }
-
-    def foreach(visit: StoredRow => Unit): Unit = {
-      var i = 0
-      while (i < size) {
-        visit(items(i))
-        i += 1
-      }
-    }
-
-    def exists(test: StoredRow => Boolean): Boolean = {
-      var i = 0
-      while (i < size && !test(items(i))) i += 1
-      i < size
-    }
-
-    def moveTo(target: Page, moves: StoredRow => Boolean): Unit = {
-      removeWhere(moves)(target.add)
-      dirty = true
-      target.dirty = true
-    }
-
-    def removeWhere(goes: StoredRow => Boolean)(removed: StoredRow => Unit): Unit = {
-      var kept = 0
-      var i = 0
-      while (i < size) {
-        val row = items(i)
-        if (goes(row)) removed(row)
-        else {
-          items(kept) = row
-          kept += 1
-        }
-        i += 1
-      }
-      if (kept < size) {
-        util.Arrays.fill(items.asInstanceOf[Array[AnyRef]], kept, size, null)
-        size = kept
-        dirty = true
-      }
-    }
-
-    def smallest(of: StoredRow => Long): Long = {
-      var least = Long.MaxValue
-      foreach(row => least = math.min(least, of(row)))
-      least
-    }
-
-    private def indexOf(id: Array[Byte]): Int = {
-      var i = 0
-      while (i < size && !util.Arrays.equals(items(i).id, id)) i += 1
-      if (i < size) i else -1
-    }
   }
 }

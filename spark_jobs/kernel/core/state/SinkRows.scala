@@ -15,7 +15,7 @@ import rejoin.core.row.{CellReader, CellWriter}
   * }}}
   *
   * @param identity
-  *   what tells rows apart: the upsert key, or the row itself
+  *   distinguishes rows: the upsert key, or the row itself
   * @param isUnique
   *   whether a row takes the place of one with its identity
   */
@@ -128,10 +128,10 @@ final class SinkRows(identity: Array[Byte] => Array[Byte], isUnique: Boolean) {
     places.read(in)
   }
 
-  def write(out: CellWriter, pageOut: CellWriter): Unit = {
+  def write(out: CellWriter): Unit = {
     out.varLong(size).varLong(next).byte(if (hasPlaces) 1 else 0)
-    rows.write(out, pageOut)
-    places.write(out, pageOut)
+    rows.write(out)
+    places.write(out)
   }
 }
 

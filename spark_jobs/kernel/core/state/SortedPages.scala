@@ -2,12 +2,11 @@ package rejoin.core.state
 
 import java.util.Arrays
 
-import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
-import rejoin.core.row.{CellReader, CellWriter, Codec}
+import rejoin.core.row.{CellReader, CellWriter}
 
-/** Keys in byte order with a value each, as a B+tree whose nodes are cells of a few kB.
+/** Keys in byte order with a value each, as a B+tree whose nodes are pages of a few kB.
   *
   * {{{
   * root       : inside the header cell of the key it belongs to      (almost every key)
@@ -19,20 +18,12 @@ import rejoin.core.row.{CellReader, CellWriter, Codec}
 final class SortedPages(pageTag: Char) {
   import SortedPages._
 
-  private var key: Array[Byte] = _
-  private var state: KeyedState = _
-  private var root = new Node(0, 0)
-  private var nextNumber = 1
-  private val loaded = new mutable.LongMap[Node]
-  private val dropped = new ArrayBuffer[Int]
+  private val nodes = new PageStore[Node](pageTag, new Node(_))
+  private var root = new Node(0)
 
   def reset(key: Array[Byte], state: KeyedState): Unit = {
-    this.key = key
-    this.state = state
-    root = new Node(0, 0)
-    nextNumber = 1
-    if (loaded.nonEmpty) loaded.clear()
-    dropped.clear()
+    nodes.reset(key, state)
+    root = new Node(0)
   }
 
   def isEmpty: Boolean = root.isEmpty
@@ -40,133 +31,121 @@ final class SortedPages(pageTag: Char) {
   /** Whether everything fits into the header. */
   def isOnePage: Boolean = root.isLeaf
 
-  /** The value of an entry, or null. */
-  def get(entry: Array[Byte]): Array[Byte] = {
-    val leaf = leafOf(entry)
-    val at = leaf.indexOf(entry)
-    if (at < 0) null else leaf.values(at)
+  /** The value of a key, or null. */
+  def get(key: Array[Byte]): Array[Byte] = {
+    var node = root
+    while (!node.isLeaf) node = child(node, node.childOf(key))
+    val at = node.indexOf(key)
+    if (at < 0) null else node.entries(at).value
   }
 
-  /** The first entry, or null. */
+  /** The first key, or null. */
   def first: Array[Byte] = {
     var node = root
     while (!node.isLeaf) node = child(node, 0)
-    if (node.isEmpty) null else node.keys(0)
+    if (node.isEmpty) null else node.entries(0).key
   }
 
-  /** The last entry, or null. */
+  /** The last key, or null. */
   def last: Array[Byte] = {
     var node = root
-    while (!node.isLeaf) node = child(node, node.keys.size - 1)
-    if (node.isEmpty) null else node.keys.last
+    while (!node.isLeaf) node = child(node, node.entries.size - 1)
+    if (node.isEmpty) null else node.entries.last.key
   }
 
-  /** The first entry at or after this one, or null. */
-  def ceiling(entry: Array[Byte]): Array[Byte] = ceiling(root, entry)
+  /** The first key at or after this one, or null. */
+  def ceiling(key: Array[Byte]): Array[Byte] = ceiling(root, key)
 
-  /** The last entry before this one, or null. */
-  def lower(entry: Array[Byte]): Array[Byte] = lower(root, entry)
+  /** The last key before this one, or null. */
+  def lower(key: Array[Byte]): Array[Byte] = lower(root, key)
 
-  def put(entry: Array[Byte], value: Array[Byte]): Unit = {
-    val right = put(root, entry, value)
+  def put(key: Array[Byte], value: Array[Byte]): Unit = {
+    val right = put(root, key, value)
     if (right != null) {
-      val left = newNode(root.level)
-      root.moveAllTo(left)
-      root.level += 1
-      root.addChild(left)
-      root.addChild(right)
+      val left = root
+      nodes.add(left)
+      root = new Node(left.level + 1)
+      root.insertChild(0, left)
+      root.insertChild(1, right)
     }
   }
 
-  def remove(entry: Array[Byte]): Unit = {
-    remove(root, entry)
-    while (!root.isLeaf && root.keys.size == 1) {
-      val only = child(root, 0)
-      drop(only.number)
-      root.clear()
-      root.level = only.level
-      only.moveAllTo(root)
+  def remove(key: Array[Byte]): Unit = {
+    remove(root, key)
+    while (!root.isLeaf && root.entries.size == 1) {
+      root = child(root, 0)
+      nodes.remove(root.number)
     }
   }
 
-  /** Visits the entries in order; the visitor changes nothing. */
+  /** Visits keys and values in order; the visitor changes nothing. */
   def foreach(visit: (Array[Byte], Array[Byte]) => Unit): Unit = foreach(root, visit)
 
   /** Forgets everything, without reading a leaf. */
   def clear(): Unit = {
-    dropAll(root)
-    root = new Node(0, 0)
+    removeBelow(root)
+    root = new Node(0)
   }
 
-  private def ceiling(node: Node, entry: Array[Byte]): Array[Byte] =
+  private def ceiling(node: Node, key: Array[Byte]): Array[Byte] =
     if (node.isLeaf) {
-      val at = node.indexOf(entry)
-      val from = if (at < 0) -at - 1 else at
-      if (from < node.keys.size) node.keys(from) else null
+      val from = node.placeOf(key)
+      if (from < node.entries.size) node.entries(from).key else null
     } else {
-      var i = node.childOf(entry)
-      var found = ceiling(child(node, i), entry)
-      while (found == null && i + 1 < node.keys.size) {
+      var i = node.childOf(key)
+      var found = ceiling(child(node, i), key)
+      while (found == null && i + 1 < node.entries.size) {
         i += 1
-        found = ceiling(child(node, i), entry)
+        found = ceiling(child(node, i), key)
       }
       found
     }
 
-  private def lower(node: Node, entry: Array[Byte]): Array[Byte] =
+  private def lower(node: Node, key: Array[Byte]): Array[Byte] =
     if (node.isLeaf) {
-      val at = node.indexOf(entry)
-      val until = if (at < 0) -at - 1 else at
-      if (until > 0) node.keys(until - 1) else null
+      val until = node.placeOf(key)
+      if (until > 0) node.entries(until - 1).key else null
     } else {
-      var i = node.childOf(entry)
-      var found = lower(child(node, i), entry)
+      var i = node.childOf(key)
+      var found = lower(child(node, i), key)
       while (found == null && i > 0) {
         i -= 1
-        found = lower(child(node, i), entry)
+        found = lower(child(node, i), key)
       }
       found
     }
 
-  private def leafOf(entry: Array[Byte]): Node = {
-    var node = root
-    while (!node.isLeaf) node = child(node, node.childOf(entry))
-    node
-  }
-
-  private def foreach(node: Node, visit: (Array[Byte], Array[Byte]) => Unit): Unit = {
-    var i = 0
-    while (i < node.keys.size) {
-      if (node.isLeaf) visit(node.keys(i), node.values(i)) else foreach(child(node, i), visit)
-      i += 1
+  private def foreach(node: Node, visit: (Array[Byte], Array[Byte]) => Unit): Unit =
+    node.entries.indices.foreach { i =>
+      if (node.isLeaf) visit(node.entries(i).key, node.entries(i).value) else foreach(child(node, i), visit)
     }
-  }
 
   /** Gives the new right neighbour where the node had to split. */
-  private def put(node: Node, entry: Array[Byte], value: Array[Byte]): Node = {
-    if (node.isLeaf) node.putLeaf(entry, value)
+  private def put(node: Node, key: Array[Byte], value: Array[Byte]): Node = {
+    if (node.isLeaf) node.put(new Entry(key, value))
     else {
-      val i = node.childOf(entry)
-      val right = put(child(node, i), entry, value)
+      val i = node.childOf(key)
+      val right = put(child(node, i), key, value)
       if (right != null) node.insertChild(i + 1, right)
     }
-    if (node.bytes > PageBytes && node.keys.size > 2) {
-      val right = newNode(node.level)
-      node.moveTo(right, node.keys.size / 2)
+    if (node.bytes > PageBytes && node.entries.size > 2) {
+      val right = new Node(node.level)
+      nodes.add(right)
+      node.moveTo(right, node.entries.size / 2)
       right
     } else null
   }
 
-  private def remove(node: Node, entry: Array[Byte]): Unit =
-    if (node.isLeaf) node.removeLeaf(entry)
+  private def remove(node: Node, key: Array[Byte]): Unit =
+    if (node.isLeaf) node.remove(key)
     else {
-      val i = node.childOf(entry)
+      val i = node.childOf(key)
       val below = child(node, i)
-      remove(below, entry)
+      remove(below, key)
       if (below.isEmpty) {
         node.removeAt(i)
-        drop(below.number)
-      } else if (below.bytes < PageBytes / 4 && node.keys.size > 1) merge(node, if (i > 0) i - 1 else 0)
+        nodes.remove(below.number)
+      } else if (below.bytes < PageBytes / 4 && node.entries.size > 1) merge(node, if (i > 0) i - 1 else 0)
     }
 
   /** Joins a node's child with its right neighbour if they fit well into one page. */
@@ -174,61 +153,32 @@ final class SortedPages(pageTag: Char) {
     val left = child(node, at)
     val right = child(node, at + 1)
     if (left.bytes + right.bytes < PageBytes * 3 / 4) {
-      if (!right.isLeaf) right.replaceKey(0, node.keys(at + 1))
-      right.moveAllTo(left)
+      if (!right.isLeaf) right.set(0, new Entry(node.entries(at + 1).key, NoBytes, right.entries(0).child))
+      right.moveTo(left, 0)
       node.removeAt(at + 1)
-      drop(right.number)
+      nodes.remove(right.number)
     }
   }
 
-  private def drop(number: Int): Unit = {
-    loaded.remove(number.toLong)
-    dropped += number
-  }
-
-  private def dropAll(node: Node): Unit =
-    if (!node.isLeaf) node.children.indices.foreach { i =>
-      if (node.level > 1) dropAll(child(node, i))
-      drop(node.children(i))
+  private def removeBelow(node: Node): Unit =
+    if (!node.isLeaf) node.entries.indices.foreach { i =>
+      if (node.level > 1) removeBelow(child(node, i))
+      nodes.remove(node.entries(i).child)
     }
 
-  private def newNode(level: Int): Node = {
-    val node = new Node(nextNumber, level)
-    node.dirty = true
-    loaded(nextNumber.toLong) = node
-    nextNumber += 1
-    node
-  }
-
-  private def child(node: Node, i: Int): Node = {
-    val number = node.children(i)
-    loaded.getOrElseUpdate(
-      number.toLong, {
-        val found = new Node(number, node.level - 1)
-        found.read(new CellReader(state.get(Cell.page(pageTag, number, key))).version())
-        found
-      })
-  }
+  private def child(node: Node, i: Int): Node = nodes.page(node.entries(i).child, node.level - 1)
 
   /** Reads the header's part. */
   def read(in: CellReader): Unit = {
-    nextNumber = in.int()
-    root.level = in.int()
+    nodes.nextNumber = in.int()
+    root = new Node(in.int())
     root.read(in)
   }
 
   /** Writes the header's part, and the nodes that changed. */
-  def write(out: CellWriter, pageOut: CellWriter): Unit = {
-    out.varLong(nextNumber.toLong).varLong(root.level.toLong)
-    root.write(out)
-    dropped.foreach(number => state.remove(Cell.page(pageTag, number, key)))
-    dropped.clear()
-    loaded.foreach { case (number, node) =>
-      if (node.dirty) {
-        node.write(pageOut.reset().byte(Codec.Version))
-        state.put(Cell.page(pageTag, number.toInt, key), pageOut.result())
-      }
-    }
+  def write(out: CellWriter): Unit = {
+    root.write(out.varLong(nodes.nextNumber.toLong).varLong(root.level.toLong))
+    nodes.write()
   }
 }
 
@@ -240,124 +190,102 @@ object SortedPages {
   private val ChildBytes = 6
   private val NoBytes = new Array[Byte](0)
 
-  /** Level 0 holds entries, the others children. */
-  private final class Node(val number: Int, var level: Int) {
-    val keys = new ArrayBuffer[Array[Byte]](4)
-    val values = new ArrayBuffer[Array[Byte]](4)
-    val children = new ArrayBuffer[Int](0)
+  /** A key with its value, or with the number of a node below. */
+  private final class Entry(val key: Array[Byte], val value: Array[Byte], val child: Int = 0)
+
+  /** Level 0 has keys with values, any other has the nodes of the level below. */
+  private final class Node(val level: Int) extends Page {
+    val entries = new ArrayBuffer[Entry](4)
     var bytes = 0
-    var dirty = false
 
     def isLeaf: Boolean = level == 0
-    def isEmpty: Boolean = keys.isEmpty
+    def isEmpty: Boolean = entries.isEmpty
 
-    /** Where an entry is, or -(where it belongs) - 1. */
-    def indexOf(entry: Array[Byte]): Int = {
-      var low = 0
-      var high = keys.size - 1
-      while (low <= high) {
+    /** Where a key is, or -(where it belongs) - 1. */
+    def indexOf(key: Array[Byte]): Int = search(key, 0)
+
+    /** Where a key is or belongs. */
+    def placeOf(key: Array[Byte]): Int = {
+      val at = indexOf(key)
+      if (at < 0) -at - 1 else at
+    }
+
+    /** The child below which a key belongs; the first one takes all that is too small for the others. */
+    def childOf(key: Array[Byte]): Int = {
+      val at = search(key, 1)
+      if (at < 0) -at - 2 else at
+    }
+
+    private def search(key: Array[Byte], from: Int): Int = {
+      var low = from
+      var high = entries.size - 1
+      var found = -1
+      while (found < 0 && low <= high) {
         val middle = (low + high) >>> 1
-        val order = Arrays.compareUnsigned(keys(middle), entry)
-        if (order < 0) low = middle + 1
-        else if (order > 0) high = middle - 1
-        else return middle
+        val order = Arrays.compareUnsigned(entries(middle).key, key)
+        if (order < 0) low = middle + 1 else if (order > 0) high = middle - 1 else found = middle
       }
-      -low - 1
+      if (found < 0) -low - 1 else found
     }
 
-    /** The child below which an entry belongs; the first one takes all that is too small for the others. */
-    def childOf(entry: Array[Byte]): Int = {
-      var low = 1
-      var high = keys.size - 1
-      while (low <= high) {
-        val middle = (low + high) >>> 1
-        if (Arrays.compareUnsigned(keys(middle), entry) <= 0) low = middle + 1 else high = middle - 1
-      }
-      high
+    def put(entry: Entry): Unit = {
+      val at = indexOf(entry.key)
+      if (at < 0) insert(-at - 1, entry) else set(at, entry)
     }
 
-    def putLeaf(entry: Array[Byte], value: Array[Byte]): Unit = {
-      val at = indexOf(entry)
-      if (at >= 0) {
-        bytes += value.length - values(at).length
-        values(at) = value
-      } else {
-        keys.insert(-at - 1, entry)
-        values.insert(-at - 1, value)
-        bytes += sizeAt(-at - 1)
-      }
-      dirty = true
-    }
-
-    def removeLeaf(entry: Array[Byte]): Unit = {
-      val at = indexOf(entry)
+    def remove(key: Array[Byte]): Unit = {
+      val at = indexOf(key)
       if (at >= 0) removeAt(at)
     }
 
-    def addChild(child: Node): Unit = insertChild(keys.size, child)
+    def insertChild(at: Int, child: Node): Unit = insert(at, new Entry(child.entries(0).key, NoBytes, child.number))
 
-    def insertChild(at: Int, child: Node): Unit = {
-      keys.insert(at, child.keys(0))
-      children.insert(at, child.number)
-      bytes += sizeAt(at)
-      dirty = true
+    private def insert(at: Int, entry: Entry): Unit = {
+      entries.insert(at, entry)
+      bytes += sizeOf(entry)
+      isDirty = true
+    }
+
+    def set(at: Int, entry: Entry): Unit = {
+      bytes += sizeOf(entry) - sizeOf(entries(at))
+      entries(at) = entry
+      isDirty = true
     }
 
     def removeAt(at: Int): Unit = {
-      bytes -= sizeAt(at)
-      keys.remove(at)
-      if (isLeaf) values.remove(at) else children.remove(at)
-      dirty = true
+      bytes -= sizeOf(entries.remove(at))
+      isDirty = true
     }
-
-    def replaceKey(at: Int, entry: Array[Byte]): Unit = {
-      bytes += entry.length - keys(at).length
-      keys(at) = entry
-      dirty = true
-    }
-
-    def moveAllTo(other: Node): Unit = moveTo(other, 0)
 
     /** Moves what stands at `from` and behind to the end of another node. */
     def moveTo(other: Node, from: Int): Unit = {
-      val moved = (from until keys.size).map(sizeAt).sum
-      other.keys ++= keys.view.drop(from)
-      if (isLeaf) other.values ++= values.view.drop(from) else other.children ++= children.view.drop(from)
+      val moved = entries.view.drop(from).map(sizeOf).sum
+      other.entries ++= entries.view.drop(from)
       other.bytes += moved
-      other.dirty = true
-      keys.takeInPlace(from)
-      if (isLeaf) values.takeInPlace(from) else children.takeInPlace(from)
+      other.isDirty = true
+      entries.takeInPlace(from)
       bytes -= moved
-      dirty = true
+      isDirty = true
     }
 
-    def clear(): Unit = {
-      keys.clear()
-      values.clear()
-      children.clear()
-      bytes = 0
-    }
+    private def sizeOf(entry: Entry): Int =
+      entry.key.length + 2 + (if (isLeaf) entry.value.length else ChildBytes)
 
-    private def sizeAt(i: Int): Int = keys(i).length + 2 + (if (isLeaf) values(i).length else ChildBytes)
-
-    def read(in: CellReader): Unit = {
-      (0 until in.int()).foreach { i =>
-        keys += in.blob()
-        if (isLeaf) {
-          val value = in.blob()
-          values += (if (value.isEmpty) NoBytes else value)
-        } else children += in.int()
-        bytes += sizeAt(i)
+    def read(in: CellReader): Unit =
+      (0 until in.int()).foreach { _ =>
+        val key = in.blob()
+        val value = if (isLeaf) in.blob() else NoBytes
+        val entry = new Entry(key, if (value.isEmpty) NoBytes else value, if (isLeaf) 0 else in.int())
+        entries += entry
+        bytes += sizeOf(entry)
       }
-    }
 
     def write(out: CellWriter): Unit = {
-      out.varLong(keys.size.toLong)
-      keys.indices.foreach { i =>
-        out.blob(keys(i))
-        if (isLeaf) out.blob(values(i)) else out.varLong(children(i).toLong)
+      out.varLong(entries.size.toLong)
+      entries.foreach { entry =>
+        out.blob(entry.key)
+        if (isLeaf) out.blob(entry.value) else out.varLong(entry.child.toLong)
       }
-      dirty = false
     }
   }
 }

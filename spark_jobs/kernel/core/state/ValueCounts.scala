@@ -2,13 +2,13 @@ package rejoin.core.state
 
 import rejoin.core.row.{CellReader, CellWriter}
 
-/** The values of one aggregated column in one group, each with how often it stands there.
+/** The values of one aggregated column in one group, each with its number of rows.
   *
   * {{{
   * pages: value -> count
   * }}}
   * Values are bytes that sort as they do ([[rejoin.core.row.SortableBytes]]). More retractions than additions
-  * make a count negative; only positive ones count as there.
+  * make a count negative; only values with a positive count are part of the result.
   */
 final class ValueCounts(pageTag: Char) {
   private val counts = new SortedPages(pageTag)
@@ -44,5 +44,5 @@ final class ValueCounts(pageTag: Char) {
 
   def read(in: CellReader): Unit = counts.read(in)
 
-  def write(out: CellWriter, pageOut: CellWriter): Unit = counts.write(out, pageOut)
+  def write(out: CellWriter): Unit = counts.write(out)
 }

@@ -10,7 +10,7 @@ import rejoin.core.state.KeyedState
   * {{{
   * cell 'B' : version, waiting since, build watermark, opened at
   * }}}
-  * Every group hears every mark, so an operator's gates open in one and the same batch, and never
+  * Every group receives every mark, so an operator's gates open in one and the same batch, and never
   * close again. Rules: docs/semantics.md, "Bootstrap gate".
   */
 final class BootstrapGate(spec: GateSpec) {
@@ -49,7 +49,7 @@ final class BootstrapGate(spec: GateSpec) {
     isOver
   }
 
-  /** The wait starts with the first clock, and anew when the watermark that it is for moves. */
+  /** The wait starts with the clock's first row, and again whenever the build side's watermark moves. */
   private def restartWait(group: GroupState): Unit = {
     if (waitingSince == Unknown) waitingSince = group.now
     if (spec.kind == AtWatermark)

@@ -6,14 +6,14 @@ import scala.collection.mutable.ArrayBuffer
 import rejoin.core.row.{CellReader, CellWriter, Codec}
 import rejoin.core.state.{Cell, KeyedState}
 
-/** Keys by the time slot in which they need a visit: the place of timers.
+/** Keys by the time slot in which they need a visit: what other engines have timers for.
   *
   * {{{
   * group cell           : slots in use, each with its number of chunks
   * cell tag slot, chunk : keys registered for the slot in one batch
   * }}}
-  * When the watermark or the clock moves, only due slots are read, however far it jumped. A key may stand in a
-  * slot that it no longer needs; the visit then finds nothing to do.
+  * When the watermark or the clock moves, only the slots that are due are read, however far it jumped. A key
+  * may still stand in a slot that it no longer needs; such a visit finds nothing to do.
   */
 final class DueIndex(tag: Char) {
   private val chunks = mutable.TreeMap.empty[Long, Int]

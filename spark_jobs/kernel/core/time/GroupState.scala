@@ -29,7 +29,7 @@ final class GroupState private (stored: Array[Byte]) {
   /** Keys to visit when the watermark reaches a slot. */
   val due = new DueIndex('D')
 
-  /** Keys to visit when the clock reaches a slot: what expires, what waits for processing time. */
+  /** Keys to visit when the clock reaches a slot: rows expire, or wait for a processing time. */
   val expiries = new DueIndex('E')
 
   /** Whether the gate of a processing-time temporal join has opened. */
@@ -38,7 +38,7 @@ final class GroupState private (stored: Array[Byte]) {
   /** How often a gate opened because the wait for the build side was over. */
   var gateTimeouts = 0L
 
-  /** Partial rows of this batch whose missing values nobody knows, in the order in which they came. */
+  /** Partial rows of this batch whose missing values are not known, in the order in which they came. */
   val unhealed = new ArrayBuffer[Unhealed]
 
   /** The operator's watermark before this batch: rows at or below it are late. */
@@ -47,8 +47,18 @@ final class GroupState private (stored: Array[Byte]) {
   /** Processing time of this batch, in milliseconds; Long.MinValue before the clock's first row. */
   def now: Long = watermarks.clock
 
-  /** Takes in the marks of a batch. */
-  def hear(marks: Iterable[Envelope], timing: Timing): Unit = {
+  /** The same; before the clock's first row it is 1970, as in Flink's harness. */
+  def nowOrZero: Long = math.max(now, 0L)
+
+  /** Whether the operator's watermark moves in this batch. */
+  def isAdvanced: Boolean = watermarks.current > watermarkBefore
+
+  /** Takes the keys that stand in [[due]] up to the watermark; a key may come more than once. */
+  def takeDue(state: KeyedState): Iterator[Array[Byte]] =
+    if (isAdvanced) due.take(DueIndex.slotOf(watermarks.current), state) else Iterator.empty
+
+  /** Applies the marks of a batch. */
+  def applyMarks(marks: Iterable[Envelope], timing: Timing): Unit = {
     watermarkBefore = watermarks.current
     watermarks.applyAll(marks)
     watermarks.advance(timing)
@@ -68,6 +78,8 @@ final class GroupState private (stored: Array[Byte]) {
   }
 
   def save(state: KeyedState): Unit = {
+    due.flush(state)
+    expiries.flush(state)
     val out = new CellWriter().byte(Codec.Version)
     out.varLong(rows(0)).varLong(rows(1)).varLong(lateRows).varLong(unknownRetractions)
     out.byte(if (isOpen) 1 else 0).varLong(gateTimeouts)

@@ -6,8 +6,8 @@ import rejoin.core.state.KeyedState
 /** Flink's idle state retention for the temporal joins' state of one key at a time, in processing time.
   *
   * A key whose rows are used at `now` lives until `now` + 1.5 x the TTL, and is prolonged only once
-  * less than one TTL of that is left. Expired state is found by its key's next visit, or at the latest
-  * by the one that the due index asks for. Rules: docs/semantics.md, "Idle state retention".
+  * less than one TTL of that is left. Expired state is removed at its key's next visit, at the latest at the
+  * one that stands in the due index. Rules: docs/semantics.md, "Idle state retention".
   */
 final class IdleRetention(timing: Timing) {
   import IdleRetention._
@@ -29,7 +29,7 @@ final class IdleRetention(timing: Timing) {
   def take(group: GroupState, state: KeyedState): Iterator[Array[Byte]] =
     if (isEnabled) group.expiries.take(lastTaken(group), state) else Iterator.empty
 
-  /** The key's state is used.
+  /** Notes that the key's state is used.
     *
     * @param start
     *   when idle time starts to count at the earliest; Long.MaxValue: not yet
@@ -41,7 +41,7 @@ final class IdleRetention(timing: Timing) {
   def isOver(group: GroupState, start: Long = Long.MinValue): Boolean =
     deadline != Never && group.now >= deadlineFrom(start)
 
-  /** Asks for a visit after the deadline, unless one is asked for already. */
+  /** Puts the key into the due index for a visit after the deadline, unless it stands there already. */
   def register(key: Array[Byte], group: GroupState, start: Long = Long.MinValue): Unit = {
     if (slot <= lastTaken(group)) slot = Never
     if (deadline != Never && slot == Never) {

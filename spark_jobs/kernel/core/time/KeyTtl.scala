@@ -3,11 +3,11 @@ package rejoin.core.time
 import rejoin.core.row.{Bytes, CellReader, CellWriter, Envelope}
 import rejoin.core.state.KeyedState
 
-/** State TTL of operators that keep one header cell per key: when the key was last written, and the
-  * clock slot in which it is visited next.
+/** State TTL of operators that keep one header cell per key, which holds two numbers for it: when the key was
+  * last written, and the clock slot in which it is visited next.
   *
-  * A key written at t with TTL d is gone at t + d. The header holds the two numbers; a visit in another
-  * slot than that one is left over from an earlier life of the key and finds nothing to do.
+  * A key written at t with TTL d is gone at t + d. A visit in any other slot was registered before the key was
+  * removed and written anew; it finds nothing to do.
   */
 final class KeyTtl(ttlMs: Long) {
   import KeyTtl._
@@ -22,10 +22,10 @@ final class KeyTtl(ttlMs: Long) {
     slot = NoSlot
   }
 
-  /** When the key of the header that is read was last written; NoTime where that is not kept. */
+  /** When the key in hand was last written; NoTime where that is not kept. */
   def writtenMs: Long = if (slot == NoSlot) Envelope.NoTime else writtenAt
 
-  /** The same, for people. */
+  /** The same, for display. */
   def facts: Seq[(String, Any)] = if (slot == NoSlot) Nil else Seq("written" -> writtenAt)
 
   def read(in: CellReader): Unit =
@@ -37,26 +37,26 @@ final class KeyTtl(ttlMs: Long) {
   /** A flag first, so that a job may restart with its TTL switched on or off. */
   def write(out: CellWriter): Unit = if (isOn) out.byte(1).signed(writtenAt).signed(slot) else out.byte(0)
 
-  /** Takes note that the key is written in this batch; asks for a visit if none is due. */
+  /** Notes that the key is written in this batch; registers a visit if there is none to come. */
   def touch(key: Array[Byte], group: GroupState): Unit =
     if (isOn) {
-      writtenAt = now(group)
+      writtenAt = group.nowOrZero
       if (slot == NoSlot) register(key, group)
     }
 
   /** Calls `visit` for each key that may have expired; to be done before the batch's rows. */
   def foreachDue(group: GroupState, state: KeyedState)(visit: Array[Byte] => Unit): Unit =
     if (isOn) {
-      val keys = group.expiries.take(DueIndex.slotOf(now(group)), state).map(Bytes(_)).toSet
+      val keys = group.expiries.take(DueIndex.slotOf(group.nowOrZero), state).map(Bytes(_)).toSet
       keys.foreach(key => visit(key.bytes))
     }
 
-  /** Of the key whose header is read. */
-  def hasExpired(group: GroupState): Boolean = writtenAt + ttlMs <= now(group)
+  /** Whether the time of the key in hand is over. */
+  def hasExpired(group: GroupState): Boolean = writtenAt + ttlMs <= group.nowOrZero
 
-  /** At a visit of a key that stays: asks for the next visit; false if another is asked for already. */
+  /** At a visit of a key that stays: registers the next visit; false if there is another to come already. */
   def visitAgain(key: Array[Byte], group: GroupState): Boolean = {
-    val wasDue = slot <= DueIndex.slotOf(now(group))
+    val wasDue = slot <= DueIndex.slotOf(group.nowOrZero)
     if (wasDue) register(key, group)
     wasDue
   }
@@ -65,9 +65,6 @@ final class KeyTtl(ttlMs: Long) {
     slot = DueIndex.slotOf(writtenAt + ttlMs)
     group.expiries.register(slot, key)
   }
-
-  /** Before the clock's first row it is the year 1970, as in Flink's harness. */
-  private def now(group: GroupState): Long = math.max(group.now, 0L)
 }
 
 object KeyTtl {

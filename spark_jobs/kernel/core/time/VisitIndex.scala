@@ -12,8 +12,8 @@ import rejoin.core.state.KeyedState
   * near index : cell 'H' lists its slots, 16 ms wide, none beyond the far slot that time is in;
   *              cells 'N' + slot hold their keys
   * }}}
-  * With the far index alone every key of the current slot would be visited in each batch. Both
-  * lists of slots stay short: one by its width, the other by its reach.
+  * With the far index alone every key of the current slot would be visited in each batch. Both lists of slots
+  * stay short: the far one because its slots are wide, the near one because it covers one far slot only.
   */
 final class VisitIndex(far: DueIndex, state: KeyedState) {
   import VisitIndex._
@@ -26,7 +26,7 @@ final class VisitIndex(far: DueIndex, state: KeyedState) {
   def take(time: Long): Iterator[Array[Byte]] =
     far.take(DueIndex.slotOf(time), state) ++ near.take(time >> NearBits, state)
 
-  /** The earliest time, not after the one asked for, at which a key can be visited. */
+  /** When a key that is registered for the time will be visited: at its slot's beginning. */
   def visitTime(time: Long, now: Long): Long = {
     val bits = if (isFar(time, now)) FarBits else NearBits
     time >> bits << bits
@@ -37,8 +37,8 @@ final class VisitIndex(far: DueIndex, state: KeyedState) {
 
   private def isFar(time: Long, now: Long): Boolean = DueIndex.slotOf(time) > DueIndex.slotOf(now)
 
+  /** Writes the near index; the far one is the group's to write. */
   def flush(): Unit = {
-    far.flush(state)
     near.flush(state)
     val out = new CellWriter().byte(Codec.Version)
     near.write(out)

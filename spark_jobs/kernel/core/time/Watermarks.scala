@@ -4,9 +4,9 @@ import scala.collection.mutable
 
 import rejoin.core.row.{CellReader, CellWriter, Envelope, RowKind}
 
-/** The watermarks of the Kafka partitions that feed one key group, as far as the marks told.
+/** The watermarks of the Kafka partitions that feed one key group, by the marks received so far.
   *
-  * A partition that has not spoken holds its input back: the clock's rows say how many partitions a
+  * A partition without any mark holds its input back; the clock's rows say how many partitions a
   * topic has. With an idle timeout, a partition whose watermark has not moved for that long (by the
   * clock's time) no longer counts, nor does an input all of whose partitions are idle.
   */
@@ -17,14 +17,14 @@ final class Watermarks {
   private val partitionCounts = mutable.TreeMap.empty[Int, Int]
   private var ended = false
 
-  /** The latest processing time that the clock has told. */
+  /** The latest processing time of the clock's rows. */
   var clock: Long = Long.MinValue
 
   /** The operator's watermark; never goes back. */
   var current: Long = Long.MinValue
 
-  /** The marks of one batch, the clock's first: a watermark that moves in this batch moves at its
-    * time, in whatever order Spark delivers the rows.
+  /** Applies the marks of one batch, the clock's first: a watermark that moves in this batch moves at the
+    * clock's time, in whatever order Spark delivers the rows.
     */
   def applyAll(marks: Iterable[Envelope]): Unit = {
     marks.foreach(mark => if (mark.kind == RowKind.Clock) apply(mark))
@@ -58,7 +58,7 @@ final class Watermarks {
   /** Whether every input has ended. */
   def isEnd: Boolean = ended
 
-  /** The watermark of one partition, by source id; None where it has not spoken. */
+  /** The watermark of one partition, by source id; None before its first mark. */
   def ofSource(source: Int): Option[Long] = bySource.get(source).map(_.watermark)
 
   /** Whether all partitions of these topics have passed the ends that they had at the first start. */

@@ -1,6 +1,6 @@
 package rejoin.core.machine
 
-import rejoin.core.row.{CellReader, CellWriter, Codec, KeyChange, Lack, RowFunctions, Unhealed}
+import rejoin.core.row.{CellReader, CellWriter, Codec, KeyChange, Lack, RowFunctions}
 import rejoin.core.state.{Cell, KeyedState}
 
 /** Who has a claim on what the old row of a key change had. */
@@ -38,7 +38,7 @@ private object Claim {
 /** A key change whose two events have not both come, or whose old row is needed.
   *
   * {{{
-  * cell 'P' + change : version, begin of the wait, claim, whether the old row is told of; that row, its lack
+  * cell 'P' + change : version, begin of the wait, claim, whether the old row is known; that row, its lack
   * }}}
   */
 private final class ChangeCell(val id: KeyChange, val isStored: Boolean, now: Long) {
@@ -63,7 +63,7 @@ private final class ChangeCell(val id: KeyChange, val isStored: Boolean, now: Lo
     this.lack = lack
   }
 
-  /** The change before, which has to tell what this one's old row lacks; null if none has. */
+  /** The change before, whose old row has what this one's old row lacks; null if that lacks nothing. */
   def awaited: KeyChange = if (lack == null) null else lack.change
 
   def isWaiting: Boolean = !isGone && (!hasOld || claim == Claim.None)
@@ -71,7 +71,7 @@ private final class ChangeCell(val id: KeyChange, val isStored: Boolean, now: Lo
   /** Whether the old row has all that another row lacks. */
   def knows(other: Lack): Boolean = oldRow != null && (lack == null || !lack.missing.intersects(other.missing))
 
-  /** Takes what the old row lacks from the row before it; what that lacks too nobody can tell any more. */
+  /** Takes what the old row lacks from the row before it; what that one lacks too is lost. */
   def fill(before: ChangeCell, functions: RowFunctions): Unit =
     if (awaited == before.id) {
       val missing = lack.missing
@@ -83,7 +83,7 @@ private final class ChangeCell(val id: KeyChange, val isStored: Boolean, now: Lo
       lack = unknown
     }
 
-  /** Before the clock's first row nobody knows how long anything has waited. */
+  /** The wait of a change that came before the clock's first row begins with that row. */
   def startAt(now: Long): Long = {
     if (since == 0L) since = now
     since
@@ -122,66 +122,4 @@ private object ChangeCell {
 
   /** All changes in the state. */
   def stored(state: KeyedState): Seq[KeyChange] = state.names(Tag).map(name => KeyChange.of(Cell.keyOf(name)))
-}
-
-/** The row of a key that lacks values which its old row has, or may have.
-  *
-  * {{{
-  * cell 'K' + primary key : version, row, lack, events to be rejected if nobody has the values
-  * }}}
-  */
-private final class MovedRow(val key: Array[Byte], val isStored: Boolean) {
-  var row: Array[Byte] = _
-  var lack: Lack = _
-  var unhealed: Seq[Unhealed] = Nil
-
-  /** The complete row as it was shown before the batch; null for none. */
-  var before: Array[Byte] = _
-
-  /** Whether the normaliser has spoken of the row in this batch. */
-  var isTold = false
-  private var complete: Array[Byte] = _
-  private var hopeless = false
-
-  /** The complete row as it is now; null for none. */
-  def healed: Array[Byte] = complete
-
-  /** Whether it is certain that nobody has the values. */
-  def isHopeless: Boolean = hopeless
-
-  def set(row: Array[Byte], lack: Lack): Unit = {
-    this.row = row
-    this.lack = lack
-  }
-
-  def judge(complete: Array[Byte], isHopeless: Boolean): Unit = {
-    this.complete = complete
-    hopeless = isHopeless
-  }
-
-  def save(state: KeyedState): Unit = {
-    val name = Cell.key(MovedRow.Tag, key)
-    if (lack != null) {
-      val out = new CellWriter().byte(Codec.Version).blob(row)
-      Lack.write(lack, out)
-      out.varLong(unhealed.size.toLong)
-      unhealed.foreach(_.write(out))
-      state.put(name, out.result())
-    } else if (isStored) state.remove(name)
-  }
-}
-
-private object MovedRow {
-  final val Tag = 'K'
-
-  def load(key: Array[Byte], state: KeyedState): MovedRow = {
-    val stored = state.get(Cell.key(Tag, key))
-    val found = new MovedRow(key, stored != null)
-    if (stored != null) {
-      val in = new CellReader(stored).version()
-      found.set(in.blob(), Lack.read(in))
-      found.unhealed = Seq.fill(in.int())(Unhealed.read(in))
-    }
-    found
-  }
 }
