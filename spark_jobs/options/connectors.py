@@ -1,6 +1,6 @@
 """The WITH options of the connectors: values, defaults, what is refused by name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 from typing import TypeAlias
@@ -234,6 +234,18 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "kafka": ("topic", "properties.bootstrap.servers"),
     "upsert-kafka": ("topic", "properties.bootstrap.servers", "key.format", "value.format"),
 }
+# an option, that value of it or "" for any, and the option that it needs
+NEEDS = (
+    ("key.format", "", "key.fields"),
+    ("key.fields", "", "key.format"),
+    ("scan.startup.mode", "timestamp", "scan.startup.timestamp-millis"),
+    ("scan.startup.mode", "specific-offsets", "scan.startup.specific-offsets"),
+    ("scan.bounded.mode", "timestamp", "scan.bounded.timestamp-millis"),
+    ("scan.bounded.mode", "specific-offsets", "scan.bounded.specific-offsets"),
+    ("scan.watermark.alignment.group", "", "scan.watermark.alignment.max-drift"),
+    ("scan.watermark.alignment.max-drift", "", "scan.watermark.alignment.group"),
+    ("rejoin.on-error", "dead-letter", "rejoin.dead-letter.topic"),
+)
 KNOWN_CONNECTORS = ("jdbc", "filesystem", "datagen", "print", "blackhole", "hbase-2.2", "kinesis")
 
 # Kafka client properties that the source or the sink sets itself
@@ -248,6 +260,20 @@ MANAGED_PROPERTIES = {
     "interceptor.classes": "interceptors are not loaded",
     "partitioner.class": _ORDER_BY_KEY,
 }
+
+
+def without_effect(given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Options that need a value of another option: option, what is wrong, what to do."""
+    pairs = [(needed, name, value) for name, value, needed in NEEDS if value]
+    for needed, name, value in (
+        *pairs,
+        ("key.fields-prefix", "value.fields-include", "EXCEPT_KEY"),
+    ):
+        # a dead-letter topic alone stands for that policy
+        other = given.get(name, value if name == "rejoin.on-error" else None)
+        if needed in given and other != value:
+            problem = f"'{needed}' has no effect without '{name}' = '{value}'"
+            yield needed, problem, f"set '{name}' = '{value}', or leave '{needed}' out"
 
 
 @dataclass(frozen=True, slots=True)

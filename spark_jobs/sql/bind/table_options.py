@@ -9,10 +9,12 @@ from spark_jobs.options.connectors import (
     CONNECTORS,
     KNOWN_CONNECTORS,
     MANAGED_PROPERTIES,
+    NEEDS,
     REGISTRY_OPTIONS,
     REQUIRED,
     TableOptions,
     table_options,
+    without_effect,
 )
 from spark_jobs.options.debezium import KEY_CHANGES, TRUNCATE, UNAVAILABLE, conflicts
 from spark_jobs.options.formats import FORMATS, KNOWN_FORMATS
@@ -169,48 +171,21 @@ class OptionChecker:
             self._wrong("OPTION_MISSING", f"table {table.text} has no '{name}'{why}", table)
 
     def _check_together(self, connector: str) -> None:
-        given = self.clauses
+        given = self.given
         if connector == "kafka":
             self._check_formats()
         for prefix in self._prefixes():
             for required in FORMATS[prefix.format].required:
                 self._need(f"{prefix.text}{prefix.format}.{required}")
-        for mode in ("scan.startup", "scan.bounded"):
-            self._check_scan_mode(mode)
-        self._check_alignment()
+        for name, value, needed in NEEDS:
+            applies = name in given and value in ("", given[name])
+            if applies and needed in CONNECTORS[connector]:
+                said = f"'{name}' = '{value}'" if value else f"'{name}'"
+                self._need(needed, f", which {said} needs")
+        for name, problem, hint in (*without_effect(given), *conflicts(given)):
+            self._wrong("OPTION_CONFLICT", problem, self.clauses[name].key, hint)
         self._check_debezium()
-        for option, problem, hint in conflicts(self.given):
-            self._wrong("OPTION_CONFLICT", problem, given[option].key, hint)
         self._check_registry()
-        policy = given.get("rejoin.on-error")
-        if policy is not None and policy.value.text == "dead-letter":
-            self._need(
-                "rejoin.dead-letter.topic", ", which 'rejoin.on-error' = 'dead-letter' needs"
-            )
-        dead_letters = given.get("rejoin.dead-letter.topic")
-        if dead_letters and policy and policy.value.text in ("fail", "skip"):
-            self._wrong(
-                "OPTION_CONFLICT",
-                f"'rejoin.on-error' = '{policy.value.text}' writes no dead-letter records",
-                dead_letters.key,
-                "use 'rejoin.on-error' = 'dead-letter', or leave the topic out",
-            )
-        prefix_of_key = given.get("key.fields-prefix")
-        include = given.get("value.fields-include")
-        if prefix_of_key and (include is None or include.value.text != "EXCEPT_KEY"):
-            self._wrong(
-                "OPTION_CONFLICT",
-                "'key.fields-prefix' needs 'value.fields-include' = 'EXCEPT_KEY'",
-                prefix_of_key.key,
-            )
-
-    def _check_alignment(self) -> None:
-        prefix = "scan.watermark.alignment."
-        parts = ("group", "max-drift")
-        given = next((p for p in parts if prefix + p in self.clauses), None)
-        for part in parts:
-            if given is not None:
-                self._need(prefix + part, f", which '{prefix}{given}' needs")
 
     def _check_debezium(self) -> None:
         """Truncation and healing work on rows that a PRIMARY KEY identifies."""
@@ -247,27 +222,6 @@ class OptionChecker:
             )
         if "format" not in given and "value.format" not in given:
             self._need("format")
-        if "key.format" in given:
-            self._need("key.fields", ", which 'key.format' needs")
-        elif "key.fields" in given:
-            self._need("key.format", ", which 'key.fields' needs")
-
-    def _check_scan_mode(self, family: str) -> None:
-        mode = self.clauses.get(f"{family}.mode")
-        chosen = mode.value.text if mode is not None else ""
-        for kind, option in (
-            ("timestamp", f"{family}.timestamp-millis"),
-            ("specific-offsets", f"{family}.specific-offsets"),
-        ):
-            clause = self.clauses.get(option)
-            if chosen == kind:
-                self._need(option, f", which '{family}.mode' = '{kind}' needs")
-            elif clause is not None:
-                self._wrong(
-                    "OPTION_CONFLICT",
-                    f"'{option}' has no effect without '{family}.mode' = '{kind}'",
-                    clause.key,
-                )
 
     def _wrong(self, code: str, message: str, at: Name, hint: str | None = None) -> None:
         self._report(CatalogError(code, message, hint), at)
