@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
+from spark_jobs.options.formats import Format, format_of
 from spark_jobs.plan.nodes import physical
 from spark_jobs.plan.nodes.parts import INLINE, ReadFrom
 from spark_jobs.plan.nodes.physical import Machine, Physical, Stateful
@@ -99,6 +100,8 @@ def _value(hint: Any, value: Any) -> Any:
         return value
     if value.get("kind") in _KINDS:
         return read_node(value)
+    if Format in types:
+        return format_of(value["name"], value["options"])
     nested = next((t for t in types if is_dataclass(t) and isinstance(t, type)), None)
     if nested is None:
         return value

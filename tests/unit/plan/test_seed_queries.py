@@ -73,4 +73,4 @@ def test_a_temporal_table_stands_on_the_right_only(query: str) -> None:
         operators(query)
     [*_, problem] = refused.value.errors
     assert problem.code == "UNSUPPORTED_CLAUSE"
-    assert "FOR SYSTEM_TIME AS OF outside of a JOIN" in problem.message
+    assert "FOR SYSTEM_TIME AS OF here is not supported" in problem.message

@@ -6,7 +6,7 @@ import pytest
 
 from spark_jobs.errors import PositionedError, SqlErrors
 from spark_jobs.plan.nodes.physical import TemporalJoin
-from spark_jobs.plan.nodes.walk import inputs_of
+from spark_jobs.plan.nodes.walk import stateful_nodes
 from spark_jobs.plan.planner import plan_query
 from spark_jobs.sql.bind.binder import bind_query
 
@@ -51,10 +51,8 @@ def rewritten(tables: str, query: str) -> str:
     said, _, text = hint.partition(": ")
     assert said == "write it as a temporal join"
     bound = bind_query(f"{tables}{text};")
-    nodes = [plan_query(bound.query, bound.settings).root]
-    for node in nodes:
-        nodes += inputs_of(node)
-    assert [n for n in nodes if isinstance(n, TemporalJoin)]
+    planned = plan_query(bound.query, bound.settings).root
+    assert [n for n in stateful_nodes(planned) if isinstance(n.machine, TemporalJoin)]
     return text
 
 
