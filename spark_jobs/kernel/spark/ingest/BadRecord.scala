@@ -119,9 +119,6 @@ object DeadLetter {
           timeMs.orNull,
           new GenericArrayData(headers.map { case (name, text) => header(name, text) }.toArray[Any]))))
 
-  /** Whether a record on its way to Kafka is one, or a late row, rather than a result. */
-  def is(record: SinkRecord): Boolean = record.headers != null && record.headers.exists(_.key == ReasonHeader)
-
   /** Views what [[pack]] made, without a copy. */
   def unpack(bytes: Array[Byte]): UnsafeRow = {
     val row = new UnsafeRow(Fields)

@@ -4,7 +4,6 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, Generator, UnsafeProjection}
@@ -14,7 +13,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.apache.spark.sql.rejoin.format.{Decoded, RecordReader, SourceRecord}
 import org.apache.spark.sql.rejoin.run.{Counters, Expressions}
-import rejoin.core.row.{Envelope, OnError, RejectedRecordException, RowKind, Unhealed}
+import rejoin.core.row.{Envelope, OnError, RejectedRecordException, Unhealed}
 
 /** Kafka records of one table to envelopes, as the only column of a select. */
 object Ingest {
@@ -75,7 +74,7 @@ final case class IngestGenerator(
   @transient private lazy val isOfColumns = columns.length == children.size
   @transient private lazy val inOrder = UnsafeProjection.create(children)
 
-  override def elementSchema: StructType = IngestGenerator.Schema
+  override def elementSchema: StructType = EnvelopeRow.schema
 
   override def eval(input: InternalRow): IterableOnce[InternalRow] = {
     if (isOfColumns) read(input, columns) else read(inOrder(input), IngestGenerator.InOrder)
@@ -100,7 +99,6 @@ final case class IngestGenerator(
 }
 
 object IngestGenerator {
-  private val Schema = Encoders.product[Envelope].schema
   private val InOrder = Array.range(0, 8)
 }
 
@@ -192,11 +190,11 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
   private def marks(): Iterator[InternalRow] =
     for {
       progress <- partitions.valuesIterator
-      tellsTime = spec.marks && progress.watermark != Envelope.NoTime
-      group <- if (tellsTime || progress.isLoaded) Iterator.range(0, spec.groups) else Iterator.empty
-      mark <- Option.when(tellsTime)(RowKind.Watermark -> progress.watermark).iterator ++
-        Option.when(progress.isLoaded)(RowKind.Loaded -> 0L)
-    } yield rows.mark(group, mark._1, mark._2, progress.source)
+      hasWatermark = spec.marks && progress.watermark != Envelope.NoTime
+      group <- Iterator.range(0, spec.groups)
+      mark <- Option.when(hasWatermark)(Envelope.watermark(group, spec.side, progress.source, progress.watermark)) ++
+        Option.when(progress.isLoaded)(Envelope.loaded(group, spec.side, progress.source))
+    } yield EnvelopeRow(mark)
 
   private def progressOf(record: SourceRecord): PartitionProgress =
     if (record.partition == currentPartition && record.topic == currentTopic) current

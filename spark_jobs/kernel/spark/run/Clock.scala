@@ -6,9 +6,8 @@ import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Formats}
 
-import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability, TableProvider}
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, ReadLimit, SupportsTriggerAvailableNow}
@@ -16,8 +15,8 @@ import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, Par
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import org.apache.spark.sql.rejoin.ingest.Gate
-import rejoin.core.row.{Envelope, RowKind}
+import org.apache.spark.sql.rejoin.ingest.{EnvelopeRow, Gate}
+import rejoin.core.row.Envelope
 
 /** The clock's offset: what its rows say. Spark logs it, so that a replayed batch sees the same time.
   *
@@ -52,7 +51,7 @@ object ClockOffset {
   * content is waited for, the partitions that have some: `{topic index: [partition]}`).
   */
 final class Clock extends TableProvider {
-  override def inferSchema(options: CaseInsensitiveStringMap): StructType = Clock.schema
+  override def inferSchema(options: CaseInsensitiveStringMap): StructType = EnvelopeRow.schema
   override def getTable(
       schema: StructType,
       partitioning: Array[Transform],
@@ -61,7 +60,6 @@ final class Clock extends TableProvider {
 }
 
 object Clock {
-  private val schema: StructType = Encoders.product[Envelope].schema
   private val partitionsOfJobs = new util.concurrent.ConcurrentHashMap[String, Map[Int, Int]]
 
   /** Tells the clock of a job the present partition counts: JSON `[[topic index, count], ...]`. */
@@ -72,11 +70,11 @@ object Clock {
 
   private final class ClockTable extends Table with SupportsRead {
     override def name(): String = "rejoin clock"
-    override def schema(): StructType = Clock.schema
+    override def schema(): StructType = EnvelopeRow.schema
     override def capabilities(): util.Set[TableCapability] = util.Set.of(TableCapability.MICRO_BATCH_READ)
     override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () =>
       new Scan {
-        override def readSchema(): StructType = Clock.schema
+        override def readSchema(): StructType = EnvelopeRow.schema
         override def toMicroBatchStream(checkpointLocation: String): MicroBatchStream =
           new ClockStream(
             options.get("job"),
@@ -138,14 +136,11 @@ object Clock {
       extends InputPartition
 
   private final class ClockReader(marks: Iterator[Envelope]) extends PartitionReader[InternalRow] {
-    private val toUnsafe = UnsafeProjection.create(schema)
+    private val toUnsafe = UnsafeProjection.create(EnvelopeRow.schema)
     private var row: InternalRow = _
 
     override def next(): Boolean = marks.hasNext && {
-      val mark = marks.next()
-      row = toUnsafe(
-        new GenericInternalRow(
-          Array[Any](mark.group, mark.side, mark.kind, mark.time, mark.source, mark.seq, mark.key, mark.row)))
+      row = toUnsafe(EnvelopeRow(marks.next()))
       true
     }
     override def get(): InternalRow = row
@@ -173,15 +168,9 @@ object Clock {
     } yield Envelope.source(topic, partition)
     (0 until groups).iterator.flatMap { group =>
       val topics = to.partitions.toSeq.sorted.iterator.map { case (topic, partitions) =>
-        mark(group, RowKind.Clock, to.timeMs, topic, partitions.toLong)
+        Envelope.clock(group, topic, partitions, to.timeMs)
       }
-      topics ++ loaded.map(source => mark(group, RowKind.Loaded, 0, source, 0)) ++
-        Option.when(to.ended)(mark(group, RowKind.End, Long.MaxValue, 0, 0))
+      topics ++ loaded.map(Envelope.loaded(group, 0, _)) ++ Option.when(to.ended)(Envelope.end(group))
     }
   }
-
-  private val Nothing = new Array[Byte](0)
-
-  private def mark(group: Int, kind: Byte, time: Long, source: Int, seq: Long): Envelope =
-    Envelope(group, 0, kind, time, source, seq, Nothing, Nothing)
 }

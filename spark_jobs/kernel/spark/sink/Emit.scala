@@ -71,7 +71,7 @@ final case class EmitGenerator(children: Seq[Expression], sink: RecordSpec, coun
   override def eval(input: InternalRow): IterableOnce[InternalRow] = {
     val row = if (isInOrder) input else inOrder(input)
     val kind = row.getByte(0)
-    if (kind <= RowKind.Delete) changes(kind) += 1
+    if (RowKind.isChange(kind)) changes(kind) += 1
     Iterator.single(records(kind, row.getInt(1), row.getBinary(2), row))
   }
 
@@ -98,6 +98,7 @@ private[rejoin] final class RecordRows(sink: RecordSpec, offset: Int) {
 
   def apply(kind: Byte, hash: Int, deadLetter: Array[Byte], row: InternalRow): InternalRow = {
     out.setInt(3, hash)
+    out.setBoolean(6, kind == RowKind.Reject)
     if (kind == RowKind.Reject) reject(DeadLetter.unpack(deadLetter))
     else {
       out.update(0, topic)

@@ -26,7 +26,7 @@ final class SinkAdmission(spec: SinkSpec, writer: String, sizes: RecordSizes) {
   def apply(record: SinkRecord, epoch: Long, counters: Counters): SinkRecord = {
     if (plainLimit < 0) plainLimit = math.max(sizes.surelyFits(spec.topic), 0)
     if (record.headers == null && size(record.key) + size(record.value) <= plainLimit) record
-    else if (DeadLetter.is(record)) fitting(located(record, epoch))
+    else if (record.isDeadLetter) fitting(located(record, epoch))
     else
       sizes.tooLarge(record) match {
         case None => record
@@ -91,8 +91,8 @@ final class SinkAdmission(spec: SinkSpec, writer: String, sizes: RecordSizes) {
         DeadLetter.ReasonHeader -> Reason.TooLarge,
         DeadLetter.TableHeader -> spec.table)
       val original = if (record.headers == null) Nil else record.headers
-      val letter = record.copy(topic = topic, headers = original ++ own.map { case (k, v) => header(k, v) })
-      fitting(located(letter, epoch))
+      val headers = original ++ own.map { case (k, v) => header(k, v) }
+      fitting(located(record.copy(topic = topic, headers = headers, isDeadLetter = true), epoch))
     }
   }
 }

@@ -11,6 +11,8 @@ final case class SinkHeader(key: String, value: Array[Byte])
   *   of the record; the producer's time if absent
   * @param headers
   *   null for none
+  * @param isDeadLetter
+  *   whether it is a rejected record or a late row rather than a result
   */
 final case class SinkRecord(
     topic: String,
@@ -18,4 +20,5 @@ final case class SinkRecord(
     value: Array[Byte],
     hash: Int,
     timestamp: Option[Long],
-    headers: Seq[SinkHeader])
+    headers: Seq[SinkHeader],
+    isDeadLetter: Boolean)

@@ -17,7 +17,6 @@ import org.apache.kafka.common.utils.Utils
 
 import org.apache.spark.sql.ForeachWriter
 
-import org.apache.spark.sql.rejoin.ingest.DeadLetter
 import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts, References}
 
 /** Writes the records of one query and sink partition to Kafka, one transaction per epoch.
@@ -49,7 +48,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
   }
 
   override def process(record: SinkRecord): Unit =
-    if (waiting != null && record.value != null && !DeadLetter.is(record)) waiting += record else send(record)
+    if (waiting != null && record.value != null && !record.isDeadLetter) waiting += record else send(record)
 
   override def close(error: Throwable): Unit =
     if (producer != null) {
@@ -72,7 +71,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
     val admitted = producer.admission(record, epoch, counters)
     if (admitted != null) {
       producer.send(admitted)
-      if (!DeadLetter.is(admitted)) records += 1
+      if (!admitted.isDeadLetter) records += 1
     }
   }
 
@@ -181,7 +180,7 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, val id: String) {
   /** Null leaves it to the client, which also hashes the key, over the partitions that there are now. */
   private def partitionOf(record: SinkRecord): Integer = {
     val pinned = record.topic == spec.topic && spec.partitions.isDefined
-    if (record.key == null || DeadLetter.is(record))
+    if (record.key == null || record.isDeadLetter)
       Math.floorMod(record.hash, if (pinned) spec.partitions.get else partitionsOf(record.topic))
     else if (pinned) Utils.toPositive(Utils.murmur2(record.key)) % spec.partitions.get
     else null
