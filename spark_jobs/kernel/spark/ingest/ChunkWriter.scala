@@ -6,14 +6,14 @@ import rejoin.core.row.{CellWriter, Envelope, RowChunks}
 
 /** Packs the data rows of one task into chunks, each an envelope made by [[Envelope.rows]].
   *
-  * The exchange then moves, sorts and decodes a chunk of some kB where it would a row: what Spark
-  * spends per row there is as much as the join itself. Marks and rejects travel as they are.
+  * Spark's exchange then moves, sorts and decodes chunks of some kB instead of rows; per row it would cost
+  * as much as the join itself. Marks and rejects are not packed.
   */
 final class ChunkWriter(groups: Int, side: Byte) {
   private val writers = new Array[CellWriter](groups)
   private val counts = new Array[Int](groups)
 
-  /** Takes a row in; gives the chunk that is thereby full. */
+  /** Adds a row; returns the chunk if it is full now. */
   def add(envelope: InternalRow): Iterator[InternalRow] = {
     val group = envelope.getInt(EnvelopeRow.Group)
     var writer = writers(group)

@@ -11,9 +11,9 @@ import org.apache.spark.sql.rejoin.format.{Decoded, SourceRecord}
 import org.apache.spark.sql.rejoin.run.{Expressions, Packed}
 import rejoin.core.row.{Envelope, KeyGroup, PartialRow, RowKind, SourcePosition, Unhealed}
 
-/** Decoded rows to envelopes: filter, event time, key and group, the columns that are kept.
+/** Makes envelopes of decoded rows: filter, event time, key and key group, and the columns that are kept.
   *
-  * Two envelope rows are made once and filled again for each record.
+  * The two rows that hold a record's envelopes are reused for each record.
   */
 private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   private val spec = plan.spec
@@ -31,7 +31,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
 
   def start(): Unit = used = 0
 
-  /** Takes note of the source position of the record whose rows are added next. */
+  /** Sets the source position of the record whose rows are added next. */
   def at(decoded: Decoded): Unit =
     if (carriesPosition) {
       position = decoded.position
@@ -45,7 +45,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   def iterator(): Iterator[InternalRow] =
     if (used == 1) Iterator.single(first) else out.iterator.take(used)
 
-  /** Adds the envelope of a row, or none where the filter or a NULL key says so. */
+  /** Adds the envelope of a row, unless the filter or a NULL in its key drops it. */
   def add(kind: Byte, row: InternalRow, record: SourceRecord, progress: PartitionProgress): Unit =
     if (hasFacts) addByFacts(kind, row, record, progress) else emit(kind, Envelope.NoTime, row, record, progress)
 
@@ -81,7 +81,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
     }
   }
 
-  /** Says of the record's row that its primary key has changed, where the record's headers do. */
+  /** Marks the record's row as moved to another primary key, if the record's headers say so. */
   def follow(headers: ArrayData): Unit =
     if (used == 1 && headers != null) {
       val (header, moved) = out(0).getByte(EnvelopeRow.Kind) match {
@@ -133,7 +133,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
       case e: RuntimeException => throw new BadRecord(Reason.Expression, s"an expression fails: $e")
     }
 
-  /** For every group, that the table was emptied. */
+  /** One envelope for each key group, which says that the table was emptied. */
   def truncate(record: SourceRecord, progress: PartitionProgress): Iterator[InternalRow] = {
     val at = positioned(Array.emptyByteArray)
     Iterator.range(0, spec.groups).map { group =>
@@ -149,7 +149,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
 
 private[rejoin] object EnvelopeRows {
 
-  /** Headers of the two events that Debezium makes of the change of a primary key. */
+  /** Headers of the two events that Debezium writes when a primary key changes. */
   private val NewKey = UTF8String.fromString("__debezium.newkey")
   private val OldKey = UTF8String.fromString("__debezium.oldkey")
 

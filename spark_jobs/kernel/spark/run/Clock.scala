@@ -6,16 +6,14 @@ import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Formats}
 
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability, TableProvider}
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, ReadLimit, SupportsTriggerAvailableNow}
-import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
+import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory, Scan, ScanBuilder}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import org.apache.spark.sql.rejoin.ingest.{EnvelopeRow, Gate}
+import org.apache.spark.sql.rejoin.ingest.{EnvelopeRow, Gate, RowReader}
 import rejoin.core.row.Envelope
 
 /** The clock's offset: what its rows say. Spark logs it, so that a replayed batch sees the same time.
@@ -128,24 +126,13 @@ object Clock {
 
     override def createReaderFactory(): PartitionReaderFactory = partition => {
       val ClockPartition(start, end, groups, loading) = partition.asInstanceOf[ClockPartition]
-      new ClockReader(marks(ClockOffset.read(start), ClockOffset.read(end), groups, loading))
+      val due = marks(ClockOffset.read(start), ClockOffset.read(end), groups, loading)
+      new RowReader(due.map(EnvelopeRow(_)), EnvelopeRow.schema)
     }
   }
 
   private final case class ClockPartition(start: String, end: String, groups: Int, loading: Map[Int, Set[Int]])
       extends InputPartition
-
-  private final class ClockReader(marks: Iterator[Envelope]) extends PartitionReader[InternalRow] {
-    private val toUnsafe = UnsafeProjection.create(EnvelopeRow.schema)
-    private var row: InternalRow = _
-
-    override def next(): Boolean = marks.hasNext && {
-      row = toUnsafe(EnvelopeRow(marks.next()))
-      true
-    }
-    override def get(): InternalRow = row
-    override def close(): Unit = ()
-  }
 
   /** Where the clock stands when the machine's shows `present`: no time comes again where that one jumps back. */
   def next(from: ClockOffset, present: ClockOffset, tickMs: Long): ClockOffset = {

@@ -8,7 +8,7 @@ final case class SinkHeader(key: String, value: Array[Byte])
   * @param hash
   *   chooses the partition of a record without a key
   * @param timestamp
-  *   of the record; the producer's time if absent
+  *   milliseconds since 1970; the producer's time if absent
   * @param headers
   *   null for none
   * @param isDeadLetter
