@@ -1,12 +1,15 @@
 """The JVM without Spark session that all in-memory tests of a process share."""
 
 import atexit
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from spark_jobs.kernel.build import OUTPUT, Unit, compiled, connector_jars, kernel_jar, spark_jars
-from spark_jobs.kernel.local_jvm import close, launch
+from spark_jobs.kernel.calls import Kernel
+from spark_jobs.kernel.standalone import close, launch
+from tests.harness.messages import planned
 
 _SOURCES = Path(__file__).resolve().parent.parent / "kernel" / "jvm"
 
@@ -20,14 +23,20 @@ def jvm() -> Any:
 
 
 @cache
-def kernel() -> Any:
-    """The one object of the kernel that Python calls."""
-    return jvm().org.apache.spark.sql.rejoin.Kernel
+def kernel() -> Kernel:
+    """The kernel as the product calls it."""
+    return Kernel(jvm())
 
 
 def new_machine(node: str) -> Any:
-    """One state machine over state in memory (MachineRun.scala); `node` is the planner's JSON."""
-    return jvm().org.apache.spark.sql.rejoin.run.MachineRun(node)
+    """One state machine over state in memory (MachineRun.scala).
+
+    `node`: the planner's JSON of the operator and, besides, the `rows` of its inputs.
+    """
+    given = json.loads(node)
+    rows = given.pop("rows")
+    described = json.dumps(planned(given) | {"rows": rows})
+    return jvm().org.apache.spark.sql.rejoin.run.MachineRun(described)
 
 
 def drivers_jar() -> Path:

@@ -143,7 +143,7 @@ object GatedKafka {
       with ReportsSourceMetrics {
     import options.{alignment, ends, loaded, query, table}
     private val guard = options.guard()
-    private val name = Counters.name(query, table)
+    private val name = s"$query/$table" // a query's name has no slash
 
     override def latestOffset(start: Offset, limit: ReadLimit): Offset =
       if (Gate.isClosed) start

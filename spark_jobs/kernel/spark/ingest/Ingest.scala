@@ -103,7 +103,7 @@ object IngestGenerator {
 }
 
 /** How far a task has read one source partition. */
-private final class PartitionProgress(val source: Int, val endOffset: Long) {
+private final class PartitionProgress(val source: Int) {
   var watermark: Long = Envelope.NoTime
   var isLoaded = false
 }
@@ -141,8 +141,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
     if (record.timestampType == Ingest.LoadedMarker) {
       progress.isLoaded = true
       Iterator.empty
-    } else if (record.offset >= progress.endOffset) Iterator.empty
-    else
+    } else
       try {
         unreported += 1
         if (unreported == RejectWindow.ReportEvery) report()
@@ -205,9 +204,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
         throw new IllegalArgumentException(s"table ${spec.table} does not read topic $topic"))
       current = partitions.getOrElseUpdate(
         (topic, record.partition),
-        new PartitionProgress(
-          Envelope.source(index, record.partition),
-          spec.endOffsets.get(topic).flatMap(_.get(record.partition)).getOrElse(Long.MaxValue)))
+        new PartitionProgress(Envelope.source(index, record.partition)))
       currentTopic = record.topic.copy()
       currentPartition = record.partition
       current

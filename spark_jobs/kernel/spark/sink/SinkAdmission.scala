@@ -76,7 +76,7 @@ final class SinkAdmission(spec: SinkSpec, writer: String, sizes: RecordSizes) {
     val message = s"sink ${spec.table}: the result with key ${shown(record.key)} takes ${found.bytes} bytes, " +
       s"more than the ${found.limit} of ${found.limitName}"
     if (spec.onError == OnError.Fail) throw new OversizedRecordException(message)
-    counters.add((Counters.name("unwritten", spec.name, Reason.TooLarge), 1))
+    counters.unwritten(spec.name, Reason.TooLarge)
     if (spec.onError == OnError.Skip) null
     else {
       val topic = spec.deadLetterTopic.getOrElse(

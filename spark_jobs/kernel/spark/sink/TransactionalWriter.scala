@@ -57,8 +57,8 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
         try {
           if (waiting != null) waiting.foreach(send)
           producer.commit(epoch)
-          counters.add((Counters.name("written", spec.name), records))
-          if (spec.exactlyOnce) JvmCounts.add(JvmCounts.commits(spec.name))
+          counters.written(spec.name, records)
+          if (spec.exactlyOnce) JvmCounts.add("commits", spec.name)
           release()
         } catch {
           case e: Throwable =>
@@ -82,7 +82,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
 
   /** The next producer with the same id ends what a failed transaction has left open. */
   private def discard(): Unit = {
-    if (spec.exactlyOnce) JvmCounts.add(JvmCounts.aborts(spec.name))
+    if (spec.exactlyOnce) JvmCounts.add("aborts", spec.name)
     producer.discard()
     producer = null
   }
