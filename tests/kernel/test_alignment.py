@@ -24,7 +24,7 @@ class Group:
     def reads(self, topic: int, watermark: int | None, has_more: bool = True) -> None:
         described = {"group": self._mark, "maxDriftMs": DRIFT_MS, "query": "q", "topics": [topic]}
         alignment = self._kernel.ingest.Alignment.read(json.dumps(described))
-        self._kernel.ingest.Alignment.tell(self._name(topic), alignment, has_more)
+        self._kernel.ingest.Alignment.report(self._name(topic), alignment, has_more)
         if watermark is not None:
             self.level(topic, 0, "watermark", watermark)
 

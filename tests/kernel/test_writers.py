@@ -68,7 +68,7 @@ class Sink:
     def send(self, writer: Any, key: str) -> None:
         package: Any = jvm().org.apache.spark.sql.rejoin
         none = jvm().scala.Option.apply(None)
-        record = package.sink.SinkRecord(self.topic, key.encode(), b"v", 0, none, None)
+        record = package.sink.SinkRecord(self.topic, key.encode(), b"v", 0, none, None, False)
         writer.process(record)
 
     def write(self, writer: Any, epoch: int, *keys: str) -> bool:

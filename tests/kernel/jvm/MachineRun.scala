@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.{LongType, StructType, TimestampNTZType}
 import org.apache.spark.sql.rejoin.format.SqlTypes
 import org.apache.spark.sql.rejoin.ingest.{DeadLetter, Reason}
 import rejoin.core.machine.Machine
-import rejoin.core.row.{Envelope, GroupBatch, OnError, Output, PartialRow, RowKind, SourcePosition, Unhealed}
+import rejoin.core.row.{Envelope, GroupBatch, Mark, OnError, Output, PartialRow, RowKind, SourcePosition, Unhealed}
 import rejoin.core.state.MemoryState
 import rejoin.core.time.GroupState
 
@@ -83,12 +83,12 @@ final class MachineRun(nodeJson: String) {
     }
     if (!isHalf) seq += 1
     event match {
-      case JArray(List(JString("watermark"), input, JInt(ms))) => mark(RowKind.Watermark, ms.toLong, number(input))
-      case JArray(List(JString("loaded"), input)) => mark(RowKind.Loaded, 0, number(input))
-      case JArray(List(JString("clock"), JInt(ms))) => mark(RowKind.Clock, ms.toLong, 0).copy(source = 0, seq = 1)
-      case JArray(List(JString("end"))) => mark(RowKind.End, Long.MaxValue, 0)
+      case JArray(List(JString("watermark"), input, JInt(ms))) => Envelope.watermark(0, 0, source(input), ms.toLong)
+      case JArray(List(JString("loaded"), input)) => Envelope.loaded(0, 0, source(input))
+      case JArray(List(JString("clock"), JInt(ms))) => Envelope.clock(0, 0, 1, ms.toLong)
+      case JArray(List(JString("end"))) => Envelope.end(0)
       case JArray(List(JString("truncate"), input, details: JObject)) =>
-        positioned(mark(RowKind.Truncate, Envelope.NoTime, number(input)), number(input), details)
+        positioned(Envelope.truncate(0, 0, source(input), seq, Array.emptyByteArray), number(input), details)
       case JArray(List(input, JString(kind), values: JArray, details: JObject)) =>
         val row = inputs(number(input)).envelope(number(input), RowKind.parse(kind), seq, values)
         lacking(positioned(row, number(input), details), values, details)
@@ -128,11 +128,10 @@ final class MachineRun(nodeJson: String) {
     case other => throw new IllegalArgumentException(s"no input: $other")
   }
 
-  private def mark(kind: Byte, time: Long, input: Int): Envelope =
-    Envelope(0, 0, kind, time, Envelope.source(input, 0), seq, Array.emptyByteArray, Array.emptyByteArray)
+  private def source(input: JValue): Int = Envelope.source(number(input), 0)
 
   private def row(kind: Byte, left: Array[Byte], right: Array[Byte]): JValue =
-    if (kind == RowKind.Watermark) JArray(List(JString("watermark"), JInt(java.nio.ByteBuffer.wrap(left).getLong)))
+    if (kind == RowKind.Watermark) JArray(List(JString("watermark"), JInt(Mark.timeOf(left))))
     else if (kind == RowKind.Loaded) JArray(List(JString("loaded")))
     else if (kind == RowKind.Reject) MachineRun.reject(DeadLetter.unpack(left))
     else JArray(JString(RowKind.name(kind)) :: RowJson.write(output(left, right), outputSchema).arr)

@@ -49,8 +49,14 @@ object RowKind {
 
   private val Names = Array("+I", "-U", "+U", "-D")
 
+  /** Whether a row of this kind is one of the changelog's own four: +I, -U, +U, -D. */
+  def isChange(kind: Byte): Boolean = kind <= Delete
+
   /** Whether an envelope holds one row. */
   def isRow(kind: Byte): Boolean = kind <= MovedPartial
+
+  /** Whether an envelope holds no row, but says how far time or a partition has come. */
+  def isMark(kind: Byte): Boolean = kind >= Watermark && kind <= End
 
   /** Whether a row of this kind adds a row to the table, rather than taking one away. */
   def isAdd(kind: Byte): Boolean = kind == Insert || kind == UpdateAfter
@@ -94,7 +100,37 @@ final case class Envelope(
 object Envelope {
   final val NoTime: Long = Long.MinValue
 
+  private val Nothing = new Array[Byte](0)
+
   def source(topicIndex: Int, partition: Int): Int = topicIndex * 65536 + partition
+
+  def watermark(group: Int, side: Byte, source: Int, timeMs: Long): Envelope =
+    mark(RowKind.Watermark, group, side, source, timeMs)
+
+  def loaded(group: Int, side: Byte, source: Int): Envelope = mark(RowKind.Loaded, group, side, source, 0)
+
+  def clock(group: Int, topicIndex: Int, partitions: Int, timeMs: Long): Envelope =
+    mark(RowKind.Clock, group, 0, topicIndex, timeMs).copy(seq = partitions.toLong)
+
+  def end(group: Int): Envelope = mark(RowKind.End, group, 0, 0, Long.MaxValue)
+
+  private[row] def mark(kind: Byte, group: Int, side: Byte, source: Int, timeMs: Long): Envelope =
+    Envelope(group, side, kind, timeMs, source, 0, Nothing, Nothing)
+
+  /** The rows that [[RowChunks]] has packed. */
+  def rows(group: Int, side: Byte, count: Int, packed: Array[Byte]): Envelope =
+    content(RowKind.Rows, group, side, 0, count.toLong, packed)
+
+  def truncate(group: Int, side: Byte, source: Int, offset: Long, position: Array[Byte]): Envelope =
+    content(RowKind.Truncate, group, side, source, offset, position)
+
+  def reject(group: Int, side: Byte, source: Int, seq: Long, deadLetter: Array[Byte]): Envelope =
+    content(RowKind.Reject, group, side, source, seq, deadLetter)
+
+  def news(side: Byte, seq: Long, packed: Array[Byte]): Envelope = content(RowKind.News, 0, side, 0, seq, packed)
+
+  private def content(kind: Byte, group: Int, side: Byte, source: Int, seq: Long, row: Array[Byte]): Envelope =
+    Envelope(group, side, kind, NoTime, source, seq, Nothing, row)
 }
 
 /** What comes out of a stateful operator: packed rows of the left and right input, side by side.

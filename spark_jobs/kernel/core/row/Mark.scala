@@ -13,5 +13,9 @@ object Mark {
       if (mark.kind == RowKind.Loaded) emit(mark.kind, mark.source, mark.time, out)
     }
 
+  /** The mark that an operator passed on, for one group of the next operator. */
+  def envelope(passed: Changelog, group: Int, side: Byte): Envelope =
+    Envelope.mark(passed.kind, group, side, passed.hash, timeOf(passed.left))
+
   def timeOf(left: Array[Byte]): Long = ByteBuffer.wrap(left).getLong
 }

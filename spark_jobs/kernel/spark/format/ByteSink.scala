@@ -15,7 +15,7 @@ final class ByteSink {
     this
   }
 
-  /** What was written, in an array of its own. */
+  /** A copy of what was written. */
   def result(): Array[Byte] = util.Arrays.copyOf(bytes, size)
 
   private def reserve(n: Int): Unit =
@@ -58,7 +58,7 @@ final class ByteSink {
     this
   }
 
-  /** A number that is not negative, with leading zeros. */
+  /** Writes a non-negative number with leading zeros. */
   def padded(value: Int, width: Int): this.type = {
     reserve(width)
     var rest = value
@@ -75,7 +75,7 @@ final class ByteSink {
   def decimal(value: Long): this.type =
     if (value >= 0 && value < 10) byte('0' + value.toInt) else ascii(value.toString)
 
-  /** Avro's int and long. */
+  /** Writes Avro's int or long. */
   def zigzag(value: Long): this.type = {
     reserve(10)
     var rest = (value << 1) ^ (value >> 63)

@@ -9,13 +9,13 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.apache.spark.sql.rejoin.format.avro.{AvroDecoder, AvroUnavailable, DebeziumAvroDecoder, PlainAvroDecoder}
-import org.apache.spark.sql.rejoin.format.debezium.{ConnectRowDecoder, DebeziumJsonDecoder, OtherRecords,
-  UnwrappedDecoder, UnwrappedMarks}
+import org.apache.spark.sql.rejoin.format.debezium.{AddedFields, ConnectRowDecoder, DebeziumJsonDecoder, OtherRecords,
+  UnwrappedDecoder}
 import org.apache.spark.sql.rejoin.format.json.{ChangelogJsonDecoder, JsonDecoder, JsonOptions}
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, IngestSpec, Reason}
 import rejoin.core.row.{Envelope, RowKind}
 
-/** A Kafka record as the source gives it; one object serves a whole task. */
+/** A Kafka record of the source. One object is filled again for each record of a task. */
 final class SourceRecord {
   var topic: UTF8String = _
   var partition: Int = _
@@ -35,21 +35,28 @@ object SourceRecord {
   val HeaderType: StructType = new StructType().add("key", StringType).add("value", BinaryType)
 }
 
-/** Where a field of a format goes: a column of the decoded row.
+/** A field of a format, and the column of the decoded row that it is read into.
   *
   * @param sqlType
-  *   Flink's text of the type, where it is known
+  *   the type as Flink SQL writes it, where it is known
   */
 final case class FieldTarget(field: String, dataType: DataType, ordinal: Int, sqlType: Option[String]) {
   val isTime: Boolean = SqlTypes.isTime(sqlType)
 
-  /** The type for people. */
+  /** The type as messages show it. */
   def typeText: String = SqlTypes.text(dataType, sqlType)
 }
 
-/** The row changes of one record: what leaves, then what arrives. Reused from record to record.
+object FieldTarget {
+
+  /** The fields of a struct, each read into the column of its place in the struct. */
+  def fieldsOf(struct: StructType): Seq[FieldTarget] =
+    struct.fields.toSeq.zipWithIndex.map { case (f, i) => FieldTarget(f.name, f.dataType, i, SqlTypes.of(f)) }
+}
+
+/** The row changes of one record: the row before the change, the row after it, or both.
   *
-  * Columns that no decoder writes stay NULL.
+  * Reused for each record; columns that no decoder writes stay NULL.
   */
 final class Decoded(types: Seq[DataType]) {
   val before = new SpecificInternalRow(types)
@@ -62,14 +69,14 @@ final class Decoded(types: Seq[DataType]) {
   /** Ordinals of columns of `after` whose values the event leaves out; they are NULL there. */
   val missing = new java.util.BitSet
 
-  /** Where the change stands in the database's log and when it was made; NoTime where unknown. */
+  /** Position of the change in the database's log, and its time; NoTime where unknown. */
   var position: Long = Envelope.NoTime
   var positionMs: Long = Envelope.NoTime
 
-  /** Whether the position is that of one change of one row alone: PostgreSQL's `lsn`. */
+  /** Whether the position belongs to one change of one row, as PostgreSQL's `lsn` does. */
   var isOneChange = false
 
-  /** The event empties the table. */
+  /** Whether the event truncates the table. */
   var truncates = false
 
   def clear(): Unit = {
@@ -87,9 +94,9 @@ object Decoded {
   final val Absent: Byte = -1
 }
 
-/** Bytes to the columns of a row. Writes each of its columns, NULL where there is nothing.
+/** Decodes bytes into the columns of a row, and writes NULL into columns for which they have no value.
   *
-  * An instance serves one task; what it cannot read is a [[BadRecord]].
+  * One instance per task. Throws [[BadRecord]] for bytes that it cannot read.
   */
 trait RowDecoder {
 
@@ -97,7 +104,7 @@ trait RowDecoder {
   def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit
 }
 
-/** The value of a record, which may be null, to row changes. */
+/** Decodes the value of a record, which may be null, into row changes. */
 trait ValueDecoder {
   def decode(record: SourceRecord, into: Decoded): Unit
 }
@@ -105,43 +112,43 @@ trait ValueDecoder {
 object Decoder {
 
   /** A decoder for the key or for a value that is a plain row. */
-  def ofRow(format: FormatSpec, targets: Seq[FieldTarget], isKey: Boolean): RowDecoder = format.name match {
+  def forRow(format: FormatSpec, targets: Seq[FieldTarget], isKey: Boolean): RowDecoder = format.name match {
     case "json" => new JsonDecoder(JsonOptions(format), targets)
     case "avro" => new PlainAvroDecoder(format, targets)
     case "avro-confluent" => new AvroDecoder(format, targets, isKey)
     case "raw" => RawDecoder(format, targets)
-    case other => throw new IllegalArgumentException(s"'$other' is no format of plain rows")
+    case other => throw new IllegalArgumentException(s"format '$other' cannot hold plain rows")
   }
 
-  def ofValue(spec: IngestSpec): ValueDecoder = {
+  def forValue(spec: IngestSpec): ValueDecoder = {
     val targets = spec.columnsFrom("value")
     spec.valueFormat.name match {
       case "debezium-json" => new DebeziumJsonDecoder(spec, targets)
       case "debezium-avro-confluent" => new DebeziumAvroDecoder(spec, targets)
       case "changelog-json" => new ChangelogJsonDecoder(spec.valueFormat, targets)
-      case _ if spec.debezium.unwrapped => ofUnwrapped(spec, targets)
-      case _ if spec.isUpsert => new UpsertDecoder(ofRow(spec.valueFormat, targets, isKey = false))
-      case name => new PlainDecoder(ofRow(spec.valueFormat, targets, isKey = false), nullIsRow = name == "raw")
+      case _ if spec.debezium.unwrapped => unwrapped(spec, targets)
+      case _ if spec.isUpsert => new UpsertDecoder(forRow(spec.valueFormat, targets, isKey = false))
+      case name => new PlainDecoder(forRow(spec.valueFormat, targets, isKey = false), nullIsRow = name == "raw")
     }
   }
 
   /** A decoder for record keys. Debezium's JSON may have a schema in keys as well as in values. */
-  def ofKey(spec: IngestSpec, format: FormatSpec, targets: Seq[FieldTarget]): RowDecoder =
+  def forKey(spec: IngestSpec, format: FormatSpec, targets: Seq[FieldTarget]): RowDecoder =
     if (format.name == "json" && spec.isDebezium)
       new ConnectRowDecoder(JsonOptions(format).copy(debezium = Some(spec.debezium)), targets)
-    else ofRow(format, targets, isKey = true)
+    else forRow(format, targets, isKey = true)
 
-  private def ofUnwrapped(spec: IngestSpec, targets: Seq[FieldTarget]): ValueDecoder = {
-    val all = targets ++ UnwrappedMarks.targets(spec)
-    val keyAndMarks = all.filter(t => t.ordinal >= spec.columns.size || spec.isOfKey(t.ordinal) ||
-      UnwrappedMarks.isMark(t.field))
+  private def unwrapped(spec: IngestSpec, targets: Seq[FieldTarget]): ValueDecoder = {
+    val all = targets ++ AddedFields.targets(spec)
+    val keyAndAdded = all.filter(t => t.ordinal >= spec.columns.size || spec.isOfKey(t.ordinal) ||
+      AddedFields.contains(t.field))
     if (spec.valueFormat.name == "json") {
       val options = JsonOptions(spec.valueFormat).copy(debezium = Some(spec.debezium))
       val rows = new ConnectRowDecoder(options.copy(refusePlaceholder = true), all)
       new UnwrappedDecoder(
         spec,
         rows,
-        new ConnectRowDecoder(options, keyAndMarks),
+        new ConnectRowDecoder(options, keyAndAdded),
         missing => if (spec.debezium.heals) rows.missing = missing,
         value => OtherRecords.problemOf(OtherRecords.fieldNames(value)))
     } else {
@@ -149,17 +156,17 @@ object Decoder {
       new UnwrappedDecoder(
         spec,
         new AvroDecoder(spec.valueFormat, all, isKey = false, unavailable),
-        new AvroDecoder(spec.valueFormat, keyAndMarks, isKey = false),
+        new AvroDecoder(spec.valueFormat, keyAndAdded, isKey = false),
         unavailable.missing = _,
         _ => null)
     }
   }
 
-  /** Whether the format's own option says that what it cannot parse is skipped. */
+  /** Whether the format's `ignore-parse-errors` skips records that it cannot parse. */
   def skipsErrors(format: FormatSpec): Boolean = format.flag("ignore-parse-errors")
 }
 
-/** Every value is an inserted row; a null value is none, but for formats that can read it. */
+/** Every value is an inserted row. A null value is no row, except in formats that can read it. */
 final class PlainDecoder(rows: RowDecoder, nullIsRow: Boolean) extends ValueDecoder {
   override def decode(record: SourceRecord, into: Decoded): Unit =
     if (record.value != null || nullIsRow) {
@@ -168,7 +175,7 @@ final class PlainDecoder(rows: RowDecoder, nullIsRow: Boolean) extends ValueDeco
     }
 }
 
-/** A value is the present row of its key, a null value (tombstone) the deletion of it. */
+/** A value is the current row of its key; a null value (tombstone) deletes it. */
 final class UpsertDecoder(rows: RowDecoder) extends ValueDecoder {
   override def decode(record: SourceRecord, into: Decoded): Unit =
     if (record.value == null) into.beforeKind = RowKind.Delete
@@ -178,7 +185,7 @@ final class UpsertDecoder(rows: RowDecoder) extends ValueDecoder {
     }
 }
 
-/** The whole value as one column, as Flink's `raw` format has it. */
+/** The whole value as one column, as in Flink's `raw` format. */
 final class RawDecoder(dataType: DataType, ordinal: Int, order: ByteOrder) extends RowDecoder {
   override def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit =
     if (bytes == null) row.setNullAt(ordinal)

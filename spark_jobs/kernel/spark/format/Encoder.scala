@@ -12,7 +12,7 @@ import org.apache.spark.sql.rejoin.format.json.{JsonObjectWriter, JsonWriterOpti
 import org.apache.spark.sql.rejoin.sink.RecordSpec
 import rejoin.core.row.RowKind
 
-/** Columns of a row to bytes. An instance serves one task. */
+/** Encodes columns of a row. One instance per task. */
 abstract class RowEncoder {
   def encode(row: SpecializedGetters, out: ByteSink): Unit
 }
@@ -27,7 +27,7 @@ object RowEncoder {
         fields.write(_, _)
       case "avro" | "avro-confluent" => new AvroEncoder(format, ordinals, struct)
       case "raw" => raw(format, ordinals, struct)
-      case other => throw new IllegalArgumentException(s"'$other' is no format of plain rows")
+      case other => throw new IllegalArgumentException(s"format '$other' cannot hold plain rows")
     }
 
   private def raw(format: FormatSpec, ordinals: Seq[Int], struct: StructType): RowEncoder = {
@@ -63,10 +63,10 @@ object RowEncoder {
   }
 }
 
-/** Rows of a sink to the bytes of its records. An instance serves one task.
+/** Encodes rows of a sink as the keys and values of its records. One instance per task.
   *
   * @param offset
-  *   how many columns stand before the sink's in the rows that come
+  *   number of columns before those of the sink in the rows that it encodes
   */
 final class RecordEncoder(sink: RecordSpec, offset: Int) {
   private val keys = sink.keyFormat
@@ -106,13 +106,13 @@ final class RecordEncoder(sink: RecordSpec, offset: Int) {
   }
 }
 
-/** A row that its sink's columns do not admit: the query's doing, not that of any one record. */
+/** A result with NULL in a NOT NULL column of its sink: the query is wrong, not a single record. */
 final class NullValueException(message: String) extends RuntimeException(message)
 
-/** A row and its kind to a record value. */
+/** Encodes a row and its kind as a record value. */
 private[rejoin] abstract class ValueEncoder {
 
-  /** False for a tombstone. */
+  /** Returns false if the value is a tombstone. */
   def encode(kind: Byte, row: InternalRow, out: ByteSink): Boolean
 }
 
@@ -150,7 +150,7 @@ private[rejoin] object ValueEncoder {
     true
   }
 
-  /** Flink's shape: never op u, an update is two records. */
+  /** Debezium's envelope as Flink writes it: an update is two records, never one with op `u`. */
   private def debezium(fields: JsonObjectWriter): ValueEncoder = {
     val beforeAdd = """{"before":null,"after":""".getBytes(UTF_8)
     val afterAdd = ""","op":"c"}""".getBytes(UTF_8)

@@ -4,6 +4,6 @@ package org.apache.spark.sql.rejoin.format
 final case class FormatSpec(name: String, options: Map[String, String]) {
   def flag(option: String): Boolean = options.get(option).exists(_.equalsIgnoreCase("true"))
 
-  /** Options may hold credentials, and Spark shows plans. */
+  /** Leaves out the options, which may hold credentials: Spark shows plans. */
   override def toString: String = name
 }

@@ -11,13 +11,13 @@ import org.apache.spark.sql.rejoin.format.debezium.DebeziumTypes
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, IngestSpec, Reason}
 import rejoin.core.row.RowKind
 
-/** Reads a table's columns out of a record: value, key, metadata; refuses forbidden NULLs. */
+/** Reads a table's columns from the value, key and metadata of a record; rejects NULL in NOT NULL columns. */
 private[rejoin] final class RecordReader(spec: IngestSpec) {
   private val decoded = new Decoded(spec.decodedTypes)
-  private val values = Decoder.ofValue(spec)
+  private val values = Decoder.forValue(spec)
   private val keyTargets = spec.columnsFrom("key")
   private val keys: RowDecoder =
-    spec.keyFormat.filter(_ => keyTargets.nonEmpty).map(Decoder.ofKey(spec, _, keyTargets)).orNull
+    spec.keyFormat.filter(_ => keyTargets.nonEmpty).map(Decoder.forKey(spec, _, keyTargets)).orNull
   private val isUpsert = spec.isUpsert
   private val metadata =
     spec.columnsFrom("metadata").flatMap(RecordMetadata(_, spec.timeZone)).toArray
@@ -34,10 +34,10 @@ private[rejoin] final class RecordReader(spec: IngestSpec) {
     decoded
   }
 
-  /** Whether a format that ignores what it cannot parse has found the problem. */
+  /** Whether the problem is a parse error of a format that ignores parse errors. */
   def skips(problem: BadRecord): Boolean =
     if (problem.inKey) spec.keyFormat.exists(Decoder.skipsErrors)
-    else Decoder.skipsErrors(spec.valueFormat) && RecordReader.OfFormats(problem.reason)
+    else Decoder.skipsErrors(spec.valueFormat) && RecordReader.ParseErrors(problem.reason)
 
   private def complete(record: SourceRecord, row: InternalRow, kind: Byte): Unit = {
     if (keys != null) readKey(record, row)
@@ -53,7 +53,7 @@ private[rejoin] final class RecordReader(spec: IngestSpec) {
   private def readKey(record: SourceRecord, row: InternalRow): Unit =
     if (record.key != null)
       try keys.decode(record.key, record, row)
-      catch { case bad: BadRecord => throw bad.ofKey }
+      catch { case bad: BadRecord => throw bad.inRecordKey }
     else if (isUpsert)
       throw new BadRecord(Reason.NullKey, "the record has no key", inKey = true)
     else keyTargets.foreach(target => row.setNullAt(target.ordinal))
@@ -81,8 +81,8 @@ private[rejoin] final class RecordReader(spec: IngestSpec) {
 
 private object RecordReader {
 
-  /** Problems that a format's own option may ignore; NULLs that a table forbids are not of them. */
-  private val OfFormats = Set(
+  /** Problems that `ignore-parse-errors` skips; NULL in a NOT NULL column is none of them. */
+  private val ParseErrors = Set(
     Reason.JsonMalformed,
     Reason.JsonField,
     Reason.JsonMissingField,
@@ -98,8 +98,8 @@ private object RecordReader {
     Reason.MissingAfter)
 }
 
-/** A point in time as a METADATA column of type BIGINT, TIMESTAMP_LTZ or, by the clocks of the
-  * job's time zone, TIMESTAMP.
+/** Writes a time into a METADATA column of type BIGINT, TIMESTAMP_LTZ or TIMESTAMP; the last holds the
+  * local time in the job's time zone.
   */
 private[rejoin] final class MetadataTime(target: FieldTarget, timeZone: String) {
   private val zone = DateTimeUtils.getZoneId(timeZone)
@@ -142,7 +142,7 @@ private[rejoin] object RecordMetadata {
     }
   }
 
-  /** Of several headers of one name the last counts, as in Flink. */
+  /** Keeps the last of several headers with the same name, as Flink does. */
   private def headerMap(headers: ArrayData): MapData = {
     val entries = scala.collection.mutable.LinkedHashMap.empty[Any, Any]
     if (headers != null)

@@ -2,24 +2,24 @@ package org.apache.spark.sql.rejoin.format
 
 import org.apache.spark.sql.types._
 
-/** What Flink's type says beyond Spark's. */
+/** What Flink's SQL types say beyond Spark's. */
 object SqlTypes {
 
-  /** Field metadata that holds Flink's text of the type. */
+  /** Name of the field metadata that holds the type as Flink SQL writes it. */
   final val Key = "sqlType"
 
   def of(field: StructField): Option[String] =
     Option.when(field.metadata.contains(Key))(field.metadata.getString(Key))
 
-  /** TIME is carried as an integer, the millisecond of the day. */
+  /** A TIME column is an integer in Spark: the millisecond of the day. */
   def isTime(sqlType: Option[String]): Boolean =
     sqlType.exists(t => t.startsWith("TIME") && !t.startsWith("TIMESTAMP"))
 
-  /** The type for people: as it was declared. */
+  /** The type as messages show it: as it was declared. */
   def text(dataType: DataType, declared: Option[String]): String =
     declared.fold(text(dataType))(_.stripSuffix(" NOT NULL"))
 
-  /** In Flink's words, without what Spark does not know of it. */
+  /** The SQL type in Flink's notation, as far as Spark's type shows it. */
   def text(dataType: DataType): String =
     dataType match {
       case TimestampNTZType => "TIMESTAMP"

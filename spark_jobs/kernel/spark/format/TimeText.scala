@@ -13,7 +13,7 @@ final class TimeText(standard: String) {
   private val isIso = standard == "ISO-8601"
   private val separator = if (isIso) 'T' else ' '
 
-  /** Microseconds of the epoch. Throws DateTimeException if the text is not of this form. */
+  /** Microseconds since 1970. Throws DateTimeException if the text is not of this form. */
   def parseTimestamp(text: String, isZoned: Boolean): Long = {
     val end = if (isZoned) text.length - 1 else text.length
     if (isZoned && (end < 0 || text.charAt(end) != 'Z')) TimeText.fail(text)
@@ -39,7 +39,7 @@ object TimeText {
   def fail(text: String): Nothing =
     throw new DateTimeException(s"'$text' is not of the expected form")
 
-  /** Days of the epoch. */
+  /** Days since 1970. */
   def parseDate(text: String): Int =
     if (text.length == 10 && text.charAt(4) == '-' && text.charAt(7) == '-')
       LocalDate.of(digits(text, 0, 4), digits(text, 5, 7), digits(text, 8, 10)).toEpochDay.toInt
@@ -66,7 +66,7 @@ object TimeText {
     }
   }
 
-  /** The fraction after its point, cut to microseconds. */
+  /** The fraction of a second, from its point on, truncated to microseconds. */
   private def micros(text: String, from: Int, end: Int): Int = {
     val count = end - from - 1
     if (text.charAt(from) != '.' || count < 1 || count > 9) fail(text)
@@ -98,11 +98,11 @@ object TimeText {
     value
   }
 
-  /** A text in ISO form with offset, as Debezium's zoned types and Avro strings have it. */
+  /** Microseconds since 1970 of ISO text with an offset, as in Debezium's zoned types and Avro strings. */
   def parseInstant(text: String): Long =
     DateTimeUtils.instantToMicros(OffsetDateTime.parse(text).toInstant)
 
-  /** A text in ISO form without offset. */
+  /** Microseconds since 1970, in UTC, of ISO text without an offset. */
   def parseLocal(text: String): Long =
     DateTimeUtils.instantToMicros(LocalDateTime.parse(text).toInstant(ZoneOffset.UTC))
 

@@ -43,14 +43,16 @@ object Reason {
   final val OutOfRange = "value-out-of-range"
   final val Expression = "expression-failed"
 
-  /** No bad record: a row behind the watermark. */
+  /** Not a bad record: a row behind the watermark. */
   final val Late = "late"
 
-  /** No bad record: a result that its topic does not take. */
+  /** Not a bad record: a result that is too large for its topic. */
   final val TooLarge = "record-too-large"
 }
 
-/** What is told of a bad record: one line of at most [[MostBytes]] in UTF-8, whatever a parser or a record says. */
+/** The message of a bad record, made one line of at most [[MostBytes]] in UTF-8: it may quote a parser or the
+  * record itself.
+  */
 object ErrorText {
   final val MostBytes = 1024
   private val Cut = "..."
@@ -61,22 +63,22 @@ object ErrorText {
     if (bytes.length <= MostBytes) line
     else {
       var end = MostBytes - Cut.length
-      while ((bytes(end) & 0xc0) == 0x80) end -= 1 // inside a character
+      while ((bytes(end) & 0xc0) == 0x80) end -= 1 // not in the middle of a character
       new String(bytes, 0, end, UTF_8) + Cut
     }
   }
 }
 
-/** A record that cannot become a row: data, not a failure of the job. Carries no stack trace. */
+/** A record cannot become a row. The data is wrong, not the job: there is no stack trace. */
 final class BadRecord(val reason: String, message: String, val inKey: Boolean = false)
     extends Exception(message, null, false, false) {
-  def ofKey: BadRecord = new BadRecord(reason, s"record key: $getMessage", inKey = true)
+  def inRecordKey: BadRecord = new BadRecord(reason, s"record key: $getMessage", inKey = true)
 }
 
-/** A record on its way to a dead-letter topic: original bytes and headers, and what was wrong.
+/** A dead-letter record: the original bytes and headers of a record, and why it was rejected.
   *
-  * Its own headers come after the original ones, [[FirstHeader]] first: what stands before the last
-  * header of that name is the record's. [[SinkAdmission]] adds which query wrote it, and in which epoch.
+  * The headers with the reason follow the original headers and begin with [[FirstHeader]]: whatever is before
+  * the last header of that name is original. [[SinkAdmission]] adds headers with the query and the epoch.
   */
 object DeadLetter {
   final val FirstHeader = "__connect.errors.topic"
@@ -85,7 +87,7 @@ object DeadLetter {
   final val ReasonHeader = "rejoin.reason"
   final val TableHeader = "rejoin.table"
 
-  /** Part of the dead-letter record's form, wherever the class itself may stand. */
+  /** Fixed, as a header's value: it does not follow the class when that moves. */
   private final val ExceptionClass = "org.apache.spark.sql.rejoin.BadRecord"
 
   val schema: StructType =
@@ -94,10 +96,10 @@ object DeadLetter {
         .filter(f => Set("topic", "key", "value", "timestamp", "headers")(f.name)))
   private val Fields = schema.size
 
-  /** Made once for a thread: Spark compiles code for each. */
+  /** One per thread: Spark compiles code for each packer. */
   private val packer = ThreadLocal.withInitial(() => new RowPacker(schema))
 
-  /** Packs the record for the rows' way through the query. Called for rejects only. */
+  /** Packs a rejected record, so that it can pass through the query like a row. */
   def pack(topic: String, record: SourceRecord, table: String, problem: BadRecord): Array[Byte] =
     packer.get()(
       new GenericInternalRow(
@@ -108,7 +110,7 @@ object DeadLetter {
           record.timestampMs,
           headers(record, table, problem))))
 
-  /** Packs a record that the query itself has made. */
+  /** Packs a record that the query itself has made, such as a late row. */
   def pack(topic: String, value: Array[Byte], timeMs: Option[Long], headers: Seq[(String, String)]): Array[Byte] =
     packer.get()(
       new GenericInternalRow(
@@ -119,10 +121,7 @@ object DeadLetter {
           timeMs.orNull,
           new GenericArrayData(headers.map { case (name, text) => header(name, text) }.toArray[Any]))))
 
-  /** Whether a record on its way to Kafka is one, or a late row, rather than a result. */
-  def is(record: SinkRecord): Boolean = record.headers != null && record.headers.exists(_.key == ReasonHeader)
-
-  /** Views what [[pack]] made, without a copy. */
+  /** A view of what [[pack]] has made, without a copy. */
   def unpack(bytes: Array[Byte]): UnsafeRow = {
     val row = new UnsafeRow(Fields)
     row.pointTo(bytes, bytes.length)

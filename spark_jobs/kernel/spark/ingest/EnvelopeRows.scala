@@ -3,18 +3,17 @@ package org.apache.spark.sql.rejoin.ingest
 import java.util
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{SpecificInternalRow, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.util.ArrayData
-import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.apache.spark.sql.rejoin.format.{Decoded, SourceRecord}
 import org.apache.spark.sql.rejoin.run.{Expressions, Packed}
 import rejoin.core.row.{Envelope, KeyGroup, PartialRow, RowKind, SourcePosition, Unhealed}
 
-/** Decoded rows to envelopes: filter, event time, key and group, the columns that are kept.
+/** Makes envelopes of decoded rows: filter, event time, key and key group, and the columns that are kept.
   *
-  * Two envelope rows are made once and filled again for each record.
+  * The two rows that hold a record's envelopes are reused for each record.
   */
 private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   private val spec = plan.spec
@@ -23,7 +22,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   private val projectKey = Expressions.compiledProjection(plan.key, spec.timeZone)
   private val projectRow = Expressions.compiledProjection(plan.row, spec.timeZone)
   private val dropNullKeys = spec.dropNullKeys.toArray
-  private val out = Array.fill(2)(new SpecificInternalRow(EnvelopeRows.Types))
+  private val out = Array.fill(2)(EnvelopeRow.mutable())
   private val isUpsert = spec.isUpsert
   private val carriesPosition = spec.debezium.positions
   private lazy val missingValues = new MissingValues(plan)
@@ -32,7 +31,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
 
   def start(): Unit = used = 0
 
-  /** Takes note of the source position of the record whose rows are added next. */
+  /** Sets the source position of the record whose rows are added next. */
   def at(decoded: Decoded): Unit =
     if (carriesPosition) {
       position = decoded.position
@@ -46,7 +45,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   def iterator(): Iterator[InternalRow] =
     if (used == 1) Iterator.single(first) else out.iterator.take(used)
 
-  /** Adds the envelope of a row, or none where the filter or a NULL key says so. */
+  /** Adds the envelope of a row, unless the filter or a NULL in its key drops it. */
   def add(kind: Byte, row: InternalRow, record: SourceRecord, progress: PartitionProgress): Unit =
     if (hasFacts) addByFacts(kind, row, record, progress) else emit(kind, Envelope.NoTime, row, record, progress)
 
@@ -75,22 +74,22 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
     add(RowKind.UpdateAfter, row, record, progress)
     if (missingValues.hidesWatermark(missing)) progress.watermark = watermark
     val added = out(before)
-    if (used > before && added.getByte(2) == RowKind.UpdateAfter && !places.isEmpty) {
-      val partial = new PartialRow(added.getBinary(7), places, unhealed(MissingValues.unavailable))
-      added.setByte(2, RowKind.Partial)
-      added.update(7, PartialRow.pack(partial))
+    if (used > before && added.getByte(EnvelopeRow.Kind) == RowKind.UpdateAfter && !places.isEmpty) {
+      val partial = new PartialRow(added.getBinary(EnvelopeRow.Row), places, unhealed(MissingValues.unavailable))
+      added.setByte(EnvelopeRow.Kind, RowKind.Partial)
+      added.update(EnvelopeRow.Row, PartialRow.pack(partial))
     }
   }
 
-  /** Says of the record's row that its primary key has changed, where the record's headers do. */
+  /** Marks the record's row as moved to another primary key, if the record's headers say so. */
   def follow(headers: ArrayData): Unit =
     if (used == 1 && headers != null) {
-      val (header, moved) = out(0).getByte(2) match {
+      val (header, moved) = out(0).getByte(EnvelopeRow.Kind) match {
         case RowKind.Delete => (EnvelopeRows.NewKey, RowKind.MovedAway)
         case RowKind.Partial => (EnvelopeRows.OldKey, RowKind.MovedPartial)
         case _ => (EnvelopeRows.OldKey, RowKind.MovedHere)
       }
-      if (EnvelopeRows.has(headers, header)) out(0).setByte(2, moved)
+      if (EnvelopeRows.has(headers, header)) out(0).setByte(EnvelopeRow.Kind, moved)
     }
 
   private def noTime(kind: Byte): Long =
@@ -107,18 +106,20 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
     if (!hasDroppedNull(key)) {
       val packedKey = Packed(key)
       val next = out(used)
-      next.setInt(0, KeyGroup.of(packedKey, spec.groups))
-      next.setByte(1, spec.side)
-      next.setByte(2, kind)
-      next.setLong(3, time)
-      next.setInt(4, progress.source)
-      next.setLong(5, record.offset)
-      next.update(6, packedKey)
-      val packedRow = Packed(evaluate(projectRow, row))
-      next.update(7, if (carriesPosition) SourcePosition.append(packedRow, position, positionMs) else packedRow)
+      next.setInt(EnvelopeRow.Group, KeyGroup.of(packedKey, spec.groups))
+      next.setByte(EnvelopeRow.Side, spec.side)
+      next.setByte(EnvelopeRow.Kind, kind)
+      next.setLong(EnvelopeRow.Time, time)
+      next.setInt(EnvelopeRow.Source, progress.source)
+      next.setLong(EnvelopeRow.Seq, record.offset)
+      next.update(EnvelopeRow.Key, packedKey)
+      next.update(EnvelopeRow.Row, positioned(Packed(evaluate(projectRow, row))))
       used += 1
     }
   }
+
+  private def positioned(row: Array[Byte]): Array[Byte] =
+    if (carriesPosition) SourcePosition.append(row, position, positionMs) else row
 
   private def hasDroppedNull(key: UnsafeRow): Boolean = {
     var i = 0
@@ -132,49 +133,23 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
       case e: RuntimeException => throw new BadRecord(Reason.Expression, s"an expression fails: $e")
     }
 
-  def mark(group: Int, kind: Byte, time: Long, source: Int): InternalRow =
-    special(group, kind, time, source, 0, EnvelopeRows.Nothing)
-
-  /** For every group, that the table was emptied. */
+  /** One envelope for each key group, which says that the table was emptied. */
   def truncate(record: SourceRecord, progress: PartitionProgress): Iterator[InternalRow] = {
-    val at =
-      if (carriesPosition) SourcePosition.append(EnvelopeRows.Nothing, position, positionMs) else EnvelopeRows.Nothing
+    val at = positioned(Array.emptyByteArray)
     Iterator.range(0, spec.groups).map { group =>
-      special(group, RowKind.Truncate, Envelope.NoTime, progress.source, record.offset, at)
+      EnvelopeRow(Envelope.truncate(group, spec.side, progress.source, record.offset, at))
     }
   }
 
   def reject(deadLetter: Array[Byte], offset: Long, source: Int): Iterator[InternalRow] = {
     val group = Math.floorMod(source, spec.groups) // one task writes a partition's dead letters, in order
-    Iterator.single(special(group, RowKind.Reject, Envelope.NoTime, source, offset, deadLetter))
-  }
-
-  private def special(
-      group: Int,
-      kind: Byte,
-      time: Long,
-      source: Int,
-      seq: Long,
-      content: Array[Byte]): InternalRow = {
-    val row = out(0)
-    row.setInt(0, group)
-    row.setByte(1, spec.side)
-    row.setByte(2, kind)
-    row.setLong(3, time)
-    row.setInt(4, source)
-    row.setLong(5, seq)
-    row.update(6, EnvelopeRows.Nothing)
-    row.update(7, content)
-    row
+    Iterator.single(EnvelopeRow(Envelope.reject(group, spec.side, source, offset, deadLetter)))
   }
 }
 
 private[rejoin] object EnvelopeRows {
-  val Types: Seq[DataType] =
-    Seq(IntegerType, ByteType, ByteType, LongType, IntegerType, LongType, BinaryType, BinaryType)
-  private val Nothing = new Array[Byte](0)
 
-  /** Headers of the two events that Debezium makes of the change of a primary key. */
+  /** Headers of the two events that Debezium writes when a primary key changes. */
   private val NewKey = UTF8String.fromString("__debezium.newkey")
   private val OldKey = UTF8String.fromString("__debezium.oldkey")
 

@@ -26,7 +26,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.apache.spark.sql.rejoin.run.{Counters, References}
 
-/** Whether sources may start another batch; closed by an orderly stop, which waits for the last one. */
+/** Whether sources may start another epoch; a graceful stop closes it and waits for the running epoch. */
 object Gate {
   @volatile private var closed = false
 
@@ -35,15 +35,16 @@ object Gate {
   def open(): Unit = closed = false
 }
 
-/** Spark's Kafka source, which starts no batch once the [[Gate]] is closed and never reads past given ends.
+/** Spark's Kafka source, which starts no epoch once the [[Gate]] is closed and never reads past given ends.
   *
-  * Options beside Kafka's own: `rejoin.query` (for the counters), `rejoin.table` (the name in the
-  * query's progress), `rejoin.ends`
-  * (`{topic: {partition: offset}}`; a bounded table, of which unlisted partitions are not read),
-  * `rejoin.loaded` (of the same form; the batch that reaches such an offset has a record more, with
-  * [[Ingest.LoadedMarker]] as its timestamp type, whatever lies before the offset),
-  * `rejoin.alignment` (an [[Alignment]]; no batch reads on while the table is too far ahead),
-  * `rejoin.topic-ids` (`{topic: id}`, as a [[SourceGuard]] wants them).
+  * Options besides Kafka's own:
+  *   - `rejoin.query`: the query, for the counters
+  *   - `rejoin.table`: the table's name in the query's progress
+  *   - `rejoin.ends`: `{topic: {partition: offset}}` for a bounded table; unlisted partitions are not read
+  *   - `rejoin.loaded`: of the same form; the epoch that reaches such an offset gets one more record, whose
+  *     timestamp type is [[Ingest.LoadedMarker]]
+  *   - `rejoin.alignment`: an [[Alignment]]; the table is not read while it is too far ahead
+  *   - `rejoin.topic-ids`: `{topic: id}` for the [[SourceGuard]]
   */
 final class GatedKafka extends TableProvider {
   private lazy val kafka = DataSource
@@ -62,17 +63,27 @@ final class GatedKafka extends TableProvider {
 
 object GatedKafka {
 
-  /** Topic and partition of what Spark plans to read, whose class it hides (a KafkaOffsetRange within).
+  /** Topic and partition of a planned partition, by which they are sorted. Spark hides the class, in which
+    * there is a KafkaOffsetRange.
     *
-    * In this order, each time: a query without state writes a source partition's rows under the task's
-    * number, and Spark keeps no order of its own from one driver to the next. Another one would skip, in
-    * an epoch that is repeated, the rows of a partition that was not written, and double one that was.
+    * A query without state writes the rows of a source partition under the number of its task, and Spark
+    * itself keeps no order from one driver to the next. In another order, a repeated epoch would skip rows
+    * that were not written and write others twice.
     */
   private def place(planned: InputPartition): (String, Int) = {
     val range = planned.asInstanceOf[Product].productElement(0).asInstanceOf[Product]
     val at = range.productElement(0).asInstanceOf[TopicPartition]
     (at.topic, at.partition)
   }
+
+  /** What is read of one table; the options of [[GatedKafka]]. */
+  private final case class ScanOptions(
+      query: String,
+      table: String,
+      ends: Option[Ends],
+      loaded: Ends,
+      alignment: Option[Alignment],
+      guard: () => SourceGuard)
 
   private type Ends = Map[String, Map[String, Long]]
   private type KafkaStream = MicroBatchStream
@@ -87,17 +98,20 @@ object GatedKafka {
     override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = {
       val scan = kafka.newScanBuilder(withSecrets(options)).build()
       def offsets(name: String): Option[Ends] = Option(options.get(name)).map(json => parse(json).extract[Ends])
-      val loaded = offsets("rejoin.loaded").getOrElse(Map.empty)
-      val alignment = Option(options.get("rejoin.alignment")).map(Alignment.read)
-      val query = options.get("rejoin.query")
       val table = options.get("rejoin.table")
-      val goesOn = !options.getBoolean("failOnDataLoss", true)
-      val guard = () => new SourceGuard(table, idsOf(options), goesOn, clientOf(options))
-      () => new GatedScan(scan, query, table, offsets("rejoin.ends"), loaded, alignment, guard)
+      val toleratesLoss = !options.getBoolean("failOnDataLoss", true)
+      val own = ScanOptions(
+        options.get("rejoin.query"),
+        table,
+        offsets("rejoin.ends"),
+        offsets("rejoin.loaded").getOrElse(Map.empty),
+        Option(options.get("rejoin.alignment")).map(Alignment.read),
+        () => new SourceGuard(table, idsOf(options), toleratesLoss, clientOf(options)))
+      () => new GatedScan(scan, own)
     }
   }
 
-  /** Spark's plans and logs show the options of a source: they hold the references. */
+  /** Resolves references to secrets; the options themselves keep them, since Spark's plans and logs show them. */
   private def withSecrets(options: CaseInsensitiveStringMap): CaseInsensitiveStringMap =
     new CaseInsensitiveStringMap(References.resolveAll(options.asCaseSensitiveMap.asScala.toMap).asJava)
 
@@ -109,42 +123,26 @@ object GatedKafka {
       case (name, value) if name.startsWith("kafka.") => name.stripPrefix("kafka.") -> value
     }
 
-  private final class GatedScan(
-      kafka: Scan,
-      query: String,
-      table: String,
-      ends: Option[Ends],
-      loaded: Ends,
-      alignment: Option[Alignment],
-      guard: () => SourceGuard)
-      extends Scan {
+  private final class GatedScan(kafka: Scan, options: ScanOptions) extends Scan {
     override def readSchema(): StructType = kafka.readSchema()
     override def supportedCustomMetrics(): Array[CustomMetric] = kafka.supportedCustomMetrics()
     override def toMicroBatchStream(checkpointLocation: String): MicroBatchStream =
       new GatedStream(
         kafka.toMicroBatchStream(checkpointLocation).asInstanceOf[KafkaStream],
         kafka.readSchema(),
-        query,
-        table,
-        ends,
-        loaded,
-        alignment,
-        guard())
+        options)
   }
 
   private final class GatedStream(
       kafka: KafkaStream,
       schema: StructType,
-      query: String,
-      table: String,
-      ends: Option[Ends],
-      loaded: Ends,
-      alignment: Option[Alignment],
-      guard: SourceGuard)
+      options: ScanOptions)
       extends MicroBatchStream
       with SupportsTriggerAvailableNow
       with SupportsRealTimeMode
       with ReportsSourceMetrics {
+    import options.{alignment, ends, loaded, query, table}
+    private val guard = options.guard()
     private val name = s"$query/$table" // a query's name has no slash
 
     override def latestOffset(start: Offset, limit: ReadLimit): Offset =
@@ -156,14 +154,14 @@ object GatedKafka {
       }
 
     private def isAhead(alignment: Alignment, hasMore: Boolean): Boolean = {
-      Alignment.tell(name, alignment, hasMore)
+      Alignment.report(name, alignment, hasMore)
       hasMore && Alignment.isAhead(name, Counters.of(SparkContext.getOrCreate()))
     }
 
     override def latestOffset(): Offset = throw new UnsupportedOperationException("the start offset is needed")
     override def initialOffset(): Offset = bounded(kafka.initialOffset())
 
-    /** Also where the topic goes on: what lies beyond the ends is not lag. */
+    /** Records beyond the ends do not count as lag. */
     override def reportLatestOffset(): Offset = Option(kafka.reportLatestOffset()).map(bounded).orNull
 
     override def deserializeOffset(json: String): Offset = kafka.deserializeOffset(json)
@@ -188,7 +186,7 @@ object GatedKafka {
     }
     override def toString: String = table
 
-    /** A partition of markers if partitions of the topics are loaded with this batch. */
+    /** A partition of markers, if partitions of the topics become loaded in this epoch. */
     private def loadedBy(start: Offset, end: Offset): Option[InputPartition] = {
       val (from, to) = (parse(start.json()).extract[Ends], parse(end.json()).extract[Ends])
       def at(offsets: Ends, topic: String, partition: String): Long =
@@ -216,32 +214,35 @@ object GatedKafka {
 
   private final case class LoadedMarkers(markers: Seq[LoadedMarker]) extends InputPartition
 
-  /** Kafka's readers, and one for markers. */
+  /** Kafka's readers, and a reader for markers. */
   private final class GatedReaders(kafka: PartitionReaderFactory, schema: StructType) extends PartitionReaderFactory {
     override def createReader(partition: InputPartition): PartitionReader[InternalRow] = partition match {
-      case LoadedMarkers(markers) => new MarkerReader(markers.iterator, schema)
+      case LoadedMarkers(markers) => new RowReader(markers.iterator.map(row), schema)
       case records => kafka.createReader(records)
     }
-  }
 
-  private final class MarkerReader(markers: Iterator[LoadedMarker], schema: StructType)
-      extends PartitionReader[InternalRow] {
-    private val toUnsafe = UnsafeProjection.create(schema)
-    private var row: InternalRow = _
-
-    override def next(): Boolean = markers.hasNext && {
-      val LoadedMarker(topic, partition, offset) = markers.next()
-      row = toUnsafe(new GenericInternalRow(schema.fieldNames.map[Any] {
-        case "topic" => UTF8String.fromString(topic)
-        case "partition" => partition
-        case "offset" => offset
+    private def row(marker: LoadedMarker): InternalRow =
+      new GenericInternalRow(schema.fieldNames.map[Any] {
+        case "topic" => UTF8String.fromString(marker.topic)
+        case "partition" => marker.partition
+        case "offset" => marker.offset
         case "timestamp" => 0L
         case "timestampType" => Ingest.LoadedMarker
         case _ => null
-      }))
-      true
-    }
-    override def get(): InternalRow = row
-    override def close(): Unit = ()
+      })
   }
+}
+
+/** Reads rows that are already there. */
+private[rejoin] final class RowReader(rows: Iterator[InternalRow], schema: StructType)
+    extends PartitionReader[InternalRow] {
+  private val toUnsafe = UnsafeProjection.create(schema)
+  private var row: InternalRow = _
+
+  override def next(): Boolean = rows.hasNext && {
+    row = toUnsafe(rows.next())
+    true
+  }
+  override def get(): InternalRow = row
+  override def close(): Unit = ()
 }

@@ -4,7 +4,6 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, Generator, UnsafeProjection}
@@ -14,17 +13,17 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.apache.spark.sql.rejoin.format.{Decoded, RecordReader, SourceRecord}
 import org.apache.spark.sql.rejoin.run.{Counters, Expressions}
-import rejoin.core.row.{Envelope, OnError, RejectedRecordException, RowKind, Unhealed}
+import rejoin.core.row.{Envelope, OnError, RejectedRecordException, Unhealed}
 
-/** Kafka records of one table to envelopes, as the only column of a select. */
+/** Makes envelopes of the Kafka records of one table, as a select with the generator as its only column. */
 object Ingest {
   private val Columns =
     Seq("topic", "partition", "offset", "timestamp", "timestampType", "key", "value")
 
-  /** In place of a record's timestamp type: no record, the partition's initial content is complete. */
+  /** A timestamp type of its own: the record is a marker, the partition's initial content is complete. */
   final val LoadedMarker = -2
 
-  /** `records` is what Spark's Kafka source gives, with headers where they are wanted. */
+  /** `records` has the columns of Spark's Kafka source, with or without headers. */
   def apply(records: DataFrame, spec: IngestSpec, counters: Counters, query: String): DataFrame = {
     val names = Columns ++ records.columns.find(_ == "headers")
     val found = records.queryExecution.analyzed.output
@@ -56,10 +55,10 @@ object IngestPlan {
   }
 }
 
-/** [[IngestRunner]] as an expression: `terminate` gives the marks of a task, after its last row.
+/** [[IngestRunner]] as an expression; `terminate` returns the marks of a task, after its last row.
   *
   * @param run
-  *   names one start of the query's scan: its tasks share what they know of bad records
+  *   identifies one start of the query's scan: its tasks share a [[RejectWindow]]
   */
 final case class IngestGenerator(
     children: Seq[Expression],
@@ -75,7 +74,7 @@ final case class IngestGenerator(
   @transient private lazy val isOfColumns = columns.length == children.size
   @transient private lazy val inOrder = UnsafeProjection.create(children)
 
-  override def elementSchema: StructType = IngestGenerator.Schema
+  override def elementSchema: StructType = EnvelopeRow.schema
 
   override def eval(input: InternalRow): IterableOnce[InternalRow] = {
     if (isOfColumns) read(input, columns) else read(inOrder(input), IngestGenerator.InOrder)
@@ -100,19 +99,18 @@ final case class IngestGenerator(
 }
 
 object IngestGenerator {
-  private val Schema = Encoders.product[Envelope].schema
   private val InOrder = Array.range(0, 8)
 }
 
-/** One source partition as a task sees it. */
+/** How far a task has read one source partition. */
 private final class PartitionProgress(val source: Int) {
   var watermark: Long = Envelope.NoTime
   var isLoaded = false
 }
 
-/** Turns records of one table into envelopes; needs no Spark. One instance serves one task at a time.
+/** Turns records of one table into envelopes, without Spark's engine. One instance serves one task at a time.
   *
-  * The rows it hands out are reused: take what they hold before the next call.
+  * The rows that it returns are reused: read them before the next call.
   */
 final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, rejects: RejectWindow) {
   def this(spec: IngestSpec, counters: Counters, query: String) =
@@ -128,7 +126,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
   private var currentTopic: UTF8String = _
   private var currentPartition = -1
   private var rowCount = 0L
-  private var unreported = 0 // records that the window of rejects has not heard of
+  private var unreported = 0 // records that the window of rejects has not counted yet
 
   /** Begins another task. */
   def start(): Unit = {
@@ -170,7 +168,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
     if (decoded.missing.isEmpty) rows.add(decoded.afterKind, decoded.after, record, progress)
     else rows.addPartial(decoded.after, decoded.missing, unhealed(record, _), record, progress)
 
-  /** What the machine needs that finds no row to heal the record from. */
+  /** What a state machine needs if it finds no row from which to take the missing values. */
   private def unhealed(record: SourceRecord, bad: BadRecord): Unhealed = {
     val content = spec.onError match {
       case OnError.Fail => text(record, bad).getBytes(UTF_8)
@@ -180,7 +178,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
     new Unhealed(spec.table, spec.onError, content)
   }
 
-  /** The last chunks, then per partition and key group the marks that are due. */
+  /** Returns the last chunks, then the marks of each partition for each key group. */
   def finish(): Iterator[InternalRow] = {
     counters.rows(query, spec.table, rowCount)
     rowCount = 0
@@ -191,11 +189,11 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
   private def marks(): Iterator[InternalRow] =
     for {
       progress <- partitions.valuesIterator
-      tellsTime = spec.marks && progress.watermark != Envelope.NoTime
-      group <- if (tellsTime || progress.isLoaded) Iterator.range(0, spec.groups) else Iterator.empty
-      mark <- Option.when(tellsTime)(RowKind.Watermark -> progress.watermark).iterator ++
-        Option.when(progress.isLoaded)(RowKind.Loaded -> 0L)
-    } yield rows.mark(group, mark._1, mark._2, progress.source)
+      hasWatermark = spec.marks && progress.watermark != Envelope.NoTime
+      group <- Iterator.range(0, spec.groups)
+      mark <- Option.when(hasWatermark)(Envelope.watermark(group, spec.side, progress.source, progress.watermark)) ++
+        Option.when(progress.isLoaded)(Envelope.loaded(group, spec.side, progress.source))
+    } yield EnvelopeRow(mark)
 
   private def progressOf(record: SourceRecord): PartitionProgress =
     if (record.partition == currentPartition && record.topic == currentTopic) current

@@ -5,7 +5,7 @@ import org.json4s.{DefaultFormats, Formats, JNothing, JNull, JValue}
 
 import org.apache.spark.sql.types._
 
-import org.apache.spark.sql.rejoin.format.debezium.UnwrappedMarks
+import org.apache.spark.sql.rejoin.format.debezium.AddedFields
 import org.apache.spark.sql.rejoin.format.{FieldTarget, FormatSpec}
 import org.apache.spark.sql.rejoin.run.OperatorNode
 
@@ -16,7 +16,7 @@ import org.apache.spark.sql.rejoin.run.OperatorNode
   * @param field
   *   name inside the format, or key of the metadata
   * @param sqlType
-  *   Flink's text of the type; tells TIME from INT, which Spark does not
+  *   the type as Flink SQL writes it; distinguishes TIME from INT, which Spark does not
   */
 final case class ScanColumn(
     name: String,
@@ -29,17 +29,17 @@ final case class ScanColumn(
 /** How a table's Debezium events are read (`Debezium` of spark_jobs/plan/nodes/parts.py).
   *
   * @param unwrapped
-  *   values are rows of ExtractNewRecordState
+  *   whether values are rows made by ExtractNewRecordState
   * @param fullBefore
-  *   the row before is complete and trusted
+  *   whether the row before a change is complete
   * @param heals
-  *   a value that the event leaves out is taken from the row in state
+  *   whether a value that the event leaves out is taken from the row in state
   * @param positions
-  *   rows carry their source position
+  *   whether rows carry their source position
   * @param followsKeys
-  *   rows say that their primary key has changed
+  *   whether rows of a changed primary key are marked as moved
   * @param timestampUnit
-  *   what a bare number in a TIMESTAMP or TIME column counts, where no schema says it
+  *   the unit of a number in a TIMESTAMP or TIME column, where no schema says it
   * @param decimals
   *   `base64`: a text in a DECIMAL column is an unscaled number in base64, where no schema says it
   */
@@ -70,9 +70,9 @@ object DebeziumSpec {
   * @param dropNullKeys
   *   positions in the key: a row with a NULL there can neither match nor be padded
   * @param row
-  *   expressions of what is kept of a row
+  *   expressions of the columns that are kept
   * @param rejectLimit
-  *   where the job stops for the share of its bad records; None for never
+  *   the share of bad records at which the job stops; None for no limit
   */
 final case class IngestSpec(
     table: String,
@@ -104,11 +104,11 @@ final case class IngestSpec(
   /** Whether Debezium wrote the records. */
   def isDebezium: Boolean = debezium.unwrapped || valueFormat.name.startsWith("debezium-")
 
-  /** Types of a decoded row: the columns, behind them what only a decoder looks at. */
+  /** Types of a decoded row: the columns, then the fields that only the decoder uses. */
   def decodedTypes: Seq[DataType] =
-    columns.map(_.dataType) ++ (if (debezium.unwrapped) UnwrappedMarks.types else Nil)
+    columns.map(_.dataType) ++ (if (debezium.unwrapped) AddedFields.types else Nil)
 
-  /** What expressions are bound to. All columns are nullable: a deletion has only its key. */
+  /** The schema to which expressions are bound. All columns are nullable: a deletion has only its key. */
   def columnSchema: StructType =
     StructType(columns.map(c => StructField(c.name, c.dataType, nullable = true)))
 
@@ -130,7 +130,7 @@ object IngestSpec {
   def read(json: String, chunked: Boolean): IngestSpec = read(parse(json), chunked)
 
   /** @param chunked
-    *   whether rows leave in chunks ([[ChunkWriter]]), as stateful operators take them
+    *   whether rows are packed in chunks ([[ChunkWriter]]), for a stateful operator
     */
   def read(node: JValue, chunked: Boolean): IngestSpec = {
     def text(name: String): Option[String] = present(node \ name).map(_.extract[String])

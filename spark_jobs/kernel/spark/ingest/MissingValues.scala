@@ -4,9 +4,9 @@ import java.util
 
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression}
 
-/** Which values of a table's rows may be missing, and where they stand in a packed row.
+/** Which columns of a table may lack their value in an event, and their ordinals in the packed row.
   *
-  * What is evaluated over a row before it is packed cannot be made up for later.
+  * A column that an expression uses before the row is packed must have its value: it cannot be added later.
   */
 private[rejoin] final class MissingValues(plan: IngestPlan) {
   private val spec = plan.spec
@@ -27,7 +27,7 @@ private[rejoin] final class MissingValues(plan: IngestPlan) {
 
   def hidesWatermark(missing: util.BitSet): Boolean = watermark.intersects(missing)
 
-  /** Ordinals of the packed row for those of the table's columns. */
+  /** The ordinals in the packed row of these columns of the table; throws if one of them is needed now. */
   def inRow(missing: util.BitSet): util.BitSet = {
     if (needed.intersects(missing)) throw MissingValues.unavailable
     val places = new util.BitSet

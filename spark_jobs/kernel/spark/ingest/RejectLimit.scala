@@ -4,21 +4,21 @@ import java.util
 
 import scala.collection.mutable
 
-/** When a job stops for its bad records: more than `maxShare` of the last `window` records of a table.
+/** The job stops if more than `maxShare` of the last `window` records of a table are bad.
   *
   * @param maxShare
-  *   above 0, and up to 1, which is never
+  *   above 0 and up to 1; with 1 the job never stops
   */
 final case class RejectLimit(maxShare: Double, window: Int)
 
-/** Stops the job before a wrong schema has drained a topic into the dead-letter topic. */
+/** Stops the job before a wrong schema sends a whole topic to the dead-letter topic. */
 final class RejectLimitException(message: String) extends RuntimeException(message)
 
-/** The last records of one table in one run, and which of them could not become rows.
+/** Counts the last records of one table in one run, and how many of them were bad.
   *
-  * Shared by all tasks of a JVM. It throws inside the epoch, before the epoch's transactions are
-  * committed: what a stateful query has set aside in that epoch is never seen; a query without state
-  * commits partition by partition, and of those only what was written while the share was in order.
+  * Shared by all tasks of a JVM. It throws inside the epoch, before the epoch's transactions are committed.
+  * A stateful query then writes no dead-letter record of that epoch; a query without state commits each
+  * partition apart, so those may be written that were done before the limit was reached.
   */
 final class RejectWindow(table: String, limit: RejectLimit) {
   private val blocks = new util.ArrayDeque[RejectWindow.Block]
@@ -27,7 +27,7 @@ final class RejectWindow(table: String, limit: RejectLimit) {
   private var records = 0L
   private var rejects = 0L
 
-  /** `n` more records were read. */
+  /** Counts `n` more records. */
   def passed(n: Int): Unit = synchronized {
     if (n > 0) {
       latest().records += n
@@ -36,15 +36,15 @@ final class RejectWindow(table: String, limit: RejectLimit) {
     }
   }
 
-  /** `n` more records were read, the last of them a bad one; throws where it is one too many. */
+  /** Counts `n` more records, the last of them bad; throws if the limit is exceeded. */
   def rejected(n: Int, reason: String, example: String): Unit = synchronized {
     passed(n)
-    val block = blocks.getLast // the one that has counted the record: both are forgotten together
+    val block = blocks.getLast // the block that has counted the record: both leave the window together
     block.reasons(reason) = block.reasons.getOrElse(reason, 0L) + 1
     block.examples(reason) = example
     rejects += 1
     if (limit.maxShare < 1 && records >= leastRecords && rejects > limit.maxShare * records)
-      throw new RejectLimitException(told())
+      throw new RejectLimitException(message())
   }
 
   private def latest(): RejectWindow.Block = {
@@ -57,7 +57,7 @@ final class RejectWindow(table: String, limit: RejectLimit) {
     rejects -= block.reasons.values.sum
   }
 
-  private def told(): String = {
+  private def message(): String = {
     val counts = new mutable.LinkedHashMap[String, Long]
     var example = Map.empty[String, String]
     blocks.forEach { block =>
@@ -73,10 +73,10 @@ final class RejectWindow(table: String, limit: RejectLimit) {
 
 object RejectWindow {
 
-  /** How often a task tells of good records; it tells of bad ones at once. */
+  /** A task reports good records in such numbers, and each bad record at once. */
   final val ReportEvery = 128
 
-  /** A share of fewer records says nothing. */
+  /** The share is not judged on fewer records than this. */
   private final val LeastRecords = 1000
   private final val Blocks = 20
   private final val MostRuns = 256
@@ -91,7 +91,7 @@ object RejectWindow {
     override def removeEldestEntry(eldest: util.Map.Entry[String, RejectWindow]): Boolean = size > MostRuns
   }
 
-  /** The one of a run in this JVM. */
+  /** The window of a run in this JVM. */
   def of(run: String, spec: IngestSpec): RejectWindow = running.synchronized {
     running.computeIfAbsent(run, _ => RejectWindow(spec))
   }

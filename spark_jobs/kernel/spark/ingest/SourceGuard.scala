@@ -12,23 +12,23 @@ import org.apache.kafka.common.errors.UnknownTopicOrPartitionException
 
 import org.apache.spark.sql.rejoin.run.References
 
-/** Records that the query still had to read are gone, or its topic is another one. */
+/** Records that the query had not read yet are gone, or its topic was recreated. */
 final class DataLossException(code: String, message: String) extends IllegalStateException(s"[$code] $message")
 
-/** Sees what Spark's Kafka source does not: that a topic was recreated, and how many records are gone.
+/** Detects what Spark's Kafka source does not: a recreated topic, and how many records are gone.
   *
   * @param ids
-  *   of the topics when the checkpoint began
-  * @param goesOn
-  *   lost records are counted, and the query goes on with those that are left
+  *   the topics' ids when the checkpoint was new
+  * @param toleratesLoss
+  *   whether the query counts lost records and continues with the remaining ones
   */
-final class SourceGuard(table: String, ids: Map[String, String], goesOn: Boolean, client: Map[String, String])
+final class SourceGuard(table: String, ids: Map[String, String], toleratesLoss: Boolean, client: Map[String, String])
     extends AutoCloseable {
   private lazy val admin = Admin.create(SourceGuard.settings(client))
   private var opened = false
   private var checkedAt = Long.MinValue
 
-  /** Refuses topics that were deleted or recreated; asks the broker at most once a second. */
+  /** Throws if a topic was deleted or recreated; calls the broker at most once a second. */
   def checkTopics(): Unit =
     if (System.nanoTime - checkedAt > SourceGuard.EveryNs || checkedAt == Long.MinValue) {
       opened = true
@@ -40,22 +40,19 @@ final class SourceGuard(table: String, ids: Map[String, String], goesOn: Boolean
           case Some(_) =>
             throw new DataLossException(
               "TOPIC_RECREATED",
-              s"table $table: topic '$topic' was deleted and created again; what it held then is gone, and the " +
-                "offsets in the checkpoint mean other records now")
+              s"table $table: topic '$topic' was deleted and created again; its former records are gone, and " +
+                "the offsets in the checkpoint now mean other records")
           case None =>
             throw new DataLossException("TOPIC_DELETED", s"table $table: topic '$topic' was deleted")
         }
     }
 
-  /** Refuses or counts records between the position of the query and the first that there is.
-    *
-    * How many there are.
-    */
+  /** The number of records that were deleted before the query read them; throws unless loss is tolerated. */
   def checkRecords(start: Map[String, Map[String, Long]]): Long = {
     opened = true
-    val asked = for ((topic, offsets) <- start.toSeq; partition <- offsets.keys)
+    val wanted = for ((topic, offsets) <- start.toSeq; partition <- offsets.keys)
       yield new TopicPartition(topic, partition.toInt) -> OffsetSpec.earliest
-    val found = SourceGuard.answer(admin.listOffsets(asked.toMap.asJava).all)
+    val found = SourceGuard.await(admin.listOffsets(wanted.toMap.asJava).all)
     val lost = for {
       (topic, offsets) <- start.toSeq.sortBy(_._1)
       (partition, at) <- offsets.toSeq.sortBy(_._1.toInt)
@@ -63,7 +60,7 @@ final class SourceGuard(table: String, ids: Map[String, String], goesOn: Boolean
       if earliest > at
     } yield (s"$topic[$partition]: offsets $at to ${earliest - 1}", earliest - at)
     val total = lost.map(_._2).sum
-    if (total > 0 && !goesOn)
+    if (total > 0 && !toleratesLoss)
       throw new DataLossException(
         "SOURCE_DATA_LOST",
         s"table $table: $total records were deleted before they were read: ${lost.map(_._1).mkString(", ")}")
@@ -80,16 +77,16 @@ object SourceGuard {
   def topicIds(client: Map[String, String], topics: Seq[String]): Map[String, String] =
     Using.resource(Admin.create(settings(client)))(topicIds(_, topics))
 
-  /** Of the topics that exist. */
+  /** The ids of those topics that exist. */
   private def topicIds(admin: Admin, topics: Seq[String]): Map[String, String] = {
-    val asked = admin.describeTopics(topics.asJava).topicNameValues.asScala
-    asked.toMap.flatMap { case (topic, described) =>
-      try Some(topic -> answer(described).topicId.toString)
+    val described = admin.describeTopics(topics.asJava).topicNameValues.asScala
+    described.toMap.flatMap { case (topic, description) =>
+      try Some(topic -> await(description).topicId.toString)
       catch { case _: UnknownTopicOrPartitionException => None }
     }
   }
 
-  private def answer[T](future: org.apache.kafka.common.KafkaFuture[T]): T =
+  private def await[T](future: org.apache.kafka.common.KafkaFuture[T]): T =
     try future.get(TimeoutS, TimeUnit.SECONDS)
     catch { case e: ExecutionException => throw e.getCause }
 

@@ -6,18 +6,15 @@ import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Formats}
 
-import org.apache.spark.sql.Encoders
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection}
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability, TableProvider}
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, ReadLimit, SupportsTriggerAvailableNow}
-import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
+import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory, Scan, ScanBuilder}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import org.apache.spark.sql.rejoin.ingest.Gate
-import rejoin.core.row.{Envelope, RowKind}
+import org.apache.spark.sql.rejoin.ingest.{EnvelopeRow, Gate, RowReader}
+import rejoin.core.row.Envelope
 
 /** The clock's offset: what its rows say. Spark logs it, so that a replayed batch sees the same time.
   *
@@ -52,7 +49,7 @@ object ClockOffset {
   * content is waited for, the partitions that have some: `{topic index: [partition]}`).
   */
 final class Clock extends TableProvider {
-  override def inferSchema(options: CaseInsensitiveStringMap): StructType = Clock.schema
+  override def inferSchema(options: CaseInsensitiveStringMap): StructType = EnvelopeRow.schema
   override def getTable(
       schema: StructType,
       partitioning: Array[Transform],
@@ -61,7 +58,6 @@ final class Clock extends TableProvider {
 }
 
 object Clock {
-  private val schema: StructType = Encoders.product[Envelope].schema
   private val partitionsOfJobs = new util.concurrent.ConcurrentHashMap[String, Map[Int, Int]]
 
   /** Tells the clock of a job the present partition counts: JSON `[[topic index, count], ...]`. */
@@ -72,11 +68,11 @@ object Clock {
 
   private final class ClockTable extends Table with SupportsRead {
     override def name(): String = "rejoin clock"
-    override def schema(): StructType = Clock.schema
+    override def schema(): StructType = EnvelopeRow.schema
     override def capabilities(): util.Set[TableCapability] = util.Set.of(TableCapability.MICRO_BATCH_READ)
     override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () =>
       new Scan {
-        override def readSchema(): StructType = Clock.schema
+        override def readSchema(): StructType = EnvelopeRow.schema
         override def toMicroBatchStream(checkpointLocation: String): MicroBatchStream =
           new ClockStream(
             options.get("job"),
@@ -130,27 +126,13 @@ object Clock {
 
     override def createReaderFactory(): PartitionReaderFactory = partition => {
       val ClockPartition(start, end, groups, loading) = partition.asInstanceOf[ClockPartition]
-      new ClockReader(marks(ClockOffset.read(start), ClockOffset.read(end), groups, loading))
+      val due = marks(ClockOffset.read(start), ClockOffset.read(end), groups, loading)
+      new RowReader(due.map(EnvelopeRow(_)), EnvelopeRow.schema)
     }
   }
 
   private final case class ClockPartition(start: String, end: String, groups: Int, loading: Map[Int, Set[Int]])
       extends InputPartition
-
-  private final class ClockReader(marks: Iterator[Envelope]) extends PartitionReader[InternalRow] {
-    private val toUnsafe = UnsafeProjection.create(schema)
-    private var row: InternalRow = _
-
-    override def next(): Boolean = marks.hasNext && {
-      val mark = marks.next()
-      row = toUnsafe(
-        new GenericInternalRow(
-          Array[Any](mark.group, mark.side, mark.kind, mark.time, mark.source, mark.seq, mark.key, mark.row)))
-      true
-    }
-    override def get(): InternalRow = row
-    override def close(): Unit = ()
-  }
 
   /** Where the clock stands when the machine's shows `present`: no time comes again where that one jumps back. */
   def next(from: ClockOffset, present: ClockOffset, tickMs: Long): ClockOffset = {
@@ -173,15 +155,9 @@ object Clock {
     } yield Envelope.source(topic, partition)
     (0 until groups).iterator.flatMap { group =>
       val topics = to.partitions.toSeq.sorted.iterator.map { case (topic, partitions) =>
-        mark(group, RowKind.Clock, to.timeMs, topic, partitions.toLong)
+        Envelope.clock(group, topic, partitions, to.timeMs)
       }
-      topics ++ loaded.map(source => mark(group, RowKind.Loaded, 0, source, 0)) ++
-        Option.when(to.ended)(mark(group, RowKind.End, Long.MaxValue, 0, 0))
+      topics ++ loaded.map(Envelope.loaded(group, 0, _)) ++ Option.when(to.ended)(Envelope.end(group))
     }
   }
-
-  private val Nothing = new Array[Byte](0)
-
-  private def mark(group: Int, kind: Byte, time: Long, source: Int, seq: Long): Envelope =
-    Envelope(group, 0, kind, time, source, seq, Nothing, Nothing)
 }

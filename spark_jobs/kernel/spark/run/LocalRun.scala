@@ -15,7 +15,7 @@ import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.apache.spark.sql.rejoin.format.SourceRecord
-import org.apache.spark.sql.rejoin.ingest.{DeadLetter, IngestRunner, IngestSpec}
+import org.apache.spark.sql.rejoin.ingest.{DeadLetter, EnvelopeRow, IngestRunner, IngestSpec}
 import org.apache.spark.sql.rejoin.sink.{EmitSpec, Emitter}
 import rejoin.core.machine.Machine
 import rejoin.core.row.{Changelog, Envelope, GroupBatch, KeyGroup, Mark, Output, PartialRow, RowKind, Unhealed}
@@ -279,7 +279,7 @@ private final class LocalScan(val spec: IngestSpec, val isGated: Boolean, runner
       given.into(record)
       runner.add(record)
     } ++ runner.finish()
-    val envelopes = rows.map(LocalScan.envelope).toVector
+    val envelopes = rows.map(EnvelopeRow.read).toVector
     queue.clear()
     envelopes ++ loadedMarks()
   }
@@ -289,7 +289,7 @@ private final class LocalScan(val spec: IngestSpec, val isGated: Boolean, runner
     */
   def changes(clock: Seq[Envelope]): Seq[Changelog] =
     envelopes(clock).collect {
-      case e if e.kind <= RowKind.Delete || e.kind == RowKind.Reject =>
+      case e if RowKind.isChange(e.kind) || e.kind == RowKind.Reject =>
         Changelog(e.kind, KeyGroup.hash(e.key), e.row, null)
       case e if e.kind == RowKind.Partial =>
         Changelog(RowKind.UpdateAfter, KeyGroup.hash(e.key), PartialRow.unpack(e.row).row, null)
@@ -301,21 +301,8 @@ private final class LocalScan(val spec: IngestSpec, val isGated: Boolean, runner
       val sources = for (topic <- spec.topics.values.toSeq; p <- loading) yield Envelope.source(topic, p)
       loading = Nil
       for (source <- sources; group <- 0 until spec.groups)
-        yield Envelope(group, spec.side, RowKind.Loaded, 0, source, 0, Array.emptyByteArray, Array.emptyByteArray)
+        yield Envelope.loaded(group, spec.side, source)
     }
-}
-
-private object LocalScan {
-  private def envelope(row: InternalRow): Envelope =
-    Envelope(
-      row.getInt(0),
-      row.getByte(1),
-      row.getByte(2),
-      row.getLong(3),
-      row.getInt(4),
-      row.getLong(5),
-      row.getBinary(6),
-      row.getBinary(7))
 }
 
 /** What one step gives out: result rows, encoded records, and dead letters with their reasons. */

@@ -3,12 +3,12 @@ package org.apache.spark.sql.rejoin.run
 import org.json4s.jackson.JsonMethods.parse
 import org.json4s.{DefaultFormats, Formats}
 
-import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
-import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow, Generator}
+import org.apache.spark.sql.catalyst.expressions.{Expression, Generator}
 import org.apache.spark.sql.types.StructType
 
+import org.apache.spark.sql.rejoin.ingest.EnvelopeRow
 import rejoin.core.row.{Changelog, Envelope, KeyGroup, Mark, RowKind}
 
 /** The planner's `rekey` node: an operator's changes as input of the next.
@@ -73,12 +73,12 @@ final class Rekeyer(spec: RekeySpec) {
 
   def apply(change: Changelog): Iterator[Envelope] = {
     seq += 1
-    if (change.kind == RowKind.Watermark || change.kind == RowKind.Loaded) marks(change)
+    if (RowKind.isMark(change.kind))
+      Iterator.range(0, spec.groups).map(Mark.envelope(change, _, spec.side))
     else if (change.kind == RowKind.Reject) {
       val group = Math.floorMod(change.hash, spec.groups)
-      Iterator.single(Envelope(group, spec.side, change.kind, 0, change.hash, seq, Rekeyer.Nothing, change.left))
-    } else if (change.kind == RowKind.News)
-      Iterator.single(Envelope(0, spec.side, change.kind, 0, 0, seq, Rekeyer.Nothing, change.left))
+      Iterator.single(Envelope.reject(group, spec.side, change.hash, seq, change.left))
+    } else if (change.kind == RowKind.News) Iterator.single(Envelope.news(spec.side, seq, change.left))
     else keyed(change)
   }
 
@@ -98,28 +98,19 @@ final class Rekeyer(spec: RekeySpec) {
       Iterator.single(Envelope(group, spec.side, change.kind, time, 0, order, packed, Packed(spec.projectRow(row))))
     }
   }
-
-  /** A mark that one group of the operator passed on, for every group of the next. */
-  private def marks(change: Changelog): Iterator[Envelope] = {
-    val time = Mark.timeOf(change.left)
-    (0 until spec.groups).iterator.map { group =>
-      Envelope(group, spec.side, change.kind, time, change.hash, seq, Rekeyer.Nothing, Rekeyer.Nothing)
-    }
-  }
 }
 
 object Rekeyer {
   private final val PlaceBits = 30
   private final val LastPlace = (1L << PlaceBits) - 1
   private final val AfterRetractions = 1L << 62
-  private val Nothing = new Array[Byte](0)
 }
 
 /** [[Rekeyer]] as the only column of a select; children are kind, hash, left and right. */
 final case class RekeyRows(children: Seq[Expression], spec: RekeySpec) extends Generator with CodegenFallback {
   @transient private lazy val rekeyer = new Rekeyer(spec)
 
-  override def elementSchema: StructType = RekeyRows.schema
+  override def elementSchema: StructType = EnvelopeRow.schema
 
   override def eval(input: InternalRow): IterableOnce[InternalRow] =
     rekeyer(
@@ -127,14 +118,8 @@ final case class RekeyRows(children: Seq[Expression], spec: RekeySpec) extends G
         children(0).eval(input).asInstanceOf[Byte],
         children(1).eval(input).asInstanceOf[Int],
         children(2).eval(input).asInstanceOf[Array[Byte]],
-        children(3).eval(input).asInstanceOf[Array[Byte]])).map { e =>
-      new GenericInternalRow(Array[Any](e.group, e.side, e.kind, e.time, e.source, e.seq, e.key, e.row))
-    }
+        children(3).eval(input).asInstanceOf[Array[Byte]])).map(EnvelopeRow(_))
 
   override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): RekeyRows =
     copy(children = newChildren)
-}
-
-object RekeyRows {
-  private val schema: StructType = Encoders.product[Envelope].schema
 }

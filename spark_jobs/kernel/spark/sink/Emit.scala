@@ -13,14 +13,14 @@ import org.apache.spark.sql.rejoin.ingest.DeadLetter
 import org.apache.spark.sql.rejoin.run.{Counters, Expressions, JoinedBytes, UnpackRow}
 import rejoin.core.row.{Changelog, RowKind}
 
-/** Changes to the records of a sink: the SELECT list in whole-stage code, then the encoder. */
+/** Turns changes into the records of a sink: the SELECT list in generated code, then the encoder. */
 object Emit {
 
-  /** Columns before those of the sink: kind, hash, dead letter. */
+  /** Number of columns before those of the sink: kind, hash, dead letter. */
   private[rejoin] final val Leading = 3
 
   def apply(changes: DataFrame, spec: EmitSpec, counters: Counters, query: String): DataFrame = {
-    val sink = spec.sink.getOrElse(throw new IllegalArgumentException("a query without a sink"))
+    val sink = spec.sink.getOrElse(throw new IllegalArgumentException("the query has no sink"))
     val found = changes.queryExecution.analyzed.output
     def input(name: String): Expression = found.find(_.name == name).get
     val isReject = EqualTo(input("kind"), Literal(RowKind.Reject))
@@ -37,7 +37,7 @@ object Emit {
     selected.select(ExpressionUtils.column(encode))
   }
 
-  /** The SELECT list over left and right columns side by side, as the planner has typed it. */
+  /** The SELECT list over the left and right columns side by side, with the types that the planner gave it. */
   private[rejoin] def selectList(spec: EmitSpec): Seq[Expression] =
     Expressions.bindAs(spec.select.map(_._2), spec.joined, spec.schema, spec.timeZone)
 
@@ -53,7 +53,7 @@ object Emit {
 
 /** [[RecordRows]] as an expression over kind, hash, dead letter and the sink's columns.
   *
-  * `terminate` tells how many changes of each kind a task has encoded.
+  * `terminate` counts how many changes of each kind the task has encoded.
   */
 final case class EmitGenerator(children: Seq[Expression], sink: RecordSpec, counters: Counters, query: String)
     extends Generator
@@ -71,7 +71,7 @@ final case class EmitGenerator(children: Seq[Expression], sink: RecordSpec, coun
   override def eval(input: InternalRow): IterableOnce[InternalRow] = {
     val row = if (isInOrder) input else inOrder(input)
     val kind = row.getByte(0)
-    if (kind <= RowKind.Delete) changes(kind) += 1
+    if (RowKind.isChange(kind)) changes(kind) += 1
     Iterator.single(records(kind, row.getInt(1), row.getBinary(2), row))
   }
 
@@ -90,7 +90,7 @@ object EmitGenerator {
   private[rejoin] val Schema = Encoders.product[SinkRecord].schema
 }
 
-/** Rows of a sink, and dead letters, to rows of [[SinkRecord]]; the result is reused. */
+/** Turns rows of a sink, and dead letters, into rows of [[SinkRecord]]; the result is reused. */
 private[rejoin] final class RecordRows(sink: RecordSpec, offset: Int) {
   private val encoder = new RecordEncoder(sink, offset)
   private val topic = UTF8String.fromString(sink.topic)
@@ -98,6 +98,7 @@ private[rejoin] final class RecordRows(sink: RecordSpec, offset: Int) {
 
   def apply(kind: Byte, hash: Int, deadLetter: Array[Byte], row: InternalRow): InternalRow = {
     out.setInt(3, hash)
+    out.setBoolean(6, kind == RowKind.Reject)
     if (kind == RowKind.Reject) reject(DeadLetter.unpack(deadLetter))
     else {
       out.update(0, topic)
@@ -124,7 +125,7 @@ final class Emitter(val spec: EmitSpec) {
   private val select = Expressions.compiledProjection(Emit.selectList(spec), spec.timeZone)
   private lazy val records = new RecordRows(spec.sink.get, 0)
 
-  /** The result row of a change that is no reject; it is reused. */
+  /** The result row of a change that is not a reject; it is reused. */
   def values(change: Changelog): UnsafeRow = select(joined(change.left, change.right))
 
   /** The record of a change, or the dead letter of a reject, as a row of [[SinkRecord]]; reused. */

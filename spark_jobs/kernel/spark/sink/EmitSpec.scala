@@ -9,10 +9,10 @@ import org.apache.spark.sql.rejoin.format.FormatSpec
 import org.apache.spark.sql.rejoin.ingest.IngestSpec
 import org.apache.spark.sql.rejoin.run.OperatorNode
 
-/** How rows become records of one topic.
+/** How rows are written as records of one topic.
   *
   * @param mode
-  *   `append`, `upsert` (key and value or tombstone) or `retract` (the value says what it is)
+  *   `append`, `upsert` (key, and value or tombstone) or `retract` (the value holds the row kind)
   * @param schema
   *   the sink's columns, in order
   */
@@ -33,7 +33,7 @@ final case class RecordSpec(
   def valueOrdinals: Seq[Int] =
     if (valueIncludesKey) schema.indices else schema.indices.diff(keyOrdinals)
 
-  /** The record key as a format sees it. */
+  /** The record key's columns, under their names in the format. */
   def keySchema: StructType =
     StructType(keyOrdinals.map(i => schema(i).copy(name = schema(i).name.stripPrefix(keyPrefix))))
 
@@ -42,12 +42,12 @@ final case class RecordSpec(
   override def toString: String = s"topic $topic"
 }
 
-/** The planner's JSON for a query's end: the SELECT list, and the sink where there is one.
+/** The planner's JSON for the end of a query: the SELECT list, and the sink if there is one.
   *
   * @param left
   *   schema of the packed left rows
   * @param right
-  *   of the packed right rows; empty where the query has no join
+  *   schema of the packed right rows; empty if the query has no join
   */
 final case class EmitSpec(
     select: Seq[(String, String)],
@@ -57,14 +57,14 @@ final case class EmitSpec(
     timeZone: String,
     sink: Option[RecordSpec]) {
 
-  /** What the SELECT list is bound to; all columns are nullable, as padding makes them. */
+  /** The schema to which the SELECT list is bound; all columns are nullable, because of padding. */
   def joined: StructType = OperatorNode.joined((left, right))
 }
 
 object EmitSpec {
   private implicit val formats: Formats = DefaultFormats
 
-  /** Reads a sink and the number of the input whose rows are written. */
+  /** Reads a sink with one of its inputs. */
   def read(json: String, input: Int): EmitSpec = {
     val root = parse(json)
     read(root, (root \ "inputs")(input))

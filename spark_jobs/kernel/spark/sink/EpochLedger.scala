@@ -12,27 +12,27 @@ import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Formats}
 
-/** What stands in a ledger.
+/** The content of a ledger.
   *
   * @param next
   *   the epoch after the last committed one
   * @param checkpoint
-  *   whose epochs these are
+  *   the checkpoint whose epochs are counted
   * @param generation
-  *   which driver of that checkpoint wrote it; each start has a higher one
+  *   number of the driver that wrote it; each driver of a checkpoint has a higher one
   */
 final case class LedgerEntry(next: Long, checkpoint: String, generation: Long)
 
-/** A driver takes over the ledgers of its checkpoint.
+/** How a starting driver takes over the ledgers of its checkpoint.
   *
   * @param epoch
-  *   the first one that the driver runs or repeats
+  *   the first epoch that the driver runs or repeats
   * @param repeated
-  *   an earlier driver began that epoch, so it may be written already
+  *   whether an earlier driver began that epoch, so that it may be written already
   * @param writers
-  *   that an earlier driver is known to have had ledgers of; a later one is new
+  *   how many writers had a ledger under an earlier driver; further writers are new
   * @param written
-  *   a person's word on whether a repeated epoch without a ledger is written
+  *   whether a repeated epoch whose ledger is gone was written, if the user has said so (`--epoch-written`)
   */
 final case class Takeover(
     checkpoint: String,
@@ -43,19 +43,19 @@ final case class Takeover(
     written: Option[Boolean],
     dense: Boolean)
 
-/** A sink partition that cannot go on without losing or doubling rows. */
+/** A sink partition cannot continue without losing or repeating rows. */
 final class LedgerException(code: String, message: String) extends IllegalStateException(s"[$code] $message")
 
 /** The last committed epoch of one sink partition, kept by the broker as a consumer group's offset.
   *
-  * It is committed in the same transaction as the epoch's records, so it tells for certain whether
-  * an epoch that Spark repeats has been written already. A driver writes it before its first epoch,
-  * too: from then on a ledger that is not there has been lost.
+  * It is committed in the same transaction as the epoch's records, so it shows for certain whether an epoch
+  * that Spark repeats was written before. A driver also writes it before its first epoch: a ledger that is
+  * missing later has been lost.
   *
   * @param group
   *   also the transactional id
   * @param topic
-  *   the sink's; its partition 0 carries the number
+  *   the sink's topic; the ledger is an offset of its partition 0
   */
 final class EpochLedger(group: String, topic: String) {
   private val place = new TopicPartition(topic, 0)
@@ -69,12 +69,12 @@ final class EpochLedger(group: String, topic: String) {
       new ConsumerGroupMetadata(group))
   }
 
-  /** Reads the committed entry; waits for a transaction that is being completed. */
+  /** Reads the committed entry, after waiting for a transaction that is being completed. */
   def read(admin: Admin): Option[LedgerEntry] = {
-    val asked = Collections.singletonMap(
+    val wanted = Collections.singletonMap(
       group,
       new ListConsumerGroupOffsetsSpec().topicPartitions(Collections.singletonList(place)))
-    val offsets = admin.listConsumerGroupOffsets(asked, new ListConsumerGroupOffsetsOptions().requireStable(true))
+    val offsets = admin.listConsumerGroupOffsets(wanted, new ListConsumerGroupOffsetsOptions().requireStable(true))
     val committed = offsets.partitionsToOffsetAndMetadata(group)
     try Option(committed.get(EpochLedger.TimeoutS, TimeUnit.SECONDS).get(place)).map(entry)
     catch { case e: ExecutionException if e.getCause.isInstanceOf[GroupIdNotFoundException] => None }
@@ -82,16 +82,16 @@ final class EpochLedger(group: String, topic: String) {
 
   private def entry(offset: OffsetAndMetadata): LedgerEntry = {
     implicit val formats: Formats = DefaultFormats
-    val told = if (offset.metadata.startsWith("{")) parse(offset.metadata) else parse("{}")
+    val metadata = if (offset.metadata.startsWith("{")) parse(offset.metadata) else parse("{}")
     LedgerEntry(
       offset.offset,
-      (told \ "checkpoint").extractOpt[String].getOrElse(""),
-      (told \ "generation").extractOpt[Long].getOrElse(0))
+      (metadata \ "checkpoint").extractOpt[String].getOrElse(""),
+      (metadata \ "generation").extractOpt[Long].getOrElse(0))
   }
 
-  /** Refuses to go on where a later driver of the same checkpoint has written.
+  /** Throws if a later driver of the same checkpoint has written to the ledger.
     *
-    * To be asked before an id is fenced too: a driver that was replaced must not disturb its successor.
+    * Also checked before the producer fences others: a driver that was replaced must not disturb its successor.
     */
   def refuseNewer(found: Option[LedgerEntry], checkpoint: String, generation: Long): Unit =
     for (entry <- found if entry.checkpoint == checkpoint && entry.generation > generation)
@@ -100,20 +100,20 @@ final class EpochLedger(group: String, topic: String) {
         s"driver ${entry.generation} of this checkpoint has written to the epoch ledger '$group', this one is " +
           s"driver $generation")
 
-  /** Whether `epoch` has still to be written (false: it is committed).
+  /** Whether `epoch` is still to be written; false if it is committed.
     *
     * @param dense
-    *   the query writes every partition in every epoch
+    *   whether the query writes every partition in every epoch
     */
   def admits(found: Option[LedgerEntry], epoch: Long, checkpoint: String, dense: Boolean): Boolean =
     found match {
       case Some(entry) if entry.checkpoint == checkpoint => admits(entry.next, epoch, dense)
       case Some(_) => throw foreign(epoch)
       case None if dense => throw missing(epoch)
-      case None => true // a source partition that has joined since the driver's start
+      case None => true // a source partition that was added after the driver's start
     }
 
-  /** The entry with which a starting driver goes on.
+  /** The entry from which a starting driver continues.
     *
     * @param writer
     *   number of the sink partition

@@ -10,10 +10,10 @@ import org.apache.spark.sql.rejoin.run.LateTopic
 import rejoin.core.machine.LateRows
 import rejoin.core.row.{Envelope, Output, RowKind}
 
-/** Rows that an operator drops for being late, on their way to a topic of their own.
+/** Sends the rows that an operator drops as late to a topic of their own.
   *
-  * They leave as rejects do, so every operator and sink further on passes them through. The record's
-  * value is JSON of the columns that the operator has of the row, its timestamp the row's event time.
+  * They are emitted as rejects, which every later operator and sink passes on. The record's value is JSON of
+  * the row's columns that the operator has; its timestamp is the row's event time.
   */
 final class LateRecords(to: LateTopic, schema: StructType) extends LateRows {
   private val writer =

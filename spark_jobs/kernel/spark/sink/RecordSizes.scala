@@ -16,16 +16,15 @@ import org.apache.kafka.common.header.Header
 import org.apache.kafka.common.header.internals.RecordHeader
 import org.apache.kafka.common.record.{AbstractRecords, CompressionType, MemoryRecords, RecordBatch, SimpleRecord}
 
-/** A record that will not be taken: its size, the limit, and whose limit it is. */
-final case class TooLarge(bytes: Int, limit: Int, whose: String)
+/** A record is too large: its size, the limit, and the name of the limit. */
+final case class TooLarge(bytes: Int, limit: Int, limitName: String)
 
-/** Says beforehand which records a producer or a broker refuses for their size.
+/** Finds records that the producer or the broker would reject for their size, before they are sent.
   *
-  * kafka-clients 3.9.2 refuses a record whose uncompressed size is above `max.request.size` or
-  * `buffer.memory` (KafkaProducer.ensureValidRecordSize); the broker refuses a batch that is, as it
-  * was sent, above the topic's `max.message.bytes`, and the producer then splits it down to single
-  * records (Sender.completeBatch). Inside of a transaction either one dooms the commit without
-  * saying which record it was: hence this look before sending.
+  * kafka-clients 3.9.2 rejects a record whose uncompressed size is above `max.request.size` or
+  * `buffer.memory` (KafkaProducer.ensureValidRecordSize). The broker rejects a batch whose size as sent is
+  * above the topic's `max.message.bytes`; the producer then splits it down to single records
+  * (Sender.completeBatch). In a transaction either makes the commit fail without naming the record.
   */
 final class RecordSizes(settings: Properties) {
   private val config = new ProducerConfig(settings)
@@ -40,10 +39,10 @@ final class RecordSizes(settings: Properties) {
     else (request, "the producer's 'max.request.size'")
   }
 
-  /** Key and value of a record without headers that need no closer look. */
+  /** A record without headers always fits if its key and value together have at most this size. */
   def surelyFits(topic: String): Int = math.min(ofProducer, ofTopic(topic)) - RecordSizes.Overhead
 
-  /** None for a record that is taken. */
+  /** None for a record that fits. */
   def tooLarge(record: SinkRecord): Option[TooLarge] = {
     val headers = RecordSizes.headers(record)
     val bytes = AbstractRecords.estimateSizeInBytesUpperBound(
@@ -58,14 +57,14 @@ final class RecordSizes(settings: Properties) {
     else None
   }
 
-  /** Asked of the broker once. Without the right to ask, only the broker knows. */
+  /** Read from the broker once. Without the right to read it there is no limit here, only at the broker. */
   private def ofTopic(topic: String): Int = ofTopics.getOrElseUpdate(
     topic,
     try
       Using.resource(Admin.create(SinkProducer.clientSettings(settings))) { admin =>
         val resource = new ConfigResource(ConfigResource.Type.TOPIC, topic)
-        val told = admin.describeConfigs(Collections.singleton(resource)).values.get(resource)
-        told.get(RecordSizes.TimeoutS, TimeUnit.SECONDS).get(TopicConfig.MAX_MESSAGE_BYTES_CONFIG).value.toInt
+        val config = admin.describeConfigs(Collections.singleton(resource)).values.get(resource)
+        config.get(RecordSizes.TimeoutS, TimeUnit.SECONDS).get(TopicConfig.MAX_MESSAGE_BYTES_CONFIG).value.toInt
       }
     catch { case NonFatal(_) => Int.MaxValue })
 }
@@ -73,7 +72,7 @@ final class RecordSizes(settings: Properties) {
 object RecordSizes {
   private val TimeoutS = 30L
 
-  /** More than a batch's head and a record's own fields take. */
+  /** More than the headers of a batch and of a record take. */
   private final val Overhead = 512
 
   def headers(record: SinkRecord): Array[Header] =

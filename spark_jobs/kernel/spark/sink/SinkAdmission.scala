@@ -10,10 +10,10 @@ import rejoin.core.row.OnError
 /** A result that is too large for its topic, under `rejoin.on-error` = `fail`. */
 final class OversizedRecordException(message: String) extends RuntimeException(message)
 
-/** The last look at a record before it is sent: completes dead letters, and makes each record fit.
+/** Checks each record before it is sent: completes dead-letter records, and makes every record fit its topic.
   *
-  * A dead letter always arrives: what is too large of it stays out, and headers say so. A result
-  * that is too large follows its table's policy. One instance serves one producer.
+  * A dead-letter record is always written: parts that are too large are left out, and headers say so. For a result
+  * that is too large, the sink's policy decides. One instance per producer.
   *
   * @param writer
   *   id of the producer
@@ -26,7 +26,7 @@ final class SinkAdmission(spec: SinkSpec, writer: String, sizes: RecordSizes) {
   def apply(record: SinkRecord, epoch: Long, counters: Counters): SinkRecord = {
     if (plainLimit < 0) plainLimit = math.max(sizes.surelyFits(spec.topic), 0)
     if (record.headers == null && size(record.key) + size(record.value) <= plainLimit) record
-    else if (DeadLetter.is(record)) fitting(located(record, epoch))
+    else if (record.isDeadLetter) fitting(located(record, epoch))
     else
       sizes.tooLarge(record) match {
         case None => record
@@ -34,50 +34,48 @@ final class SinkAdmission(spec: SinkSpec, writer: String, sizes: RecordSizes) {
       }
   }
 
-  /** Which query and epoch wrote it; `hash` becomes its source partition, whose order it keeps. */
-  private def located(letter: SinkRecord, epoch: Long): SinkRecord = {
-    val partition = lastText(letter, DeadLetter.PartitionHeader)
-    letter.copy(
-      hash = partition.fold(letter.hash)(_.toInt),
-      headers = letter.headers ++ Seq(
+  /** Adds the query and epoch. `hash` becomes the source partition, whose records keep their order. */
+  private def located(record: SinkRecord, epoch: Long): SinkRecord = {
+    val partition = lastText(record, DeadLetter.PartitionHeader)
+    record.copy(
+      hash = partition.fold(record.hash)(_.toInt),
+      headers = record.headers ++ Seq(
         header("__connect.errors.connector.name", spec.name),
         header("__connect.errors.task.id", writer),
         header("rejoin.query", spec.name),
         header("rejoin.epoch", epoch.toString)))
   }
 
-  /** Without its value, then without its original headers, then without its key. */
-  private def fitting(letter: SinkRecord): SinkRecord = {
-    val stages = LazyList[SinkRecord => SinkRecord](
-      identity, withoutValue, letter => withoutHeaders(withoutValue(letter)),
-      letter => withoutKey(withoutHeaders(withoutValue(letter))))
-    val made = stages.map(_(letter))
+  /** Leaves out the value, then also the original headers, then also the key, until the record fits. */
+  private def fitting(record: SinkRecord): SinkRecord = {
+    val parts = LazyList[SinkRecord => SinkRecord](withoutValue, withoutHeaders, withoutKey)
+    val made = parts.scanLeft(record)((smaller, without) => without(smaller))
     made.find(sizes.tooLarge(_).isEmpty).getOrElse {
       val found = sizes.tooLarge(made.last).get
       throw new OversizedRecordException(
-        s"a dead letter without key and value takes ${found.bytes} bytes, " +
-          s"more than the ${found.limit} of ${found.whose}")
+        s"a dead-letter record without key and value takes ${found.bytes} bytes, " +
+          s"more than the ${found.limit} of ${found.limitName}")
     }
   }
 
-  private def withoutValue(letter: SinkRecord): SinkRecord =
-    if (letter.value == null) letter
-    else letter.copy(value = null, headers = letter.headers :+ header(ValueOmitted, letter.value.length.toString))
+  private def withoutValue(record: SinkRecord): SinkRecord =
+    if (record.value == null) record
+    else record.copy(value = null, headers = record.headers :+ header(ValueOmitted, record.value.length.toString))
 
-  private def withoutKey(letter: SinkRecord): SinkRecord =
-    if (letter.key == null) letter
-    else letter.copy(key = null, headers = letter.headers :+ header("rejoin.key.omitted", letter.key.length.toString))
+  private def withoutKey(record: SinkRecord): SinkRecord =
+    if (record.key == null) record
+    else record.copy(key = null, headers = record.headers :+ header("rejoin.key.omitted", record.key.length.toString))
 
-  private def withoutHeaders(letter: SinkRecord): SinkRecord = {
-    val (original, own) = letter.headers.splitAt(letter.headers.lastIndexWhere(_.key == DeadLetter.FirstHeader).max(0))
-    if (original.isEmpty) letter
-    else letter.copy(headers = own :+ header("rejoin.headers.omitted", original.size.toString))
+  private def withoutHeaders(record: SinkRecord): SinkRecord = {
+    val (original, own) = record.headers.splitAt(record.headers.lastIndexWhere(_.key == DeadLetter.FirstHeader).max(0))
+    if (original.isEmpty) record
+    else record.copy(headers = own :+ header("rejoin.headers.omitted", original.size.toString))
   }
 
   private def refused(record: SinkRecord, found: TooLarge, epoch: Long, counters: Counters): SinkRecord = {
-    val told = s"sink ${spec.table}: the result with key ${shown(record.key)} takes ${found.bytes} bytes, " +
-      s"more than the ${found.limit} of ${found.whose}"
-    if (spec.onError == OnError.Fail) throw new OversizedRecordException(told)
+    val message = s"sink ${spec.table}: the result with key ${shown(record.key)} takes ${found.bytes} bytes, " +
+      s"more than the ${found.limit} of ${found.limitName}"
+    if (spec.onError == OnError.Fail) throw new OversizedRecordException(message)
     counters.unwritten(spec.name, Reason.TooLarge)
     if (spec.onError == OnError.Skip) null
     else {
@@ -87,18 +85,18 @@ final class SinkAdmission(spec: SinkSpec, writer: String, sizes: RecordSizes) {
         DeadLetter.FirstHeader -> spec.topic,
         "__connect.errors.stage" -> "KAFKA_PRODUCE",
         "__connect.errors.exception.class.name" -> ExceptionClass,
-        DeadLetter.MessageHeader -> ErrorText(told),
+        DeadLetter.MessageHeader -> ErrorText(message),
         DeadLetter.ReasonHeader -> Reason.TooLarge,
         DeadLetter.TableHeader -> spec.table)
       val original = if (record.headers == null) Nil else record.headers
-      val letter = record.copy(topic = topic, headers = original ++ own.map { case (k, v) => header(k, v) })
-      fitting(located(letter, epoch))
+      val headers = original ++ own.map { case (k, v) => header(k, v) }
+      fitting(located(record.copy(topic = topic, headers = headers, isDeadLetter = true), epoch))
     }
   }
 }
 
 private object SinkAdmission {
-  /** Part of the dead-letter record's form, wherever the class itself may stand. */
+  /** Fixed, as a header's value: it does not follow the class when that moves. */
   final val ExceptionClass = "org.apache.spark.sql.rejoin.OversizedRecordException"
   final val ValueOmitted = "rejoin.value.omitted"
   private final val MostShown = 100
@@ -107,10 +105,10 @@ private object SinkAdmission {
 
   def header(name: String, text: String): SinkHeader = SinkHeader(name, text.getBytes(UTF_8))
 
-  def lastText(letter: SinkRecord, name: String): Option[String] =
-    letter.headers.reverseIterator.find(_.key == name).map(h => new String(h.value, UTF_8))
+  def lastText(record: SinkRecord, name: String): Option[String] =
+    record.headers.reverseIterator.find(_.key == name).map(h => new String(h.value, UTF_8))
 
-  /** Text where it is text, else hex; for people. */
+  /** A record key for messages: as text if it is text, else in hex. */
   def shown(key: Array[Byte]): String =
     if (key == null) "none"
     else {

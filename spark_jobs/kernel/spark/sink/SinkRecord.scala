@@ -8,9 +8,11 @@ final case class SinkHeader(key: String, value: Array[Byte])
   * @param hash
   *   chooses the partition of a record without a key
   * @param timestamp
-  *   of the record; the producer's time if absent
+  *   milliseconds since 1970; the producer's time if absent
   * @param headers
   *   null for none
+  * @param isDeadLetter
+  *   whether it is a rejected record or a late row rather than a result
   */
 final case class SinkRecord(
     topic: String,
@@ -18,4 +20,5 @@ final case class SinkRecord(
     value: Array[Byte],
     hash: Int,
     timestamp: Option[Long],
-    headers: Seq[SinkHeader])
+    headers: Seq[SinkHeader],
+    isDeadLetter: Boolean)

@@ -6,19 +6,19 @@ import org.json4s.{DefaultFormats, Formats}
 /** How the records of one query are written.
   *
   * @param checkpoint
-  *   identity of the checkpoint that counts the epochs
+  *   id of the checkpoint whose epochs are written
   * @param generation
-  *   number of this driver among those of the checkpoint
+  *   number of this driver among all drivers of the checkpoint
   * @param dense
-  *   every epoch has a task for every sink partition
+  *   whether every epoch has a task for every sink partition
   * @param partitions
-  *   of the topic when the checkpoint began: records of a key stay in their partition when it grows
+  *   the topic's partition count when the checkpoint was new: a key keeps its partition when the topic grows
   * @param heartbeatMs
-  *   an idle writer commits its ledger again so often, or the broker forgets it
+  *   an idle writer commits its ledger again at this interval, or the broker would delete it
   * @param deletesFirst
-  *   records of one key come from several upstream partitions: tombstones leave before the others
+  *   whether tombstones are sent first: records of one key come from several upstream partitions
   * @param onError
-  *   what a result does that is too large for the topic
+  *   policy for a result that is too large for the topic
   */
 final case class SinkSpec(
     name: String,

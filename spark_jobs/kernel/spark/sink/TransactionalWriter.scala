@@ -17,14 +17,13 @@ import org.apache.kafka.common.utils.Utils
 
 import org.apache.spark.sql.ForeachWriter
 
-import org.apache.spark.sql.rejoin.ingest.DeadLetter
 import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts, References}
 
 /** Writes the records of one query and sink partition to Kafka, one transaction per epoch.
   *
-  * `close` comes before Spark commits the epoch. A driver that dies in between finds the epoch in
-  * the [[EpochLedger]] when it repeats it, and skips it. With the other guarantees there are
-  * no transactions: `close` waits until the broker has all records, and a repeated epoch repeats them.
+  * `close` runs before Spark commits the epoch. If the driver dies in between, the next one repeats the
+  * epoch, finds it in the [[EpochLedger]] and skips it. With the other guarantees there are no
+  * transactions: `close` waits until the broker has all records, and a repeated epoch writes them again.
   */
 final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends ForeachWriter[SinkRecord] {
   @transient private var producer: SinkProducer = _
@@ -49,7 +48,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
   }
 
   override def process(record: SinkRecord): Unit =
-    if (waiting != null && record.value != null && !DeadLetter.is(record)) waiting += record else send(record)
+    if (waiting != null && record.value != null && !record.isDeadLetter) waiting += record else send(record)
 
   override def close(error: Throwable): Unit =
     if (producer != null) {
@@ -72,7 +71,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
     val admitted = producer.admission(record, epoch, counters)
     if (admitted != null) {
       producer.send(admitted)
-      if (!DeadLetter.is(admitted)) records += 1
+      if (!admitted.isDeadLetter) records += 1
     }
   }
 
@@ -81,7 +80,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
     producer = null
   }
 
-  /** What a failed transaction left behind is settled by the next producer of the same id. */
+  /** The next producer with the same id ends what a failed transaction has left open. */
   private def discard(): Unit = {
     if (spec.exactlyOnce) JvmCounts.add("aborts", spec.name)
     producer.discard()
@@ -100,7 +99,7 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, val id: String) {
   private var committedAt: Long = _
   @volatile private var failure: Exception = _
 
-  /** Whether the epoch has still to be written; if so, a transaction is open. */
+  /** Whether the epoch is still to be written; if so, opens a transaction. */
   def begin(epoch: Long): Boolean =
     if (!spec.exactlyOnce) true
     else {
@@ -110,19 +109,19 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, val id: String) {
       admitted
     }
 
-  /** Makes the ledger this driver's; whether a person's word was needed for it. */
+  /** Makes the ledger this driver's; true if that took the user's `--epoch-written`. */
   def takeOver(writer: Long, by: Takeover): Boolean = {
     val found = acquire()
     commitEntry(ledger.takenOver(found, writer, by))
     found.isEmpty && by.repeated && writer < by.writers
   }
 
-  /** Commits the ledger once more if it was long ago. */
+  /** Commits the ledger again if the last commit was long ago. */
   def beat(): Unit =
     if (known != null && TimeUnit.NANOSECONDS.toMillis(System.nanoTime - committedAt) >= spec.heartbeatMs)
       known.foreach(commitEntry)
 
-  /** Fences an earlier writer, settles its transaction, and reads what it has left behind. */
+  /** Fences an earlier writer, ends its transaction, and reads its ledger. */
   private def acquire(): Option[LedgerEntry] =
     Using.resource(Admin.create(SinkProducer.clientSettings(settings))) { admin =>
       ledger.refuseNewer(ledger.read(admin), spec.checkpoint, spec.generation)
@@ -161,13 +160,13 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, val id: String) {
     committedAt = System.nanoTime
   }
 
-  /** Aborts even in a task that is being interrupted: an open transaction would hold up every reader of the topic. */
+  /** Aborts even in a task that is being interrupted: an open transaction would block the readers of the topic. */
   def discard(): Unit = {
     val interrupted = Thread.interrupted()
     try {
       if (spec.exactlyOnce) producer.abortTransaction()
     } catch {
-      case NonFatal(_) => // never begun, fenced or unreachable; its successor settles the transaction
+      case NonFatal(_) => // never begun, fenced or unreachable; the next producer ends the transaction
     } finally {
       producer.close(Duration.ZERO)
       if (interrupted) Thread.currentThread.interrupt()
@@ -178,10 +177,10 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, val id: String) {
 
   def close(): Unit = producer.close(SinkProducer.CloseTimeout)
 
-  /** Null leaves it to the client, which also hashes the key, over the partitions that there are now. */
+  /** The partition; null leaves it to the client, which hashes the key over the present partitions. */
   private def partitionOf(record: SinkRecord): Integer = {
     val pinned = record.topic == spec.topic && spec.partitions.isDefined
-    if (record.key == null || DeadLetter.is(record))
+    if (record.key == null || record.isDeadLetter)
       Math.floorMod(record.hash, if (pinned) spec.partitions.get else partitionsOf(record.topic))
     else if (pinned) Utils.toPositive(Utils.murmur2(record.key)) % spec.partitions.get
     else null
@@ -202,7 +201,7 @@ private[rejoin] object SinkProducer {
   }
   private lazy val beating = heart.scheduleWithFixedDelay(() => beatAll(), BeatMs, BeatMs, TimeUnit.MILLISECONDS)
 
-  /** The partition's producer, which nobody else has then: a task that lingers cannot share it. */
+  /** Takes the partition's producer out of the pool, so that no lingering task can share it. */
   def take(spec: SinkSpec, partition: Long): SinkProducer = {
     val id = spec.writerId(partition)
     val kept = synchronized(idle.remove(id))
@@ -215,9 +214,9 @@ private[rejoin] object SinkProducer {
     synchronized(idle.put(producer.id, producer)).foreach(_.close())
   }
 
-  /** Before the first epoch of a driver: its writers' ledgers become its own, and nobody's before it.
+  /** Makes all ledgers this driver's, before its first epoch, and fences the writers of earlier drivers.
     *
-    * How many of them a person's word was needed for.
+    * Returns for how many it took the user's `--epoch-written`.
     */
   def takeOver(spec: SinkSpec, writers: Int, by: Takeover): Int = {
     (0L until writers.toLong).count { writer =>
@@ -234,14 +233,14 @@ private[rejoin] object SinkProducer {
     }
   }
 
-  /** A task that wants a writer while its ledger is committed again gets a new one, which fences this one. */
+  /** A task that needs a producer during its heartbeat gets a new one, which fences the old one. */
   private def beatAll(): Unit =
     for (id <- synchronized(idle.keys.toSeq); producer <- synchronized(idle.remove(id)))
       try {
         producer.beat()
         giveBack(producer)
       } catch {
-        case NonFatal(_) => producer.discard() // fenced or unreachable: the next epoch will tell
+        case NonFatal(_) => producer.discard() // fenced or unreachable: the next epoch will find out
       }
 
   def settings(spec: SinkSpec, id: String): Properties = {

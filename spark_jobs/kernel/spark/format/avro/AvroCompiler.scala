@@ -1,13 +1,10 @@
 package org.apache.spark.sql.rejoin.format.avro
 
-import java.io.ByteArrayOutputStream
-
 import scala.jdk.CollectionConverters._
 
 import org.apache.avro.Schema
 import org.apache.avro.Schema.Type._
-import org.apache.avro.generic.{GenericData, GenericDatumWriter}
-import org.apache.avro.io.EncoderFactory
+import org.apache.avro.generic.GenericData
 
 import org.apache.spark.sql.types._
 
@@ -17,36 +14,36 @@ import org.apache.spark.sql.rejoin.format.{FieldTarget, SqlTypes}
 
 /** Resolves a writer schema against the table's columns, by name, as Avro's schema resolution does.
   *
-  * Columns that the writer lacks are the default of the table's `schema` option, else NULL. Numbers
+  * A column that the writer lacks takes its default from the table's `schema` option, else NULL. Numbers
   * are promoted; dates and times are read by their logical type, or by the name that Kafka Connect
   * or Debezium gave the type.
   */
-final class AvroCompiler(declared: Option[Schema], watch: AvroCompiler.Watch = AvroCompiler.Unwatched) {
+final class AvroCompiler(declared: Option[Schema], wrap: AvroCompiler.Wrap = AvroCompiler.NoWrap) {
   import AvroCompiler._
 
-  /** The reader of a key or value; `id` is the schema's, for people. */
+  /** The reader of a key or value; messages name the schema by `id`. */
   def compile(writer: Schema, id: String, targets: Seq[FieldTarget]): AvroRecordReader =
     try
-      if (writer.getType == RECORD) record(writer, targets, declared, watch)
+      if (writer.getType == RECORD) record(writer, targets, declared, wrap)
       else single(writer, targets)
     catch {
       case mismatch: Mismatch => new AvroRefusal(s"schema $id: ${mismatch.getMessage}")
     }
 
-  /** The reader of a row; `watch` may add to the step of a column of the writer's type. */
-  def row(writer: Schema, targets: Seq[FieldTarget], reader: Option[Schema], watch: Watch): AvroRecordReader =
-    record(writer, targets, reader, watch)
+  /** The reader of a row, with `wrap` around the step of each column. */
+  def row(writer: Schema, targets: Seq[FieldTarget], reader: Option[Schema], wrap: Wrap): AvroRecordReader =
+    record(writer, targets, reader, wrap)
 
   private def record(
       writer: Schema,
       targets: Seq[FieldTarget],
       reader: Option[Schema],
-      watch: Watch): AvroRecordSteps = {
+      wrap: Wrap): AvroRecordSteps = {
     val byName = targets.groupBy(target => writerName(writer, target.field, reader))
     val read = writer.getFields.asScala.toSeq.map { f =>
       byName.get(f.name) match {
         case Some(Seq(target)) =>
-          fieldNamed(f.name)(field(f.schema, target.dataType, target.isTime, watch)) -> target.ordinal
+          fieldNamed(f.name)(field(f.schema, target.dataType, target.isTime, wrap)) -> target.ordinal
         case Some(_) => throw new Mismatch(s"'${f.name}' is read twice")
         case None => AvroSkips.of(f.schema) -> -1
       }
@@ -58,7 +55,7 @@ final class AvroCompiler(declared: Option[Schema], watch: AvroCompiler.Watch = A
     new AvroRecordSteps(steps.map(_._1).toArray, steps.map(_._2).toArray)
   }
 
-  /** What the writer calls a column: its name, or else an alias that the declared schema gives it. */
+  /** The writer's name of a column: the column's own, or else an alias in the declared schema. */
   private def writerName(writer: Schema, column: String, reader: Option[Schema]): String =
     if (writer.getField(column) != null) column
     else {
@@ -66,7 +63,7 @@ final class AvroCompiler(declared: Option[Schema], watch: AvroCompiler.Watch = A
       declared.flatMap(_.aliases.asScala.find(writer.getField(_) != null)).getOrElse(column)
     }
 
-  /** A key that is a bare value and no record fits a table with one key column. */
+  /** A key that is a single value instead of a record fits a table with one key column. */
   private def single(writer: Schema, targets: Seq[FieldTarget]): AvroRecordSteps = targets match {
     case Seq() => new AvroRecordSteps(Array.empty, Array.empty)
     case Seq(target) =>
@@ -82,28 +79,21 @@ final class AvroCompiler(declared: Option[Schema], watch: AvroCompiler.Watch = A
   private def absent(target: FieldTarget, declared: Option[Schema.Field]): AvroField =
     declared match {
       case Some(f) if f.hasDefaultValue =>
-        new Default(field(f.schema, target.dataType, target.isTime), encodedDefault(f))
+        new Default(
+          field(f.schema, target.dataType, target.isTime),
+          AvroDecoder.encode(f.schema, GenericData.get.getDefaultValue(f)))
       case _ => Null
     }
-
-  private def encodedDefault(field: Schema.Field): Array[Byte] = {
-    val out = new ByteArrayOutputStream
-    val encoder = EncoderFactory.get.binaryEncoder(out, null)
-    val value = GenericData.get.getDefaultValue(field)
-    new GenericDatumWriter[AnyRef](field.schema).write(value, encoder)
-    encoder.flush()
-    out.toByteArray
-  }
 
   private def field(
       writer: Schema,
       wanted: DataType,
       isTime: Boolean,
-      watch: Watch = Unwatched): AvroField =
-    if (writer.getType == UNION) union(writer, wanted, isTime, watch)
+      wrap: Wrap = NoWrap): AvroField =
+    if (writer.getType == UNION) union(writer, wanted, isTime, wrap)
     else if (writer.getType == NULL) Null
     else
-      watch(
+      wrap(
         writer,
         AvroTimes.step(writer, wanted, isTime).getOrElse(wanted match {
           case struct: StructType => structField(writer, struct)
@@ -117,10 +107,10 @@ final class AvroCompiler(declared: Option[Schema], watch: AvroCompiler.Watch = A
       writer: Schema,
       wanted: DataType,
       isTime: Boolean,
-      watch: Watch): AvroField = {
+      wrap: Wrap): AvroField = {
     val branches = writer.getTypes.asScala.toSeq
     val compiled = branches.map { branch =>
-      try Right(field(branch, wanted, isTime, watch))
+      try Right(field(branch, wanted, isTime, wrap))
       catch { case mismatch: Mismatch => Left(mismatch) }
     }
     if (!branches.zip(compiled).exists { case (b, c) => b.getType != NULL && c.isRight })
@@ -166,12 +156,7 @@ final class AvroCompiler(declared: Option[Schema], watch: AvroCompiler.Watch = A
 
   private def structField(writer: Schema, wanted: StructType): AvroField =
     if (writer.getType != RECORD) mismatch(writer, SqlTypes.text(wanted))
-    else {
-      val targets = wanted.fields.toSeq.zipWithIndex.map { case (f, i) =>
-        FieldTarget(f.name, f.dataType, i, SqlTypes.of(f))
-      }
-      new Nested(record(writer, targets, None, Unwatched), wanted)
-    }
+    else new Nested(record(writer, FieldTarget.fieldsOf(wanted), None, NoWrap), wanted)
 
   private def arrayField(writer: Schema, wanted: ArrayType): AvroField =
     if (writer.getType != ARRAY) mismatch(writer, SqlTypes.text(wanted))
@@ -192,11 +177,11 @@ final class AvroCompiler(declared: Option[Schema], watch: AvroCompiler.Watch = A
 
 private[rejoin] object AvroCompiler {
 
-  /** A mismatch that Avro's rules forbid; becomes an [[AvroRefusal]]. */
+  /** A writer's type that cannot be read into the column; becomes an [[AvroRefusal]]. */
   final class Mismatch(message: String) extends Exception(message, null, false, false)
 
-  /** What the step of a column becomes, given the writer's type. */
-  type Watch = (Schema, AvroField) => AvroField
+  /** Puts another step around the step of a column, given the writer's type. */
+  type Wrap = (Schema, AvroField) => AvroField
 
-  val Unwatched: Watch = (_, step) => step
+  val NoWrap: Wrap = (_, step) => step
 }

@@ -6,35 +6,33 @@ import org.apache.avro.Schema
 import org.apache.avro.Schema.Type._
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.unsafe.types.UTF8String
-
 import org.apache.spark.sql.rejoin.format.debezium.DebeziumEvent
 import org.apache.spark.sql.rejoin.format.{Decoded, FieldTarget, SourceRecord, ValueDecoder}
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, IngestSpec, Reason}
 
 /** Debezium's change events as Avro with a registry, and those that Flink writes.
   *
-  * The writer's envelope is compiled into steps: `before` and `after` into the rows, `op`, `ts_ms` and
-  * what is wanted of `source` into the [[DebeziumEvent]]; the rest is passed over.
+  * The writer's envelope is compiled into steps that read `before` and `after` into the rows, and `op`,
+  * `ts_ms` and the fields of `source` that are used into the [[DebeziumEvent]]; the rest is skipped.
   */
 final class DebeziumAvroDecoder(spec: IngestSpec, targets: Seq[FieldTarget]) extends ValueDecoder {
   private val event = new DebeziumEvent(spec)
   private val unavailable = new AvroUnavailable(spec.debezium.heals)
   private val compiler = new AvroEnvelopes(spec, targets, event, unavailable)
-  private val writers = new AvroWriters[AvroStep](spec.valueFormat, isKey = false, compiler.compile(_, _))
+  private val readers = new ReadersBySchemaId[AvroStep](spec.valueFormat, isKey = false, compiler.compile(_, _))
   private val input = new AvroInput
 
   override def decode(record: SourceRecord, into: Decoded): Unit = if (record.value != null) {
     event.clear()
     unavailable.missing = into.missing
-    val envelope = writers.of(record.value, record)
-    try envelope.read(input.open(record.value, writers.bodyAt), into)
-    catch { case _: ArrayIndexOutOfBoundsException => AvroDecoder.endsEarly(writers.idText) }
+    val envelope = readers.of(record.value, record)
+    try envelope.read(input.open(record.value, readers.bodyAt), into)
+    catch { case _: ArrayIndexOutOfBoundsException => AvroDecoder.endsEarly(readers.idText) }
     event.changes(into)
   }
 }
 
-/** One step over an envelope. */
+/** One step over Debezium's envelope. */
 private[rejoin] abstract class AvroStep {
   def read(in: AvroInput, into: Decoded): Unit
 }
@@ -47,12 +45,10 @@ private final class AvroEnvelopes(
     unavailable: AvroUnavailable) {
   import AvroEnvelopes._
 
-  private val declared = AvroDecoder.declared(spec.valueFormat).flatMap(present)
+  private val declared = AvroDecoder.declared(spec.valueFormat).flatMap(AvroDecoder.recordOf)
   private val compiler = new AvroCompiler(None)
 
-  /** The row before may be empty beside the key, so that an upsert table reads no more of it. */
-  private val beforeTargets =
-    if (spec.isUpsert) targets.filter(t => spec.primaryKey.contains(spec.columns(t.ordinal).name)) else targets
+  private val beforeTargets = event.beforeTargets(targets)
 
   def compile(writer: Schema, id: String): AvroStep =
     try
@@ -79,7 +75,7 @@ private final class AvroEnvelopes(
     })
 
   private def before(writer: Schema): AvroStep = {
-    val reader = compiler.row(writer, beforeTargets, rowOf("before"), AvroCompiler.Unwatched)
+    val reader = compiler.row(writer, beforeTargets, rowOf("before"), AvroCompiler.NoWrap)
     (in, into) => {
       reader.read(in, into.before)
       event.hasBefore = true
@@ -87,43 +83,35 @@ private final class AvroEnvelopes(
   }
 
   private def after(writer: Schema): AvroStep = {
-    val reader = compiler.row(writer, targets, rowOf("after"), unavailable.watch(_, _))
+    val reader = compiler.row(writer, targets, rowOf("after"), unavailable.wrap(_, _))
     (in, into) => {
       reader.read(in, into.after)
       event.hasAfter = true
     }
   }
 
-  /** The row in the envelope of the table's own `schema`, for its defaults and aliases. */
+  /** A row's schema in the table's own `schema` option, for its defaults and aliases. */
   private def rowOf(name: String): Option[Schema] =
-    declared.flatMap(d => Option(d.getField(name))).flatMap(f => present(f.schema))
+    declared.flatMap(d => Option(d.getField(name))).flatMap(f => AvroDecoder.recordOf(f.schema))
 
   private def sourceField(name: String, writer: Schema): AvroStep =
     if (!event.source.wants(name)) skip(writer)
     else
       writer.getType match {
         case INT | LONG => (in, _) => event.source.number(name, in.long())
-        case STRING => (in, _) => event.source.text(name, text(in))
+        case STRING => (in, _) => event.source.text(name, in.text().toString)
         case NULL => (_, _) => event.source.text(name, null)
         case BOOLEAN => (in, _) => event.source.text(name, in.boolean().toString)
         case _ => skip(writer)
       }
 
   private def op(in: AvroInput): String = {
-    val length = in.length()
-    val first = if (length == 1) in.bytes(in.at).toInt else 0
-    val known = Ops.indexOf(first)
-    if (known >= 0) {
-      in.advance(1)
-      OpTexts(known)
-    } else {
-      val text = UTF8String.fromBytes(in.bytes, in.at, length).toString
-      in.advance(length)
-      text
-    }
+    val text = in.text()
+    val known = if (text.numBytes == 1) Ops.indexOf(text.getByte(0).toInt) else -1
+    if (known >= 0) OpTexts(known) else text.toString
   }
 
-  /** A step over a type, or over the branches of a union of it. */
+  /** The step over a type; over a union, a step for each of its branches. */
   private def step(writer: Schema)(one: Schema => AvroStep): AvroStep =
     if (writer.getType == UNION) new Branches(writer.getTypes.asScala.map(one).toArray) else one(writer)
 }
@@ -138,25 +126,13 @@ private object AvroEnvelopes {
     case other => new BadRecord(Reason.Envelope, s"'$other' has no 'op': not an event of Debezium")
   }
 
-  /** What is not NULL of a nullable record. */
-  private def present(schema: Schema): Option[Schema] =
-    if (schema.getType == UNION) schema.getTypes.asScala.find(_.getType == RECORD)
-    else Option.when(schema.getType == RECORD)(schema)
-
   private def named(name: String)(compiled: => AvroStep): AvroStep =
     try compiled
     catch { case m: AvroCompiler.Mismatch => throw new AvroCompiler.Mismatch(s"'$name'.${m.getMessage}") }
 
-  private def text(in: AvroInput): String = {
-    val length = in.length()
-    val from = in.at
-    in.advance(length)
-    new String(in.bytes, from, length, java.nio.charset.StandardCharsets.UTF_8)
-  }
-
   private def skip(writer: Schema): AvroStep = {
-    val passed = AvroSkips.of(writer)
-    (in, _) => passed.read(in, null: InternalRow, -1)
+    val skipped = AvroSkips.of(writer)
+    (in, _) => skipped.read(in, null: InternalRow, -1)
   }
 
   private final class Steps(steps: Array[AvroStep]) extends AvroStep {

@@ -12,77 +12,32 @@ import org.apache.spark.sql.rejoin.format.SqlTypes
 import org.apache.spark.sql.rejoin.format.debezium.DebeziumTypes
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, Reason}
 
-/** The steps that read one Avro value into one column. */
+/** The steps that each read one Avro value into one column. */
 private[rejoin] object AvroFields {
 
-  object Null extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = row.setNullAt(ordinal)
+  val Null: AvroField = (_, row, i) => row.setNullAt(i)
+  val Bool: AvroField = (in, row, i) => row.setBoolean(i, in.boolean())
+  val TinyInt: AvroField = (in, row, i) => {
+    val value = in.int()
+    if (value.toByte != value) DebeziumTypes.outOfRange(s"$value is no TINYINT")
+    row.setByte(i, value.toByte)
   }
-
-  object Bool extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.setBoolean(ordinal, in.boolean())
+  val SmallInt: AvroField = (in, row, i) => {
+    val value = in.int()
+    if (value.toShort != value) DebeziumTypes.outOfRange(s"$value is no SMALLINT")
+    row.setShort(i, value.toShort)
   }
-
-  object TinyInt extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = {
-      val value = in.int()
-      if (value.toByte != value) DebeziumTypes.outOfRange(s"$value is no TINYINT")
-      row.setByte(ordinal, value.toByte)
-    }
-  }
-
-  object SmallInt extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = {
-      val value = in.int()
-      if (value.toShort != value) DebeziumTypes.outOfRange(s"$value is no SMALLINT")
-      row.setShort(ordinal, value.toShort)
-    }
-  }
-
-  object Int extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.setInt(ordinal, in.int())
-  }
-
-  object Long extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.setLong(ordinal, in.long())
-  }
-
-  object LongAsFloat extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.setFloat(ordinal, in.long().toFloat)
-  }
-
-  object Float extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.setFloat(ordinal, in.float())
-  }
-
-  object LongAsDouble extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.setDouble(ordinal, in.long().toDouble)
-  }
-
-  object FloatAsDouble extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.setDouble(ordinal, in.float().toDouble)
-  }
-
-  object Double extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.setDouble(ordinal, in.double())
-  }
+  val Int: AvroField = (in, row, i) => row.setInt(i, in.int())
+  val Long: AvroField = (in, row, i) => row.setLong(i, in.long())
+  val Float: AvroField = (in, row, i) => row.setFloat(i, in.float())
+  val Double: AvroField = (in, row, i) => row.setDouble(i, in.double())
+  val LongAsFloat: AvroField = (in, row, i) => row.setFloat(i, in.long().toFloat)
+  val LongAsDouble: AvroField = (in, row, i) => row.setDouble(i, in.long().toDouble)
+  val FloatAsDouble: AvroField = (in, row, i) => row.setDouble(i, in.float().toDouble)
 
   /** A view of the record's own bytes. */
-  object Text extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = {
-      val length = in.length()
-      row.update(ordinal, UTF8String.fromBytes(in.bytes, in.at, length))
-      in.advance(length)
-    }
-  }
+  val Text: AvroField = (in, row, i) => row.update(i, in.text())
+  val Binary: AvroField = (in, row, i) => row.update(i, in.slice(in.length()))
 
   final class Enumerated(symbols: Seq[String]) extends AvroField {
     private val texts = symbols.map(UTF8String.fromString).toArray
@@ -91,17 +46,12 @@ private[rejoin] object AvroFields {
       row.update(ordinal, texts(in.int()))
   }
 
-  object Binary extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
-      row.update(ordinal, in.slice(in.length()))
-  }
-
   final class FixedBinary(size: Int) extends AvroField {
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
       row.update(ordinal, in.slice(size))
   }
 
-  /** Unscaled big-endian two's complement. */
+  /** A decimal as its unscaled number in big-endian two's complement. */
   final class DecimalBytes(wanted: DataType, scale: Int, size: Int) extends AvroField {
     private val decimal = wanted match {
       case d: DecimalType => d
@@ -156,13 +106,13 @@ private[rejoin] object AvroFields {
       branches(in.int()).read(in, row, ordinal)
   }
 
-  /** A branch of a union that does not fit the column; bad only where a record has it. */
+  /** A branch of a union that does not fit the column: only records with this branch are bad. */
   final class Refused(message: String) extends AvroField {
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
       throw new BadRecord(Reason.AvroMismatch, message)
   }
 
-  /** A value that the writer does not have: the default that the table's schema gives it. */
+  /** A column that the writer lacks: the default in the table's schema. */
   final class Default(value: AvroField, encoded: Array[Byte]) extends AvroField {
     private val own = new AvroInput
 

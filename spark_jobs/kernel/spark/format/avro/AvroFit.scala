@@ -56,12 +56,10 @@ object AvroFit {
     }
 
   private def rowOf(envelope: Schema): Option[Schema] =
-    present(envelope).flatMap(e => Option(e.getField("after"))).flatMap(f => present(f.schema))
-
-  /** What is not NULL of a nullable record. */
-  private def present(schema: Schema): Option[Schema] =
-    if (schema.getType == Schema.Type.UNION) schema.getTypes.asScala.find(_.getType == Schema.Type.RECORD)
-    else Option.when(schema.getType == Schema.Type.RECORD)(schema)
+    AvroDecoder
+      .recordOf(envelope)
+      .flatMap(e => Option(e.getField("after")))
+      .flatMap(f => AvroDecoder.recordOf(f.schema))
 
   private def isNullable(spec: IngestSpec, field: String): Boolean =
     spec.columns.find(_.field == field).forall(c => c.nullable && !spec.primaryKey.contains(c.name))

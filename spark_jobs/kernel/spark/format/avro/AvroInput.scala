@@ -2,10 +2,12 @@ package org.apache.spark.sql.rejoin.format.avro
 
 import java.util
 
+import org.apache.spark.unsafe.types.UTF8String
+
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, Reason}
 
-/** A cursor over Avro binary data. Reading past the end is an ArrayIndexOutOfBoundsException, which
-  * the decoder reports: no check per byte.
+/** A cursor over Avro binary data. It does not check each byte: reading past the end throws an
+  * ArrayIndexOutOfBoundsException, which the decoder turns into a [[BadRecord]].
   */
 final class AvroInput {
   var bytes: Array[Byte] = _
@@ -19,7 +21,7 @@ final class AvroInput {
     this
   }
 
-  /** Begins a record that may contain itself: as deep as JSON may be, lest the stack overflow. */
+  /** Begins a record that may contain itself; the depth is limited so that the stack does not overflow. */
   def enter(): Unit = {
     depth += 1
     if (depth > AvroInput.MostDepth) AvroInput.fail(s"records within records, more than ${AvroInput.MostDepth} deep")
@@ -27,7 +29,7 @@ final class AvroInput {
 
   def leave(): Unit = depth -= 1
 
-  /** Zigzag variable-length, as both int and long are written. */
+  /** An int or long, both zigzag and variable-length. */
   def long(): Long = {
     val buffer = bytes
     var i = at
@@ -48,7 +50,7 @@ final class AvroInput {
 
   def int(): Int = {
     val value = long()
-    if (value.toInt != value) AvroInput.fail(s"$value where an int stands")
+    if (value.toInt != value) AvroInput.fail(s"$value in place of an int")
     value.toInt
   }
 
@@ -58,7 +60,7 @@ final class AvroInput {
     value match {
       case 0 => false
       case 1 => true
-      case other => AvroInput.fail(s"$other where a boolean stands")
+      case other => AvroInput.fail(s"$other in place of a boolean")
     }
   }
 
@@ -77,16 +79,16 @@ final class AvroInput {
     (bytes(i) & 0xff) | (bytes(i + 1) & 0xff) << 8 |
       (bytes(i + 2) & 0xff) << 16 | bytes(i + 3) << 24
 
-  /** Length of the bytes or text that follow, known to be there. */
+  /** Length of the bytes or text that follow; checks that there are as many. */
   def length(): Int = {
     val length = long()
     if (length < 0 || length > bytes.length - at) AvroInput.fail(s"a length of $length")
     length.toInt
   }
 
-  /** Passes over n bytes. */
+  /** Skips n bytes. */
   def advance(n: Int): Unit = {
-    if (n > bytes.length - at) AvroInput.fail(s"$n more bytes are missing")
+    if (n > bytes.length - at) AvroInput.fail(s"$n bytes expected, ${bytes.length - at} left")
     at += n
   }
 
@@ -97,10 +99,18 @@ final class AvroInput {
     util.Arrays.copyOfRange(bytes, from, from + length)
   }
 
+  /** The text that follows, as a view of the record's own bytes. */
+  def text(): UTF8String = {
+    val size = length()
+    val from = at
+    advance(size)
+    UTF8String.fromBytes(bytes, from, size)
+  }
+
   def startsWith(form: Array[Byte]): Boolean =
     form.length <= bytes.length - at && util.Arrays.equals(bytes, at, at + form.length, form, 0, form.length)
 
-  /** Items of the next block of an array or map, 0 at its end; each takes a byte or more. */
+  /** Number of items in the next block of an array or map, 0 at its end; an item takes at least one byte. */
   def block(): Long = {
     val written = long()
     if (written < 0) long()

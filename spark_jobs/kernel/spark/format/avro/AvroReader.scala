@@ -1,8 +1,12 @@
 package org.apache.spark.sql.rejoin.format.avro
 
+import java.io.ByteArrayOutputStream
+
 import scala.jdk.CollectionConverters._
 
 import org.apache.avro.Schema
+import org.apache.avro.generic.GenericDatumWriter
+import org.apache.avro.io.EncoderFactory
 
 import org.apache.spark.sql.catalyst.InternalRow
 
@@ -10,13 +14,13 @@ import org.apache.spark.sql.rejoin.format.debezium.OtherRecords
 import org.apache.spark.sql.rejoin.format.{FieldTarget, FormatSpec, RowDecoder, SourceRecord}
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, Reason}
 
-/** Avro whose records name the schema that they are written with.
+/** Decodes Avro records that carry the id of their writer schema.
   *
-  * Each writer schema is compiled once per task into steps over its binary form; no Avro object is
-  * ever made of a record.
+  * Each writer schema is compiled once per task into steps that read its binary form straight into the
+  * row, without Avro objects in between.
   *
   * @param unavailable
-  *   what becomes of values that Debezium leaves out; null where no value stands for such
+  *   handles values that Debezium leaves out; null where no value is a placeholder
   */
 final class AvroDecoder(
     format: FormatSpec,
@@ -24,19 +28,19 @@ final class AvroDecoder(
     isKey: Boolean,
     unavailable: AvroUnavailable = null)
     extends RowDecoder {
-  private val watch: AvroCompiler.Watch =
-    if (unavailable == null) AvroCompiler.Unwatched else unavailable.watch(_, _)
-  private val compiler = new AvroCompiler(AvroDecoder.declared(format), watch)
-  private val writers = new AvroWriters[AvroRecordReader](format, isKey, compiled)
+  private val wrap: AvroCompiler.Wrap =
+    if (unavailable == null) AvroCompiler.NoWrap else unavailable.wrap(_, _)
+  private val compiler = new AvroCompiler(AvroDecoder.declared(format), wrap)
+  private val readers = new ReadersBySchemaId[AvroRecordReader](format, isKey, compiled)
   private val input = new AvroInput
 
   override def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit = {
-    val reader = writers.of(bytes, record)
-    try reader.read(input.open(bytes, writers.bodyAt), row)
-    catch { case _: ArrayIndexOutOfBoundsException => AvroDecoder.endsEarly(writers.idText) }
+    val reader = readers.of(bytes, record)
+    try reader.read(input.open(bytes, readers.bodyAt), row)
+    catch { case _: ArrayIndexOutOfBoundsException => AvroDecoder.endsEarly(readers.idText) }
   }
 
-  /** Debezium's rows may stand beside records of its own that are none. */
+  /** A topic of Debezium's rows may also have records that are not rows. */
   private def compiled(schema: Schema, id: String): AvroRecordReader = {
     val problem =
       if (unavailable == null || schema.getType != Schema.Type.RECORD) null
@@ -45,12 +49,9 @@ final class AvroDecoder(
   }
 }
 
-/** Avro without a registry: every record is written with the schema that the table's columns make. */
+/** Decodes Avro without a registry: every record has the schema that follows from the table's columns. */
 final class PlainAvroDecoder(format: FormatSpec, targets: Seq[FieldTarget]) extends RowDecoder {
-  private val schema = AvroDecoder
-    .declared(format)
-    .getOrElse(throw new IllegalArgumentException("format 'avro' comes without its schema"))
-  private val reader = new AvroCompiler(None).compile(schema, "of the table", targets)
+  private val reader = new AvroCompiler(None).compile(AvroDecoder.schema(format), "of the table", targets)
   private val input = new AvroInput
 
   override def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit = {
@@ -64,6 +65,23 @@ final class PlainAvroDecoder(format: FormatSpec, targets: Seq[FieldTarget]) exte
 object AvroDecoder {
   def declared(format: FormatSpec): Option[Schema] = format.options.get("schema").map(new Schema.Parser().parse(_))
 
+  /** The schema of a format that cannot do without one; the planner has set it. */
+  def schema(format: FormatSpec): Schema =
+    declared(format).getOrElse(throw new IllegalArgumentException(s"format ${format.name} has no schema"))
+
+  /** The record type of a nullable record. */
+  def recordOf(schema: Schema): Option[Schema] =
+    if (schema.getType == Schema.Type.UNION) schema.getTypes.asScala.find(_.getType == Schema.Type.RECORD)
+    else Option.when(schema.getType == Schema.Type.RECORD)(schema)
+
+  def encode(schema: Schema, value: Any): Array[Byte] = {
+    val out = new ByteArrayOutputStream
+    val encoder = EncoderFactory.get.binaryEncoder(out, null)
+    new GenericDatumWriter[Any](schema).write(value, encoder)
+    encoder.flush()
+    out.toByteArray
+  }
+
   def fieldNames(record: Schema): Set[String] = record.getFields.asScala.map(_.name).toSet
 
   def endsEarly(id: String): Nothing =
@@ -75,7 +93,7 @@ sealed trait AvroRecordReader {
   def read(in: AvroInput, row: InternalRow): Unit
 }
 
-/** The writer's fields in order, each read into its column or passed over; then what it lacks. */
+/** Reads or skips the writer's fields in their order, then sets the columns that the writer lacks. */
 final class AvroRecordSteps(steps: Array[AvroField], ordinals: Array[Int])
     extends AvroRecordReader {
   override def read(in: AvroInput, row: InternalRow): Unit = {
@@ -93,12 +111,12 @@ final class AvroRefusal(val message: String) extends AvroRecordReader {
     throw new BadRecord(Reason.AvroMismatch, message)
 }
 
-/** A writer schema whose records are no rows. */
+/** A writer schema whose records are not rows. */
 final class AvroNoRow(problem: BadRecord) extends AvroRecordReader {
   override def read(in: AvroInput, row: InternalRow): Unit = throw problem
 }
 
-/** One step over binary Avro; `ordinal` is of no meaning to steps that only pass over data. */
+/** One step over binary Avro; steps that only skip data ignore `ordinal`. */
 abstract class AvroField {
   def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit
 }

@@ -12,22 +12,22 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.sql.rejoin.format.{FormatSpec, SourceRecord}
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, Reason}
 
-/** Where a record says which schema it is written with (`rejoin.schema-id`). One per task and part. */
+/** Reads the id of the writer schema from a record (`rejoin.schema-id`). One per task, for keys or values. */
 private[rejoin] abstract class AvroSchemaIds {
 
   /** Where the Avro data begins. */
   var bodyAt = 0
 
-  /** The id: `low` alone, unless it has 128 bits or is one of another kind. */
+  /** The id: a number in `low`, or 128 bits in both. Apicurio's headers have 1 in `high` for a `contentId`. */
   var high, low = 0L
 
-  /** Takes the id of a key or value of `record`. */
+  /** Reads the id of a key or value of `record`. */
   def read(bytes: Array[Byte], record: SourceRecord): Unit
 
-  /** The schema of the id that was read last. */
+  /** The schema with the id that was read last. */
   def schema(registry: Registry): Schema
 
-  /** That id, for people. */
+  /** The same id as messages show it. */
   def text: String
 
   protected def refuse(message: String): Nothing = throw new BadRecord(Reason.AvroFraming, message)
@@ -42,7 +42,7 @@ private[rejoin] object AvroSchemaIds {
       case "apicurio-8-byte" => new EightByteId
       case "apicurio-headers" => new ApicurioHeaders(isKey)
       case "confluent-headers" => new ConfluentHeaders(isKey)
-      case other => throw new IllegalArgumentException(s"no schema ids of kind '$other'")
+      case other => throw new IllegalArgumentException(s"unknown '$Option': '$other'")
     }
 
   /** The value of the last header of the name, or null. */
@@ -100,7 +100,7 @@ private[rejoin] final class EightByteId extends AvroSchemaIds {
   override def text: String = s"$low (globalId)"
 }
 
-/** Apicurio's ids in headers, `globalId` before `contentId`; key and value are nothing but Avro. */
+/** Apicurio's ids in headers, `globalId` before `contentId`; key and value are Avro data only. */
 private[rejoin] final class ApicurioHeaders(isKey: Boolean) extends AvroSchemaIds {
   private val part = if (isKey) "key" else "value"
   private val globalId = UTF8String.fromString(s"apicurio.$part.globalId")
@@ -122,8 +122,8 @@ private[rejoin] final class ApicurioHeaders(isKey: Boolean) extends AvroSchemaId
   private def kind: String = if (high == 0) "globalId" else "contentId"
 }
 
-/** Confluent's ids in headers: byte 1 and a GUID, or byte 0 and a number; without the header, before
-  * the data, as Confluent's own reader takes both.
+/** Confluent's ids in headers: byte 1 and a GUID, or byte 0 and a number. A record without the header has
+  * its id before the data; Confluent's own reader accepts both.
   */
 private[rejoin] final class ConfluentHeaders(isKey: Boolean) extends PrefixedId {
   private val name = UTF8String.fromString(if (isKey) "__key_schema_id" else "__value_schema_id")
@@ -150,12 +150,12 @@ private[rejoin] final class ConfluentHeaders(isKey: Boolean) extends PrefixedId 
   override def text: String = if (isGuid) new UUID(high, low).toString else super.text
 }
 
-/** What reads the records of each writer schema, compiled once per task.
+/** The readers of a task, one for each writer schema, compiled when its first record comes.
   *
   * @param compile
-  *   from the schema and its id's text
+  *   makes a reader from a schema and the text of its id
   */
-private[rejoin] final class AvroWriters[R >: Null](
+private[rejoin] final class ReadersBySchemaId[R >: Null](
     format: FormatSpec,
     isKey: Boolean,
     compile: (Schema, String) => R) {

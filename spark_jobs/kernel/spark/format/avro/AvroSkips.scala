@@ -10,11 +10,11 @@ import org.apache.avro.Schema.Type._
 
 import org.apache.spark.sql.catalyst.InternalRow
 
-/** The steps that pass over Avro data which the query does not need. */
+/** The steps that skip Avro data which the query does not need. */
 private[rejoin] object AvroSkips {
   def of(schema: Schema): AvroField = new Builder().of(schema)
 
-  /** Joins neighbouring skips of fixed size into one. */
+  /** Merges neighbouring skips of fixed size into one. */
   def merge(steps: Seq[(AvroField, Int)]): Seq[(AvroField, Int)] = {
     val merged = new ArrayBuffer[(AvroField, Int)]
     steps.foreach {
@@ -26,7 +26,7 @@ private[rejoin] object AvroSkips {
     merged.toSeq
   }
 
-  /** Compiles a schema; a record that contains itself is one step that contains itself. */
+  /** Compiles a schema; the step of a record that contains itself also contains itself. */
   private final class Builder {
     private val records = new util.IdentityHashMap[Schema, Sequence]
 
@@ -61,13 +61,9 @@ private[rejoin] object AvroSkips {
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = in.advance(size)
   }
 
-  private object Number extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = in.long()
-  }
+  private val Number: AvroField = (in, _, _) => in.long()
 
-  private object Sized extends AvroField {
-    def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit = in.advance(in.length())
-  }
+  private val Sized: AvroField = (in, _, _) => in.advance(in.length())
 
   private final class Sequence extends AvroField {
     var steps: Array[AvroField] = _

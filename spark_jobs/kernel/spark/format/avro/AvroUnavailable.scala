@@ -1,6 +1,5 @@
 package org.apache.spark.sql.rejoin.format.avro
 
-import java.io.ByteArrayOutputStream
 import java.nio.ByteBuffer
 import java.util
 import java.util.UUID
@@ -9,29 +8,27 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.avro.Schema
 import org.apache.avro.Schema.Type._
-import org.apache.avro.generic.GenericDatumWriter
-import org.apache.avro.io.EncoderFactory
 
 import org.apache.spark.sql.catalyst.InternalRow
 
 import org.apache.spark.sql.rejoin.format.debezium.DebeziumTypes
 
-/** What becomes of values that an event of Debezium leaves out, since PostgreSQL keeps them out of
-  * line and did not write them again.
+/** Handles values that a Debezium event leaves out: PostgreSQL stores large values apart from the row and
+  * does not log them again when they have not changed.
   *
   * @param heals
-  *   the columns are noted, to be taken from the row in state; otherwise the record is bad
+  *   whether the values are later taken from the row in state; otherwise the record is bad
   */
 private[rejoin] final class AvroUnavailable(heals: Boolean) {
 
   /** Ordinals of the columns that the event leaves out. */
   var missing: util.BitSet = _
 
-  /** A step that knows the value of the writer's type which stands for one that is left out. */
-  def watch(writer: Schema, value: AvroField): AvroField =
-    AvroUnavailable.forms(writer).foldLeft(value)(new Watched(_, _))
+  /** Puts steps around `value` that recognise Debezium's placeholders for the writer's type. */
+  def wrap(writer: Schema, value: AvroField): AvroField =
+    AvroUnavailable.forms(writer).foldLeft(value)(new PlaceholderCheck(_, _))
 
-  private final class Watched(value: AvroField, form: Array[Byte]) extends AvroField {
+  private final class PlaceholderCheck(value: AvroField, form: Array[Byte]) extends AvroField {
     private val first = form(0)
 
     def read(in: AvroInput, row: InternalRow, ordinal: Int): Unit =
@@ -48,15 +45,9 @@ private[rejoin] object AvroUnavailable {
   private val Utf8 = DebeziumTypes.Unavailable.Bytes
   private val Text = DebeziumTypes.Unavailable.Text.toString
 
-  /** The binary form of Debezium's placeholders for a type, one per type of value. */
+  /** Debezium's placeholders for a type in binary form: one for each database type that becomes it. */
   private def forms(writer: Schema): Seq[Array[Byte]] =
-    placeholders(writer).map { value =>
-      val out = new ByteArrayOutputStream
-      val encoder = EncoderFactory.get.binaryEncoder(out, null)
-      new GenericDatumWriter[Any](writer).write(value, encoder)
-      encoder.flush()
-      out.toByteArray
-    }
+    placeholders(writer).map(AvroDecoder.encode(writer, _))
 
   private def placeholders(writer: Schema): Seq[Any] = writer.getType match {
     case STRING => Seq(Text)

@@ -14,14 +14,14 @@ import org.apache.spark.sql.types._
 import org.apache.spark.sql.rejoin.format.{ByteSink, FormatSpec, RowEncoder, SqlTypes, ValueEncoder}
 import rejoin.core.row.RowKind
 
-/** Rows as Avro, with a registry's schema id in front where there is one.
+/** Encodes rows as Avro, with the schema id in front if the schema is in a registry.
   *
-  * The driver has made the schema and registered it (spark_jobs/formats/sink_schema.py), and put both
-  * into the format's options: `schema` and `schema-id`.
+  * The driver has made and registered the schema (spark_jobs/formats/sink_schema.py), and has set the
+  * format's options `schema` and `schema-id`.
   */
 final class AvroEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructType) extends RowEncoder {
   private val prefix = AvroEncoder.prefix(format)
-  private val fields = AvroEncoder.record(AvroEncoder.schema(format), ordinals, struct)
+  private val fields = AvroEncoder.record(AvroDecoder.schema(format), ordinals, struct)
 
   override def encode(row: SpecializedGetters, out: ByteSink): Unit = {
     out.write(prefix)
@@ -29,11 +29,11 @@ final class AvroEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructTy
   }
 }
 
-/** Rows in Debezium's envelope as Flink writes it: never op u, an update is two records. */
+/** Encodes rows in Debezium's envelope as Flink writes it: an update is two records, never one with op `u`. */
 private[rejoin] final class DebeziumAvroEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructType)
     extends ValueEncoder {
   private val prefix = AvroEncoder.prefix(format)
-  private val root = AvroEncoder.nullable(AvroEncoder.schema(format), "the envelope")
+  private val root = AvroEncoder.nullable(AvroDecoder.schema(format), "the envelope")
   private val parts = root.value.getFields.asScala.map(part).toArray
 
   override def encode(kind: Byte, row: InternalRow, out: ByteSink): Boolean = {
@@ -77,7 +77,7 @@ private[rejoin] final class AvroRecordWriter(values: Array[AvroValueWriter], ord
   }
 }
 
-/** A type that may be NULL; -1 for a branch that is not there, or where there is no union. */
+/** A type that may be nullable; a branch is -1 if it is absent or the type is no union. */
 private[rejoin] final class AvroNullable(val value: Schema, valueAt: Int, nullAt: Int, name: String) {
   def present(out: ByteSink): ByteSink = if (valueAt >= 0) out.zigzag(valueAt.toLong) else out
 
@@ -87,11 +87,8 @@ private[rejoin] final class AvroNullable(val value: Schema, valueAt: Int, nullAt
 }
 
 private[rejoin] object AvroEncoder {
-  def schema(format: FormatSpec): Schema = AvroDecoder
-    .declared(format)
-    .getOrElse(throw new IllegalArgumentException(s"format ${format.name} comes without its schema"))
 
-  /** What stands before the data: nothing, or Confluent's zero byte and id. */
+  /** The bytes before the data: none, or Confluent's zero byte and id. */
   def prefix(format: FormatSpec): Array[Byte] =
     format.options.get("schema-id").fold(Array.empty[Byte]) { id =>
       ByteBuffer.allocate(5).put(0.toByte).putInt(id.toInt).array

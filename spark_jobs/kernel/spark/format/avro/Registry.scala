@@ -16,33 +16,33 @@ import org.json4s.{DefaultFormats, Formats, JInt, JNothing, JValue, MappingExcep
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, Reason}
 import org.apache.spark.sql.rejoin.run.JvmCounts
 
-/** Schemas by id from a registry, by Confluent's interface or Apicurio's own.
+/** Reads schemas by id from a registry, through Confluent's interface or Apicurio's own.
   *
-  * Ids never change their meaning, so what was found is kept as long as the JVM lives. An unknown
-  * id is the record's fault; a registry that does not answer is nobody's: it is asked again with
-  * growing pauses, and in the end the task fails.
+  * An id never changes its meaning, so a schema is kept as long as the JVM lives. An unknown id makes the
+  * record bad. A registry that does not answer is called again with growing pauses until the timeout;
+  * then the task fails.
   */
 final class Registry private (
     urls: Seq[String],
     client: HttpClient,
     authorization: Option[String],
-    patienceMs: Long) {
+    timeoutMs: Long) {
   private implicit val formats: Formats = DefaultFormats
   private lazy val apicurio = urls.map(Registry.apicurioUrl)
   private val known = new ConcurrentHashMap[String, Schema]
 
-  /** Unknown ids and until when (nanoseconds) nobody need ask again. */
+  /** Unknown ids, each with the time (nanoseconds) until which the registry is not called again for it. */
   private val unknown = new ConcurrentHashMap[String, (Long, BadRecord)]
 
   def byId(id: Long): Schema = found(s"/schemas/ids/$id", confluent(_, s"schema id $id"))
 
-  /** Of Confluent's ids in headers. */
+  /** Confluent's ids in headers are GUIDs. */
   def byGuid(guid: String): Schema = found(s"/schemas/guids/$guid", confluent(_, s"schema $guid"))
 
   /** `kind` is `globalIds` or `contentIds`. */
   def byApicurioId(kind: String, id: Long): Schema = found(s"/ids/$kind/$id", native(_, s"schema $id of $kind"))
 
-  /** Ids that tasks ask for again and again; all others of theirs wait for the first. */
+  /** Known ids are found without a lock; for others, one task at a time calls the registry. */
   private def found(path: String, load: String => Schema): Schema = {
     val schema = known.get(path)
     if (schema != null) schema else synchronized(loaded(path, load))
@@ -68,7 +68,7 @@ final class Registry private (
   }
 
   private def confluent(path: String, what: String): Schema = {
-    val answer = parse(ask(urls, path, what))
+    val answer = parse(fetch(urls, path, what))
     val kind = (answer \ "schemaType").extractOrElse("AVRO")
     if (kind != "AVRO") throw new BadRecord(Reason.AvroMismatch, s"$what is $kind, not Avro")
     val parser = new Schema.Parser
@@ -78,27 +78,27 @@ final class Registry private (
     }
   }
 
-  /** References come first, as named types that the schema may use. */
+  /** Parses referenced schemas first: the schema uses their types by name. */
   private def parseReferences(parser: Schema.Parser, answer: JValue): Unit =
     (answer \ "references").children.foreach { reference =>
       val name = (reference \ "name").extract[String]
       if (!parser.getTypes.containsKey(name)) {
         val path = s"/subjects/${encoded(reference \ "subject")}/versions/${(reference \ "version").extract[Int]}"
-        val referenced = parse(ask(urls, path, s"referenced schema $name"))
+        val referenced = parse(fetch(urls, path, s"referenced schema $name"))
         parseReferences(parser, referenced)
         parser.parse((referenced \ "schema").extract[String])
       }
     }
 
-  /** Apicurio gives the schema as it is; who refers to others does not stand alone. */
+  /** Apicurio returns the schema's text alone; the references, if it needs any, take another call. */
   private def native(path: String, what: String): Schema = {
-    val text = ask(apicurio, path, what)
+    val text = fetch(apicurio, path, what)
     try new Schema.Parser().parse(text)
     catch {
       case _: AvroRuntimeException =>
         val parser = new Schema.Parser
         parsed(what) {
-          parseNativeReferences(parser, parse(ask(apicurio, s"$path/references", what)))
+          parseNativeReferences(parser, parse(fetch(apicurio, s"$path/references", what)))
           parser.parse(text)
         }
     }
@@ -112,8 +112,8 @@ final class Registry private (
         val version = encoded(reference \ "version")
         val path = s"/groups/$group/artifacts/${encoded(reference \ "artifactId")}/versions/$version"
         val what = s"referenced schema $name"
-        parseNativeReferences(parser, parse(ask(apicurio, s"$path/references", what)))
-        parser.parse(ask(apicurio, path, what))
+        parseNativeReferences(parser, parse(fetch(apicurio, s"$path/references", what)))
+        parser.parse(fetch(apicurio, path, what))
       }
     }
 
@@ -124,10 +124,10 @@ final class Registry private (
     try parse
     catch { case e: AvroRuntimeException => throw new BadRecord(Reason.AvroMismatch, s"$what: ${e.getMessage}") }
 
-  private def ask(urls: Seq[String], path: String, what: String): String = {
+  private def fetch(urls: Seq[String], path: String, what: String): String = {
     var answer = attempt(urls, path, what)
     if (answer.isLeft) {
-      val deadline = System.nanoTime() + patienceMs * 1000000
+      val deadline = System.nanoTime() + timeoutMs * 1000000
       var pause = 100L
       RegistryWaits.begin(urls.head)
       try
@@ -140,11 +140,11 @@ final class Registry private (
     }
     answer.fold(
       problem =>
-        throw new RegistryException("REGISTRY_UNREACHABLE", s"$what: $problem, after ${patienceMs / 1000} s of trying"),
+        throw new RegistryException("REGISTRY_UNREACHABLE", s"$what: $problem, after ${timeoutMs / 1000} s of trying"),
       identity)
   }
 
-  /** Left where it is worth another try. */
+  /** Calls the registries in turn; Left with the problem if another try may succeed. */
   private def attempt(urls: Seq[String], path: String, what: String): Either[String, String] =
     urls.foldLeft[Either[String, String]](Left("no registry")) { (answer, url) =>
       if (answer.isRight) answer
@@ -172,7 +172,7 @@ final class Registry private (
       response: HttpResponse[String]): Either[String, String] =
     response.statusCode match {
       case 200 => Right(response.body)
-      case 404 if Registry.isOfId(response.body) =>
+      case 404 if Registry.isUnknownId(response.body) =>
         throw new BadRecord(Reason.AvroUnknownId, s"$what is not at the registry $url")
       case 401 | 403 =>
         throw new RegistryException(
@@ -191,10 +191,10 @@ final class Registry private (
   }
 }
 
-/** The registry failed, not the record: the task fails, with the code of docs/errors.md. */
+/** The registry failed: the record is not bad, the task fails with a code of docs/errors.md. */
 final class RegistryException(code: String, message: String) extends RuntimeException(s"[$code] $message")
 
-/** Registries that tasks of this JVM wait for, and since when (epoch milliseconds). */
+/** Registries that tasks of this JVM wait for, and since when (milliseconds since 1970). */
 object RegistryWaits {
   private val waiting = new ConcurrentHashMap[String, (Long, Int)]
 
@@ -223,12 +223,12 @@ object Registry {
   def of(options: Map[String, String]): Registry =
     registries.computeIfAbsent(options - "schema" - "subject" - "schema-id" - AvroSchemaIds.Option, open(_))
 
-  /** Apicurio's own interface beside the one that it has for Confluent's clients. */
+  /** The address of Apicurio's own interface, next to the one that it has for Confluent's clients. */
   private def apicurioUrl(url: String): String =
     if (url.contains("/apis/registry/")) url else url.replaceFirst("/apis/ccompat/.*$", "") + "/apis/registry/v2"
 
-  /** Whether a 404 is about what was asked for, and not about the address. */
-  private def isOfId(body: String): Boolean =
+  /** Whether a 404 means that the id is unknown, and not that the address is wrong. */
+  private def isUnknownId(body: String): Boolean =
     try {
       val answer = parse(body)
       (answer \ "error_code") match {

@@ -16,23 +16,24 @@ import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory
 
 import org.apache.spark.sql.rejoin.run.References
 
-/** How a client enters a schema registry: TLS and credentials, by the options of Flink's
-  * avro-confluent. Stores are JKS, PKCS12 or PEM, which their content tells; Kafka's client reads
-  * them, so that they mean the same for brokers and registries.
+/** TLS and credentials for a schema registry, from the options of Flink's avro-confluent.
   *
-  * @param referring
-  *   the format's options, with references in them
+  * Key and trust stores are JKS, PKCS12 or PEM, recognised by their content. Kafka's client reads them, so
+  * that a store works for registries as it does for brokers.
+  *
+  * @param unresolved
+  *   the format's options, in which references to secrets are not resolved yet
   */
-final class RegistryAccess(referring: Map[String, String]) {
-  private val options = References.resolveAll(referring)
-  private val asked = options("url").split(",").toSeq.map(_.trim.stripSuffix("/"))
+final class RegistryAccess(unresolved: Map[String, String]) {
+  private val options = References.resolveAll(unresolved)
+  private val addresses = options("url").split(",").toSeq.map(_.trim.stripSuffix("/"))
 
-  /** Without user and password. */
-  val urls: Seq[String] = asked.map(_.replaceFirst("//[^/@]*@", "//"))
+  /** The addresses without user and password. */
+  val urls: Seq[String] = addresses.map(_.replaceFirst("//[^/@]*@", "//"))
 
   val authorization: Option[String] = {
     val inUrl = Option.when(options.get("basic-auth.credentials-source").contains("URL"))(
-      URI.create(asked.head).getUserInfo)
+      URI.create(addresses.head).getUserInfo)
     val basic = options.get("basic-auth.user-info").orElse(inUrl).map { user =>
       s"Basic ${Base64.getEncoder.encodeToString(user.getBytes(UTF_8))}"
     }
@@ -64,7 +65,7 @@ final class RegistryAccess(referring: Map[String, String]) {
         val kind = RegistryAccess.kind(path)
         found.put(s"ssl.$store.location", path)
         found.put(s"ssl.$store.type", kind)
-        // in PEM there is a password of the key only
+        // a PEM file has a password for the key only
         val named =
           if (kind != "PEM") Some(s"ssl.$store.password") else Option.when(store == "keystore")("ssl.key.password")
         for (name <- named; password <- options.get(s"ssl.$store.password")) found.put(name, new Password(password))

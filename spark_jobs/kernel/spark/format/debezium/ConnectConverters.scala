@@ -1,7 +1,5 @@
 package org.apache.spark.sql.rejoin.format.debezium
 
-import java.util.Base64
-
 import com.fasterxml.jackson.core.JsonToken._
 import com.fasterxml.jackson.core.{JsonParser, JsonToken}
 
@@ -10,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.SpecificInternalRow
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.apache.spark.sql.rejoin.format.json.JsonConverter.{base64, expect, isNumber}
 import org.apache.spark.sql.rejoin.format.json.{JsonArray, JsonConverter, JsonFields, JsonMap, JsonOptions,
   JsonStruct}
 import org.apache.spark.sql.rejoin.format.{FieldTarget, SqlTypes}
@@ -18,7 +17,7 @@ import org.apache.spark.sql.rejoin.ingest.{BadRecord, Reason}
 /** How JSON values of Kafka Connect's types are read into columns; docs/formats.md has the table. */
 private[rejoin] object ConnectConverters {
 
-  /** The columns of a row whose struct this is; a column that it lacks is NULL. */
+  /** Reads the columns of a row from this struct; a column that the struct lacks is NULL. */
   def fields(struct: ConnectType, options: JsonOptions, targets: Seq[FieldTarget]): JsonFields =
     new JsonFields(
       options,
@@ -42,7 +41,7 @@ private[rejoin] object ConnectConverters {
       case "boolean" => Option.when(wanted == BooleanType || wanted == StringType)(JsonConverter(wanted, false, plain))
       case _ => None
     }
-    found.getOrElse(new Mismatch(source, wanted, isTime))
+    found.getOrElse(mismatch(source, wanted, isTime))
   }
 
   private def struct(source: ConnectType, wanted: DataType, options: JsonOptions): Option[JsonConverter] =
@@ -74,7 +73,7 @@ private[rejoin] object ConnectConverters {
     (source.name, wanted) match {
       case (DebeziumTypes.Decimal, _) if DebeziumTypes.takesDecimal(wanted) =>
         Some(new DecimalOfBytes(wanted, source.parameter("scale", 0), plain.refusePlaceholder))
-      case (DebeziumTypes.Bits, StringType) => Some(new BitText(source.parameter("length", 0)))
+      case (DebeziumTypes.Bits, StringType) => Some(bitText(source.parameter("length", 0)))
       case (_, BinaryType | StringType) => Some(JsonConverter(wanted, false, plain))
       case _ => None
     }
@@ -86,7 +85,7 @@ private[rejoin] object ConnectConverters {
       plain: JsonOptions): Option[JsonConverter] = wanted match {
     case StringType => Some(JsonConverter(StringType, false, plain))
     case decimal: DecimalType if source.name.isEmpty => Some(new DebeziumDecimal(decimal, isBase64 = false))
-    case _ => Option(DebeziumTypes.ofText(source.name, wanted, isTime)).map(new NamedText(wanted, _))
+    case _ => Option(DebeziumTypes.fromText(source.name, wanted, isTime)).map(namedText)
   }
 
   private def whole(
@@ -94,8 +93,8 @@ private[rejoin] object ConnectConverters {
       wanted: DataType,
       isTime: Boolean,
       plain: JsonOptions): Option[JsonConverter] = {
-    val named = DebeziumTypes.number(source.name, wanted, isTime)
-    if (named != null) Some(new NamedNumber(wanted, named))
+    val named = DebeziumTypes.fromNumber(source.name, wanted, isTime)
+    if (named != null) Some(namedNumber(named))
     else
       wanted match {
         case IntegerType if isTime => None
@@ -115,48 +114,32 @@ private[rejoin] object ConnectConverters {
       case _ => None
     }
 
-  private final class Mismatch(source: ConnectType, wanted: DataType, isTime: Boolean) extends JsonConverter(wanted) {
-    private val what = if (source.name.isEmpty) source.kind else s"${source.kind} (${source.name})"
-    private val column = if (isTime) "TIME" else SqlTypes.text(wanted)
-
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
-      throw new BadRecord(Reason.ConnectMismatch, s"the record's schema has $what, the table $column")
+  private def mismatch(source: ConnectType, wanted: DataType, isTime: Boolean): JsonConverter = {
+    val what = if (source.name.isEmpty) source.kind else s"${source.kind} (${source.name})"
+    val column = if (isTime) "TIME" else SqlTypes.text(wanted)
+    (_, _, _, _) => throw new BadRecord(Reason.ConnectMismatch, s"the record's schema has $what, the table $column")
   }
 
-  private final class NamedNumber(wanted: DataType, number: DebeziumTypes.OfNumber) extends JsonConverter(wanted) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
-      expect(VALUE_NUMBER_INT, parser, token)
-      number.write(parser.getLongValue, row, ordinal)
-    }
+  private def namedNumber(number: DebeziumTypes.FromNumber): JsonConverter = (parser, token, row, i) => {
+    expect(VALUE_NUMBER_INT, parser, token)
+    number.write(parser.getLongValue, row, i)
   }
 
-  private final class NamedText(wanted: DataType, text: DebeziumTypes.OfText) extends JsonConverter(wanted) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
-      expect(VALUE_STRING, parser, token)
-      text.write(parser.getText, row, ordinal)
-    }
+  private def namedText(text: DebeziumTypes.FromText): JsonConverter = (parser, token, row, i) => {
+    expect(VALUE_STRING, parser, token)
+    text.write(parser.getText, row, i)
   }
 
-  private final class BitText(length: Int) extends JsonConverter(StringType) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
-      expect(VALUE_STRING, parser, token)
-      row.update(ordinal, DebeziumTypes.bitText(Base64.getDecoder.decode(parser.getText), length))
-    }
-  }
+  private def bitText(length: Int): JsonConverter = (parser, token, row, i) =>
+    row.update(i, DebeziumTypes.bitText(base64(parser, token), length))
 }
 
 /** Connect's Decimal: base64 of the unscaled number, or a JSON number under `decimal.format=NUMERIC`. */
 private[rejoin] final class DecimalOfBytes(wanted: DataType, scale: Int, refusePlaceholder: Boolean)
-    extends JsonConverter(wanted) {
+    extends JsonConverter {
   def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
     if (isNumber(token)) number(parser.getDecimalValue, row, ordinal)
-    else {
-      expect(VALUE_STRING, parser, token)
-      val unscaled = Base64.getDecoder.decode(parser.getText)
-      if (refusePlaceholder && java.util.Arrays.equals(unscaled, DebeziumTypes.Unavailable.Bytes))
-        throw DebeziumTypes.Unavailable.problem
-      DebeziumTypes.writeDecimal(unscaled, scale, wanted, row, ordinal)
-    }
+    else DebeziumTypes.writeDecimal(base64(parser, token, refusePlaceholder), scale, wanted, row, ordinal)
 
   private def number(value: java.math.BigDecimal, row: InternalRow, ordinal: Int): Unit = wanted match {
     case decimal: DecimalType => row.update(ordinal, DebeziumTypes.fitting(value, decimal))
@@ -166,7 +149,7 @@ private[rejoin] final class DecimalOfBytes(wanted: DataType, scale: Int, refuseP
 }
 
 /** Debezium's NUMERIC without a scale: `{"scale": 4, "value": base64}`. */
-private[rejoin] final class VariableScaleDecimal(wanted: DataType) extends JsonConverter(wanted) {
+private[rejoin] final class VariableScaleDecimal(wanted: DataType) extends JsonConverter {
   private val fields = new JsonFields(
     JsonOptions.Strict,
     Seq(FieldTarget("scale", IntegerType, 0, None), FieldTarget("value", BinaryType, 1, None)))

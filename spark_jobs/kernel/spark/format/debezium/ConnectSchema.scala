@@ -20,9 +20,9 @@ import org.apache.spark.sql.rejoin.ingest.{BadRecord, Reason}
   * @param kind
   *   `struct`, `array`, `map`, `int32`, `bytes`, ...
   * @param name
-  *   what the values mean (`io.debezium.time.Date`); empty for plain ones
+  *   what the values mean, such as `io.debezium.time.Date`; empty for plain values
   * @param element
-  *   of an array or of a map's values, else null
+  *   type of an array's elements or of a map's values, else null
   */
 private[rejoin] final case class ConnectType(
     kind: String,
@@ -55,13 +55,13 @@ private[rejoin] object ConnectType {
     throw new BadRecord(Reason.ConnectSchema, s"not a schema of Kafka Connect: $message")
 }
 
-/** Opens `{"schema": .., "payload": ..}` at its payload.
+/** Reads the payload of `{"schema": .., "payload": ..}`.
   *
-  * The schema's text is the same record after record: records that begin with the bytes of an
-  * earlier one up to the payload skip it unread. The last few texts are kept.
+  * Most records have the same schema text: it is not parsed again in a record whose bytes up to the
+  * payload are those of an earlier record. The last few texts are kept.
   *
   * @param compile
-  *   what a schema becomes, made once for each text
+  *   makes the payload's reader from its schema, once for each text
   */
 private[rejoin] final class ConnectJson[T <: AnyRef](compile: ConnectType => T) {
   private val heads = new Array[Array[Byte]](ConnectJson.MostSchemas)
@@ -89,7 +89,7 @@ private[rejoin] final class ConnectJson[T <: AnyRef](compile: ConnectType => T) 
     head != null && bytes.length > head.length &&
       util.Arrays.equals(bytes, 0, head.length, head, 0, head.length)
 
-  /** False where something else than an object as payload follows the schema. */
+  /** Returns false unless a single object follows the schema as its payload. */
   private def readKnown(bytes: Array[Byte], place: Int, read: (T, JsonParser) => Unit): Boolean = {
     val from = heads(place).length
     var end = bytes.length - 1
@@ -142,7 +142,7 @@ private[rejoin] final class ConnectJson[T <: AnyRef](compile: ConnectType => T) 
     hasPayload
   }
 
-  /** The parser is at the payload; the schema was all that stood before it. */
+  /** Keeps the bytes before the payload, at which the parser is; they hold nothing but the schema. */
   private def remember(bytes: Array[Byte], parser: JsonParser, reader: T): Unit = {
     val from = parser.currentTokenLocation().getByteOffset.toInt
     if (from > 0 && from < bytes.length && bytes(from) == '{') {
@@ -157,7 +157,7 @@ private[rejoin] object ConnectJson {
   private final val MostSchemas = 8
   private val Opening = "\"schema\"".getBytes(java.nio.charset.StandardCharsets.US_ASCII)
 
-  /** Whether a text begins as JsonConverter begins one with a schema. */
+  /** Whether the text begins with a schema, as Connect's JsonConverter writes it. */
   def isWrapped(bytes: Array[Byte]): Boolean = {
     val brace = afterBlanks(bytes, 0)
     val name = afterBlanks(bytes, brace + 1)
@@ -172,12 +172,12 @@ private[rejoin] object ConnectJson {
   }
 }
 
-/** Rows as JSON, each bare or with Kafka Connect's schema around it. */
+/** Decodes JSON rows, each with or without Kafka Connect's schema around it. */
 final class ConnectRowDecoder(options: JsonOptions, targets: Seq[FieldTarget]) extends RowDecoder {
   private val bare = new JsonFields(options, targets)
   private val wrapped = new ConnectJson(schema => ConnectConverters.fields(schema, options, targets))
 
-  /** Where columns are noted whose value the event leaves out; null: such a record is refused. */
+  /** Collects the columns whose value the event leaves out; where null, such a record is rejected. */
   var missing: util.BitSet = _
 
   override def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit =

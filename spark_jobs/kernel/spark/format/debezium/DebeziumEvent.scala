@@ -4,20 +4,24 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.apache.spark.sql.rejoin.format.{Decoded, MetadataTime}
+import org.apache.spark.sql.rejoin.format.{Decoded, FieldTarget, MetadataTime}
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, IngestSpec, Reason}
 import rejoin.core.row.RowKind
 
-/** One change event of Debezium, whatever its encoding: a reader fills it, then it says which rows change.
+/** One change event of Debezium in any encoding: a reader fills it, then `changes` gives the row changes.
   *
-  * A table with a primary key reads upserts: the row after, or a deletion by the key columns of the
-  * row before, whose other columns a database may have left empty. A table without one, or with
-  * complete rows before (`fullBefore`), reads full retractions.
+  * A table with a primary key reads upserts: the row after the change, or a deletion by the key columns
+  * of the row before it, whose other columns the database may leave empty. A table without a primary
+  * key, or with complete rows before (`fullBefore`), reads full retractions.
   */
 private[rejoin] final class DebeziumEvent(spec: IngestSpec) {
   val source = new DebeziumSource(spec)
   var op: String = _
   var hasBefore, hasAfter: Boolean = _
+
+  /** The targets to read from the row before a change. */
+  def beforeTargets(targets: Seq[FieldTarget]): Seq[FieldTarget] =
+    if (spec.isUpsert) targets.filter(t => spec.isOfKey(t.ordinal)) else targets
 
   def clear(): Unit = {
     op = null
@@ -62,7 +66,7 @@ private[rejoin] final class DebeziumEvent(spec: IngestSpec) {
   }
 }
 
-/** What an event says of its own origin (`source`, `ts_ms`), for METADATA columns and positions. */
+/** The origin of an event (`source`, `ts_ms`), for METADATA columns and positions. */
 private[rejoin] final class DebeziumSource(spec: IngestSpec) {
   private val wanted = spec.columnsFrom("metadata").filter(t => DebeziumSource.Keys.contains(t.field)).toArray
   private val times = wanted.map(new MetadataTime(_, spec.timeZone))
@@ -70,10 +74,10 @@ private[rejoin] final class DebeziumSource(spec: IngestSpec) {
 
   private val position = if (spec.debezium.positions) new LogPosition else null
 
-  /** Whether anybody asks for what stands in `source`. */
+  /** Whether any field of `source` is used. */
   val isWanted: Boolean = wanted.nonEmpty || spec.debezium.positions
 
-  /** Whether anybody asks for this field of `source`. */
+  /** Whether this field of `source` is used. */
   def wants(name: String): Boolean = wantsProperties ||
     wanted.exists(_.field == DebeziumSource.KeyOf.getOrElse(name, "")) ||
     (position != null && LogPosition.Fields(name))
@@ -92,17 +96,17 @@ private[rejoin] final class DebeziumSource(spec: IngestSpec) {
     if (position != null) position.clear()
   }
 
-  /** The event's own `ts_ms`. */
+  /** Takes the event's own `ts_ms`. */
   def handledAt(ms: Long): Unit = handledMs = ms
 
-  /** A number of `source`. */
+  /** Takes a number field of `source`. */
   def number(name: String, value: Long): Unit = {
     if (name == "ts_ms") changedMs = value
     if (position != null) position.number(name, value)
     if (wantsProperties) properties.put(name, value.toString)
   }
 
-  /** A text of `source`, or null. */
+  /** Takes a text field of `source`, which may be null. */
   def text(name: String, value: String): Unit = {
     name match {
       case "db" => database = value
@@ -114,7 +118,7 @@ private[rejoin] final class DebeziumSource(spec: IngestSpec) {
     if (position != null) position.text(name, value)
   }
 
-  /** Where the change stands in the database's log, where the spec asks for it. */
+  /** Writes the change's position in the database's log, if rows of the table carry it. */
   def writePosition(into: Decoded): Unit = if (position != null) position.write(into)
 
   def write(row: InternalRow): Unit = {

@@ -17,16 +17,15 @@ import org.apache.spark.sql.rejoin.ingest.{BadRecord, IngestSpec, Reason}
   * }}}
   *
   * With `schema-include` the schema decides how each value is read, and a record without one is
-  * refused; otherwise a schema is passed over. Tombstones repeat a deletion and say nothing, and
-  * neither does `"payload": null`, as older converters write them.
+  * rejected; otherwise schemas are skipped. So are tombstones, which only repeat a deletion, and
+  * `"payload": null`, which older converters write for them.
   */
 final class DebeziumJsonDecoder(spec: IngestSpec, targets: Seq[FieldTarget]) extends ValueDecoder {
   private val afterOptions =
     JsonOptions(spec.valueFormat).copy(refusePlaceholder = true, debezium = Some(spec.debezium))
   private val beforeOptions = afterOptions.copy(refusePlaceholder = false)
-  private val beforeTargets =
-    if (spec.isUpsert) targets.filter(t => spec.primaryKey.contains(spec.columns(t.ordinal).name)) else targets
   private val event = new DebeziumEvent(spec)
+  private val beforeTargets = event.beforeTargets(targets)
   private val bare = new EnvelopeJson(
     event,
     new JsonFields(beforeOptions, beforeTargets),
@@ -67,7 +66,7 @@ private object DebeziumJsonDecoder {
   private val NoRow = ConnectType("struct", "", Map.empty, Map.empty, null)
 }
 
-/** Reads an envelope into the event, its rows by the fields given. */
+/** Reads Debezium's envelope: its rows with the given readers, the other fields into the event. */
 private final class EnvelopeJson(event: DebeziumEvent, beforeFields: JsonFields, val afterFields: JsonFields) {
   var isPayloadNull = false
 
@@ -99,7 +98,7 @@ private final class EnvelopeJson(event: DebeziumEvent, beforeFields: JsonFields,
     isRow
   }
 
-  /** The parser is at the value of `source`; leaves it at the value's end. */
+  /** Reads `source`, at whose value the parser is, up to the value's end. */
   private def readSource(parser: JsonParser): Unit =
     if (!event.source.isWanted || parser.currentToken() != START_OBJECT) parser.skipChildren()
     else
@@ -111,19 +110,20 @@ private final class EnvelopeJson(event: DebeziumEvent, beforeFields: JsonFields,
     else event.source.text(name, if (value == VALUE_NULL) null else parser.getText)
 }
 
-/** Records of Debezium that are no change of a row, told apart by the names of their fields. */
+/** Debezium records that are not row changes, recognised by the names of their fields. */
 private[rejoin] object OtherRecords {
-  private val OfTransaction = Seq("status", "id", "event_count", "data_collections")
+  private val TransactionFields = Seq("status", "id", "event_count", "data_collections")
 
-  /** What is wrong with a value that has these fields and no row. */
+  /** The problem of a value that has these fields and no `op`. */
   def problem(names: collection.Set[String]): BadRecord = {
     val known = problemOf(names)
     if (known == null) new BadRecord(Reason.Envelope, "no 'op': not an event of Debezium") else known
   }
 
-  /** Null for fields that may be a row's. */
+  /** The same; null if the fields may be those of a row. */
   def problemOf(names: collection.Set[String]): BadRecord =
-    if (OfTransaction.forall(names)) new BadRecord(Reason.Transaction, "the begin or end of a transaction is no row")
+    if (TransactionFields.forall(names))
+      new BadRecord(Reason.Transaction, "the begin or end of a transaction is no row")
     else if (names.size == 1 && names("ts_ms")) new BadRecord(Reason.Heartbeat, "a heartbeat is no row")
     else if (names("ddl") && names("databaseName"))
       new BadRecord(Reason.SchemaChange, "a change of the database's schema is no row")

@@ -14,11 +14,11 @@ import org.apache.spark.sql.rejoin.format.json.Decimals
 import org.apache.spark.sql.rejoin.format.{SqlTypes, TimeText}
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, Reason}
 
-/** Values of the types that Kafka Connect and Debezium name, as values of columns; the same whether
-  * they come as JSON or as Avro. docs/formats.md lists which type is read into which column.
+/** Converts values of Kafka Connect's and Debezium's named types to column values, for JSON and Avro alike.
+  * docs/formats.md lists which type is read into which column.
   *
-  * Each factory gives null where the type cannot be read into the column. What they throw is
-  * a [[BadRecord]]: [[Reason.OutOfRange]] or [[Reason.Infinity]].
+  * Each factory returns null if the type cannot be read into the column. The converters throw a
+  * [[BadRecord]] with [[Reason.OutOfRange]] or [[Reason.Infinity]].
   */
 private[rejoin] object DebeziumTypes {
   private final val Days = "io.debezium.time.Date"
@@ -27,17 +27,18 @@ private[rejoin] object DebeziumTypes {
   final val Decimal = "org.apache.kafka.connect.data.Decimal"
   final val Bits = "io.debezium.data.Bits"
 
-  /** A whole number of the source to a column. */
-  trait OfNumber {
+  /** Writes a whole number of the source into a column. */
+  trait FromNumber {
     def write(value: Long, row: InternalRow, ordinal: Int): Unit
   }
 
-  trait OfText {
+  /** Writes a text of the source into a column. */
+  trait FromText {
     def write(text: String, row: InternalRow, ordinal: Int): Unit
   }
 
-  /** How a whole number of a named type is read; null for names that are no type of their own too. */
-  def number(name: String, wanted: DataType, isTime: Boolean): OfNumber = {
+  /** Reads whole numbers of a named type; null also for names that it does not know. */
+  def fromNumber(name: String, wanted: DataType, isTime: Boolean): FromNumber = {
     val nanos = nanosPerUnit(name)
     name match {
       case Days | ConnectDays => days(wanted)
@@ -48,7 +49,7 @@ private[rejoin] object DebeziumTypes {
     }
   }
 
-  /** Nanoseconds in what a number of this type counts; 0 for other types. */
+  /** The unit of the numbers of this type, in nanoseconds; 0 for other types. */
   private def nanosPerUnit(name: String): Long = name match {
     case "io.debezium.time.Time" | "io.debezium.time.Timestamp" => 1000000L
     case "org.apache.kafka.connect.data.Time" | "org.apache.kafka.connect.data.Timestamp" => 1000000L
@@ -59,8 +60,8 @@ private[rejoin] object DebeziumTypes {
     case _ => 0L
   }
 
-  /** Days of the epoch. */
-  def days(wanted: DataType): OfNumber = wanted match {
+  /** Days since 1970. */
+  def days(wanted: DataType): FromNumber = wanted match {
     case DateType =>
       (value, row, i) => {
         refuseInfinity(value == DaysOfInfinity, value == DaysOfMinusInfinity)
@@ -77,8 +78,8 @@ private[rejoin] object DebeziumTypes {
     case _ => bareNumber(wanted)
   }
 
-  /** A time since the epoch, of a clock without zone; TIMESTAMP_LTZ takes it as UTC. */
-  def timestamp(nanosPerUnit: Long, wanted: DataType): OfNumber = {
+  /** Time since 1970 on a clock without time zone; TIMESTAMP_LTZ takes it as UTC. */
+  def timestamp(nanosPerUnit: Long, wanted: DataType): FromNumber = {
     val unit = nanosPerUnit
     wanted match {
       case TimestampNTZType | TimestampType =>
@@ -98,8 +99,8 @@ private[rejoin] object DebeziumTypes {
     }
   }
 
-  /** A time since midnight. */
-  def timeOfDay(nanosPerUnit: Long, wanted: DataType, isTime: Boolean): OfNumber = wanted match {
+  /** Time since midnight. */
+  def timeOfDay(nanosPerUnit: Long, wanted: DataType, isTime: Boolean): FromNumber = wanted match {
     case IntegerType if isTime =>
       (value, row, i) => {
         if (value < 0 || value >= NanosPerDay / nanosPerUnit)
@@ -110,20 +111,20 @@ private[rejoin] object DebeziumTypes {
     case _ => bareNumber(wanted)
   }
 
-  private def duration(nanosPerUnit: Long, wanted: DataType): OfNumber = wanted match {
+  private def duration(nanosPerUnit: Long, wanted: DataType): FromNumber = wanted match {
     case StringType => (value, row, i) => row.update(i, text(durationText(value, nanosPerUnit)))
     case _ => bareNumber(wanted)
   }
 
-  /** The number itself: lossless, sentinels included. */
-  private def bareNumber(wanted: DataType): OfNumber = wanted match {
+  /** The number itself, also where it stands for infinity. */
+  private def bareNumber(wanted: DataType): FromNumber = wanted match {
     case LongType => (value, row, i) => row.setLong(i, value)
     case IntegerType => (value, row, i) => row.setInt(i, whole(value, "INT"))
     case _ => null
   }
 
-  /** How a text of a named type is read into other columns than STRING. */
-  def ofText(name: String, wanted: DataType, isTime: Boolean): OfText = (name, wanted) match {
+  /** Reads texts of a named type into columns other than STRING. */
+  def fromText(name: String, wanted: DataType, isTime: Boolean): FromText = (name, wanted) match {
     case ("io.debezium.time.ZonedTimestamp", TimestampType) =>
       (value, row, i) => row.setLong(i, parsed(value)(TimeText.parseInstant))
     case ("io.debezium.time.IsoTimestamp", TimestampType | TimestampNTZType) =>
@@ -140,12 +141,12 @@ private[rejoin] object DebeziumTypes {
     within(parse(value))
   }
 
-  /** Refuses what is no time, and a time too far away for its column: PostgreSQL's reach to the year 294276. */
+  /** Rejects what is not a time, or one out of the column's range: PostgreSQL's reach to the year 294276. */
   def within[T](time: => T): T =
     try time
     catch { case e @ (_: DateTimeException | _: ArithmeticException) => outOfRange(e.getMessage) }
 
-  /** Refuses `infinity` and `-infinity` of a database, which no column of a time can hold. */
+  /** Rejects a database's `infinity` and `-infinity`, which no date or time column can hold. */
   def refuseInfinity(isInfinity: Boolean, isMinusInfinity: Boolean): Unit =
     if (isInfinity || isMinusInfinity)
       throw new BadRecord(
@@ -178,7 +179,7 @@ private[rejoin] object DebeziumTypes {
     ISO_LOCAL_DATE_TIME.format(LocalDateTime.ofEpochSecond(Math.floorDiv(value, perSecond), nanos, ZoneOffset.UTC))
   }
 
-  /** With as many digits as the fraction needs; PostgreSQL has `24:00:00`, MySQL all of `-838:59:59` to `838:59:59`. */
+  /** With as many digits as the fraction needs. PostgreSQL allows `24:00:00`, MySQL `-838:59:59` to `838:59:59`. */
   private def timeText(value: Long, unit: Long): String = {
     val perSecond = 1000000000L / unit
     val seconds = Math.abs(value / perSecond)
@@ -188,14 +189,14 @@ private[rejoin] object DebeziumTypes {
     f"$sign${seconds / 3600}%02d:${seconds / 60 % 60}%02d:${seconds % 60}%02d$fraction"
   }
 
-  /** ISO 8601, a day being 24 hours: `PT10303H5M6.78S`. */
+  /** ISO 8601 in hours, minutes and seconds: `PT10303H5M6.78S`. */
   def durationText(value: Long, nanosPerUnit: Long): String = {
     val perSecond = 1000000000L / nanosPerUnit
     Duration.ofSeconds(Math.floorDiv(value, perSecond), Math.floorMod(value, perSecond) * nanosPerUnit).toString
   }
 
-  /** An unscaled number, big-endian two's complement, and its scale; the column takes DECIMAL,
-    * DOUBLE or STRING ([[takesDecimal]]).
+  /** Writes a decimal, given as its scale and its unscaled number in big-endian two's complement, into a
+    * column for which [[takesDecimal]] holds.
     */
   def writeDecimal(unscaled: Array[Byte], scale: Int, wanted: DataType, row: InternalRow, ordinal: Int): Unit = {
     if (unscaled.length == 0) outOfRange("a decimal without digits")
@@ -214,7 +215,7 @@ private[rejoin] object DebeziumTypes {
     case _ => false
   }
 
-  /** Rounded half up to the column's scale; more digits before the point than it has are refused. */
+  /** Rounds half up to the column's scale; rejects a number with more digits before the point than the column. */
   def fitting(value: JavaDecimal, decimal: DecimalType): Decimal = {
     val fits = Decimals.fit(value, decimal)
     if (fits == null) outOfRange(s"a value has too many digits for ${SqlTypes.text(decimal)}")
@@ -234,14 +235,15 @@ private[rejoin] object DebeziumTypes {
     UTF8String.fromBytes(text)
   }
 
-  /** Debezium's stand-in for a large value that did not change and that the database did not log. */
+  /** Debezium's placeholder for a large value that did not change and that the database did not log. */
   object Unavailable {
     private final val Name = "__debezium_unavailable_value"
     val Bytes: Array[Byte] = Name.getBytes(UTF_8)
     val Text: UTF8String = UTF8String.fromString(Name)
 
-    /** As a JSON text: bytes in base64, arrays of one text or of its bytes, a map (hstore); as a UUID. */
     private val Id = UUID.nameUUIDFromBytes(Bytes)
+
+    /** Its forms as text: plain, as a UUID, as bytes in base64, and as JSON arrays and a JSON map (hstore). */
     private val Texts = Array(
       Text,
       UTF8String.fromString(Id.toString),
@@ -252,7 +254,7 @@ private[rejoin] object DebeziumTypes {
       UTF8String.fromString(s"""{"$Name":"$Name"}"""))
     private val MostBytes = Texts.map(_.numBytes).max
 
-    /** Whether a column's text stands for a value that the event leaves out. */
+    /** Whether a column's text is a form of the placeholder. */
     def isText(text: UTF8String): Boolean =
       text.numBytes >= Text.numBytes && text.numBytes <= MostBytes && Texts.contains(text)
 
@@ -283,7 +285,7 @@ private[rejoin] object DebeziumTypes {
   private final val MinusInfinity = "-infinity"
   private final val NanosPerDay = 86400000000000L
 
-  // what the driver and the connector of PostgreSQL make of infinities
+  // how PostgreSQL's driver and Debezium's connector write infinities
   private final val MillisOfInfinity = 9223372036825200L
   private final val MillisOfMinusInfinity = -9223372036832400L
   private final val DaysOfInfinity = -2147472692L

@@ -10,19 +10,18 @@ import rejoin.core.row.RowKind
 
 /** Rows that Debezium's ExtractNewRecordState made of change events: upserts by the primary key.
   *
-  * A tombstone deletes the row of its record key; a value whose `__deleted` is "true" (or whose
-  * `__op` is "d") deletes the row of its own key columns, and only those are read of it, since a
-  * database may have left the others empty. Fields that begin with `__` say where the change comes
-  * from, as `source` of a whole event does.
+  * A tombstone deletes the row of its record key. A value whose `__deleted` is "true" or whose `__op` is
+  * "d" deletes the row of its own key columns; its other columns are not read, since the database may
+  * leave them empty. The other fields that begin with `__` hold what `source` holds in a whole event.
   *
   * @param rows
-  *   reads columns and marks
+  *   reads all columns and the added fields
   * @param keyRows
-  *   the same of the primary key and the marks alone
+  *   reads the primary key and the added fields only
   * @param noteMissing
-  *   where columns are to be noted whose value the event leaves out
+  *   says where to collect the columns whose value the event leaves out
   * @param otherRecord
-  *   what a value is that is no row at all, or null
+  *   the problem of a value that is not a row at all, or null
   */
 final class UnwrappedDecoder(
     spec: IngestSpec,
@@ -31,7 +30,7 @@ final class UnwrappedDecoder(
     noteMissing: java.util.BitSet => Unit,
     otherRecord: Array[Byte] => BadRecord)
     extends ValueDecoder {
-  private val marks = new UnwrappedMarks(spec)
+  private val added = new AddedFields(spec)
   private val source = new DebeziumSource(spec)
   private val keyOrdinals = spec.primaryKey.map(spec.ordinal).filter(i => i >= 0 && fromValue(i)).toArray
   private val others = spec.columns.indices.filter(i => fromValue(i) && !keyOrdinals.contains(i)).toArray
@@ -56,11 +55,11 @@ final class UnwrappedDecoder(
         Reason.NullPrimaryKey,
         "a tombstone has its key in the record key: declare 'key.format' and 'key.fields'")
 
-  /** Reads the value; of one that cannot be read as a whole, its key and marks decide. */
+  /** Reads the value. If it cannot be read as a whole, its key and added fields decide. */
   private def isDeletion(record: SourceRecord, into: Decoded): Boolean =
     try {
       rows.decode(record.value, record, into.after)
-      val deleted = marks.isDeleted(into.after)
+      val deleted = added.isDeleted(into.after)
       if (!deleted && mayBeOther(into.after)) refuseOther(record)
       deleted
     } catch {
@@ -75,7 +74,7 @@ final class UnwrappedDecoder(
     try {
       into.missing.clear()
       keyRows.decode(record.value, record, into.after)
-      marks.isDeleted(into.after)
+      added.isDeleted(into.after)
     } catch { case _: BadRecord => false }
 
   private def refuseOther(record: SourceRecord): Unit = {
@@ -83,10 +82,10 @@ final class UnwrappedDecoder(
     if (problem != null) throw problem
   }
 
-  /** Whether a value looks as if it were no row: without a key, without any column, or a status. */
+  /** Whether a value may not be a row: it lacks a key, all other columns, or has a transaction's status. */
   private def mayBeOther(row: InternalRow): Boolean =
     keyOrdinals.exists(row.isNullAt) || others.forall(row.isNullAt) ||
-      (status >= 0 && !row.isNullAt(status) && UnwrappedMarks.isOfTransaction(row.getUTF8String(status)))
+      (status >= 0 && !row.isNullAt(status) && AddedFields.isTransactionStatus(row.getUTF8String(status)))
 
   private def delete(into: Decoded): Unit = {
     into.missing.clear()
@@ -98,7 +97,7 @@ final class UnwrappedDecoder(
   private def describe(row: InternalRow, to: InternalRow, into: Decoded): Unit =
     if (source.isWanted) {
       source.clear()
-      marks.describe(row, source)
+      added.describe(row, source)
       source.write(to)
       source.writePosition(into)
     }
@@ -107,21 +106,21 @@ final class UnwrappedDecoder(
 }
 
 /** The fields that ExtractNewRecordState adds to a row, under the names of its default prefix. */
-private[rejoin] final class UnwrappedMarks(spec: IngestSpec) {
-  private val deleted = ordinal(UnwrappedMarks.Deleted)
-  private val op = ordinal(UnwrappedMarks.Op)
-  private val texts = UnwrappedMarks.Texts.map(t => ordinal(t._1)).toArray
-  private val textNames = UnwrappedMarks.Texts.map(_._2).toArray
-  private val numbers = UnwrappedMarks.Numbers.map(n => ordinal(n._1)).toArray
-  private val numberNames = UnwrappedMarks.Numbers.map(_._2).toArray
-  private val handled = ordinal(UnwrappedMarks.HandledMs)
+private[rejoin] final class AddedFields(spec: IngestSpec) {
+  private val deleted = ordinal(AddedFields.Deleted)
+  private val op = ordinal(AddedFields.Op)
+  private val texts = AddedFields.Texts.map(t => ordinal(t._1)).toArray
+  private val textNames = AddedFields.Texts.map(_._2).toArray
+  private val numbers = AddedFields.Numbers.map(n => ordinal(n._1)).toArray
+  private val numberNames = AddedFields.Numbers.map(_._2).toArray
+  private val handled = ordinal(AddedFields.HandledMs)
 
   def isDeleted(row: InternalRow): Boolean = isTrue(row) ||
-    (!row.isNullAt(op) && typeOf(op) == StringType && row.getUTF8String(op) == UnwrappedMarks.DeleteOp)
+    (!row.isNullAt(op) && typeOf(op) == StringType && row.getUTF8String(op) == AddedFields.DeleteOp)
 
   private def isTrue(row: InternalRow): Boolean = !row.isNullAt(deleted) && (typeOf(deleted) match {
     case BooleanType => row.getBoolean(deleted)
-    case StringType => row.getUTF8String(deleted) == UnwrappedMarks.True
+    case StringType => row.getUTF8String(deleted) == AddedFields.True
     case _ => false
   })
 
@@ -142,18 +141,18 @@ private[rejoin] final class UnwrappedMarks(spec: IngestSpec) {
   private def has(row: InternalRow, i: Int, dataType: DataType): Boolean =
     typeOf(i) == dataType && !row.isNullAt(i)
 
-  /** A column that the table declares, else one of those behind its columns. */
+  /** The ordinal of a field: of the column that declares it, else behind the table's columns. */
   private def ordinal(field: String): Int = {
     val declared = spec.columns.indexWhere(c => c.from == "value" && c.field == field)
     if (declared >= 0) declared
-    else spec.columns.size + UnwrappedMarks.All.indexWhere(_._1 == field)
+    else spec.columns.size + AddedFields.All.indexWhere(_._1 == field)
   }
 
   private def typeOf(i: Int): DataType =
-    if (i < spec.columns.size) spec.columns(i).dataType else UnwrappedMarks.All(i - spec.columns.size)._2
+    if (i < spec.columns.size) spec.columns(i).dataType else AddedFields.All(i - spec.columns.size)._2
 }
 
-private[rejoin] object UnwrappedMarks {
+private[rejoin] object AddedFields {
   private final val Deleted = "__deleted"
   private final val Op = "__op"
   private final val HandledMs = "__ts_ms"
@@ -162,9 +161,9 @@ private[rejoin] object UnwrappedMarks {
   private val Begin = UTF8String.fromString("BEGIN")
   private val End = UTF8String.fromString("END")
 
-  private[rejoin] def isOfTransaction(status: UTF8String): Boolean = status == Begin || status == End
+  private[rejoin] def isTransactionStatus(status: UTF8String): Boolean = status == Begin || status == End
 
-  /** Field to its name in `source`. */
+  /** Fields and their names in `source`. */
   private val Texts = Seq("__db" -> "db", "__schema" -> "schema", "__table" -> "table", "__file" -> "file",
     "__commit_lsn" -> "commit_lsn")
   private val Numbers = Seq("__lsn" -> "lsn", "__source_ts_ms" -> "ts_ms", "__pos" -> "pos", "__row" -> "row")
@@ -175,9 +174,9 @@ private[rejoin] object UnwrappedMarks {
   /** Types of the columns behind the table's own in a decoded row. */
   val types: Seq[DataType] = All.map(_._2)
 
-  def isMark(field: String): Boolean = All.exists(_._1 == field)
+  def contains(field: String): Boolean = All.exists(_._1 == field)
 
-  /** What is read of a value besides the table's columns. */
+  /** The fields that are read besides the table's columns. */
   def targets(spec: IngestSpec): Seq[FieldTarget] =
     All.zipWithIndex.collect {
       case ((field, dataType), i) if !spec.columns.exists(c => c.from == "value" && c.field == field) =>

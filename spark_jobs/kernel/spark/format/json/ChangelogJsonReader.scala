@@ -9,7 +9,7 @@ import org.apache.spark.sql.rejoin.format.{Decoded, FieldTarget, FormatSpec, Sou
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, Reason}
 import rejoin.core.row.RowKind
 
-/** `{"op": "+I|-U|+U|-D", "data": {row}}`: a complete changelog, one record for each row. */
+/** `{"op": "+I|-U|+U|-D", "data": {row}}`: a complete changelog, one record per row change. */
 final class ChangelogJsonDecoder(format: FormatSpec, targets: Seq[FieldTarget])
     extends ValueDecoder {
   private val fields = new JsonFields(JsonOptions(format), targets)

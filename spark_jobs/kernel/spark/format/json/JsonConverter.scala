@@ -20,23 +20,14 @@ import org.apache.spark.sql.rejoin.format.{FieldTarget, SqlTypes, TimeText}
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, Reason}
 
 /** Reads one JSON value of an expected type, by the rules of Flink's `json` format: numbers may be
-  * texts, a text column takes any value, decimals are rounded half up and NULL where they overflow.
+  * strings, a text column takes any value, decimals are rounded half up and NULL where they overflow.
   */
-abstract class JsonConverter(val dataType: DataType) {
+abstract class JsonConverter {
 
-  /** `token` is the parser's; it is no null and, after a success, the end of the value. */
+  /** Reads the value that begins at `token`, the parser's current one, which is not null. Leaves the parser
+    * at the value's end.
+    */
   def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit
-
-  protected final def isNumber(token: JsonToken): Boolean =
-    token == VALUE_NUMBER_INT || token == VALUE_NUMBER_FLOAT
-
-  protected final def scalar(parser: JsonParser, token: JsonToken): String = {
-    if (token.isStructStart) JsonConverter.refuse(parser, token)
-    parser.getText.trim
-  }
-
-  protected final def expect(wanted: JsonToken, parser: JsonParser, token: JsonToken): Unit =
-    if (token != wanted) JsonConverter.refuse(parser, token)
 }
 
 object JsonConverter {
@@ -52,140 +43,103 @@ object JsonConverter {
       case LongType => JsonLong
       case FloatType => JsonFloat
       case DoubleType => JsonDouble
-      case decimal: DecimalType => new JsonDecimal(decimal)
-      case StringType => new JsonText(options.refusePlaceholder)
-      case BinaryType => new JsonBytes(options.refusePlaceholder)
+      case wanted: DecimalType => decimal(wanted)
+      case StringType => text(options.refusePlaceholder)
+      case BinaryType => (parser, token, row, i) => row.update(i, base64(parser, token, options.refusePlaceholder))
       case DateType => JsonDate
-      case TimestampNTZType => new JsonTimestamp(dataType, new TimeText(options.timestampStandard))
-      case TimestampType => new JsonTimestamp(dataType, new TimeText(options.timestampStandard))
+      case TimestampNTZType | TimestampType => timestamp(dataType == TimestampType, options)
       case struct: StructType => new JsonStruct(struct, new JsonFields(options, _))
       case array: ArrayType => new JsonArray(array, options, apply(array.elementType, isTime = false, options))
       case map: MapType => new JsonMap(map, options, apply(map.valueType, isTime = false, options))
       case other => throw new IllegalArgumentException(s"JSON formats cannot read ${SqlTypes.text(other)}")
     }
 
-  /** Leaves the parser at the value's end: the rest can be read where errors are ignored. */
-  def refuse(parser: JsonParser, token: JsonToken): Nothing = {
+  /** Skips the value, so that the record's other fields can be read where errors are ignored, and throws. */
+  private def refuse(parser: JsonParser, token: JsonToken): Nothing = {
     parser.skipChildren()
     throw new BadRecord(Reason.JsonField, s"unexpected ${token.name.toLowerCase(Locale.ROOT)}")
   }
 
-  private object JsonBoolean extends JsonConverter(BooleanType) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
-      row.setBoolean(
-        ordinal,
-        if (token.isBoolean) token == VALUE_TRUE
-        else java.lang.Boolean.parseBoolean(scalar(parser, token)))
+  private[rejoin] def expect(wanted: JsonToken, parser: JsonParser, token: JsonToken): Unit =
+    if (token != wanted) refuse(parser, token)
+
+  private[rejoin] def isNumber(token: JsonToken): Boolean = token == VALUE_NUMBER_INT || token == VALUE_NUMBER_FLOAT
+
+  private[rejoin] def scalar(parser: JsonParser, token: JsonToken): String = {
+    if (token.isStructStart) refuse(parser, token)
+    parser.getText.trim
   }
 
-  private object JsonByte extends JsonConverter(ByteType) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
-      row.setByte(ordinal, java.lang.Byte.parseByte(scalar(parser, token)))
+  private[rejoin] def base64(parser: JsonParser, token: JsonToken, refusePlaceholder: Boolean = false): Array[Byte] = {
+    expect(VALUE_STRING, parser, token)
+    val value = Base64.getDecoder.decode(parser.getText)
+    if (refusePlaceholder && java.util.Arrays.equals(value, DebeziumTypes.Unavailable.Bytes))
+      throw DebeziumTypes.Unavailable.problem
+    value
   }
 
-  private object JsonShort extends JsonConverter(ShortType) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
-      row.setShort(ordinal, java.lang.Short.parseShort(scalar(parser, token)))
+  private val JsonBoolean: JsonConverter = (parser, token, row, i) => {
+    val isTrue = if (token.isBoolean) token == VALUE_TRUE else java.lang.Boolean.parseBoolean(scalar(parser, token))
+    row.setBoolean(i, isTrue)
   }
 
-  private object JsonInt extends JsonConverter(IntegerType) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
-      row.setInt(
-        ordinal,
-        if (isNumber(token)) parser.getIntValue else Integer.parseInt(scalar(parser, token)))
+  private val JsonByte: JsonConverter = (parser, token, row, i) => row.setByte(i, scalar(parser, token).toByte)
+
+  private val JsonShort: JsonConverter = (parser, token, row, i) => row.setShort(i, scalar(parser, token).toShort)
+
+  private val JsonInt: JsonConverter = (parser, token, row, i) =>
+    row.setInt(i, if (isNumber(token)) parser.getIntValue else scalar(parser, token).toInt)
+
+  private val JsonLong: JsonConverter = (parser, token, row, i) =>
+    row.setLong(i, if (isNumber(token)) parser.getLongValue else scalar(parser, token).toLong)
+
+  private val JsonFloat: JsonConverter = (parser, token, row, i) =>
+    row.setFloat(i, if (token == VALUE_NUMBER_FLOAT) parser.getFloatValue else scalar(parser, token).toFloat)
+
+  private val JsonDouble: JsonConverter = (parser, token, row, i) =>
+    row.setDouble(i, if (token == VALUE_NUMBER_FLOAT) parser.getDoubleValue else scalar(parser, token).toDouble)
+
+  private val JsonDate: JsonConverter = (parser, token, row, i) =>
+    row.setInt(i, TimeText.parseDate(scalar(parser, token)))
+
+  private val JsonTime: JsonConverter = (parser, token, row, i) =>
+    row.setInt(i, TimeText.parseTime(scalar(parser, token)))
+
+  private def timestamp(isZoned: Boolean, options: JsonOptions): JsonConverter = {
+    val format = new TimeText(options.timestampStandard)
+    (parser, token, row, i) => row.setLong(i, format.parseTimestamp(scalar(parser, token), isZoned))
   }
 
-  private object JsonLong extends JsonConverter(LongType) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
-      row.setLong(
-        ordinal,
-        if (isNumber(token)) parser.getLongValue
-        else java.lang.Long.parseLong(scalar(parser, token)))
+  private def decimal(wanted: DecimalType): JsonConverter = (parser, token, row, i) => {
+    val value = if (isNumber(token)) parser.getDecimalValue else Decimals.parse(scalar(parser, token))
+    row.update(i, Decimals.fit(value, wanted))
   }
 
-  private object JsonFloat extends JsonConverter(FloatType) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
-      row.setFloat(
-        ordinal,
-        if (token == VALUE_NUMBER_FLOAT) parser.getFloatValue
-        else java.lang.Float.parseFloat(scalar(parser, token)))
-  }
-
-  private object JsonDouble extends JsonConverter(DoubleType) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
-      row.setDouble(
-        ordinal,
-        if (token == VALUE_NUMBER_FLOAT) parser.getDoubleValue
-        else java.lang.Double.parseDouble(scalar(parser, token)))
-  }
-
-  private final class JsonDecimal(decimal: DecimalType) extends JsonConverter(decimal) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
-      val value =
-        if (isNumber(token)) parser.getDecimalValue else Decimals.parse(scalar(parser, token))
-      row.update(ordinal, Decimals.fit(value, decimal))
-    }
-  }
-
-  private final class JsonText(refusePlaceholder: Boolean) extends JsonConverter(StringType) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
-      val text =
-        if (token.isStructStart) Json.mapper.readTree[JsonNode](parser).toString
-        else parser.getText
-      val value = UTF8String.fromString(text)
-      if (refusePlaceholder && DebeziumTypes.Unavailable.isText(value)) throw DebeziumTypes.Unavailable.problem
-      row.update(ordinal, value)
-    }
-  }
-
-  private final class JsonBytes(refusePlaceholder: Boolean) extends JsonConverter(BinaryType) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
-      expect(VALUE_STRING, parser, token)
-      val value = Base64.getDecoder.decode(parser.getText)
-      if (refusePlaceholder && java.util.Arrays.equals(value, DebeziumTypes.Unavailable.Bytes))
-        throw DebeziumTypes.Unavailable.problem
-      row.update(ordinal, value)
-    }
-  }
-
-  private object JsonDate extends JsonConverter(DateType) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
-      row.setInt(ordinal, TimeText.parseDate(scalar(parser, token)))
-  }
-
-  private object JsonTime extends JsonConverter(IntegerType) {
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
-      row.setInt(ordinal, TimeText.parseTime(scalar(parser, token)))
-  }
-
-  private final class JsonTimestamp(dataType: DataType, format: TimeText)
-      extends JsonConverter(dataType) {
-    private val isZoned = dataType == TimestampType
-
-    def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit =
-      row.setLong(ordinal, format.parseTimestamp(scalar(parser, token), isZoned))
+  private def text(refusePlaceholder: Boolean): JsonConverter = (parser, token, row, i) => {
+    val text = if (token.isStructStart) Json.mapper.readTree[JsonNode](parser).toString else parser.getText
+    val value = UTF8String.fromString(text)
+    if (refusePlaceholder && DebeziumTypes.Unavailable.isText(value)) throw DebeziumTypes.Unavailable.problem
+    row.update(i, value)
   }
 }
 
-/** `fieldsOf` gives the reader of its fields. */
+/** Reads an object into a row, with the reader that `fieldsOf` makes for its fields. */
 private[rejoin] final class JsonStruct(struct: StructType, fieldsOf: Seq[FieldTarget] => JsonFields)
-    extends JsonConverter(struct) {
+    extends JsonConverter {
   private val types = struct.map(_.dataType)
-  private val fields = fieldsOf(struct.fields.toSeq.zipWithIndex.map { case (f, i) =>
-    FieldTarget(f.name, f.dataType, i, SqlTypes.of(f))
-  })
+  private val fields = fieldsOf(FieldTarget.fieldsOf(struct))
 
   def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
-    expect(START_OBJECT, parser, token)
+    JsonConverter.expect(START_OBJECT, parser, token)
     val nested = new SpecificInternalRow(types)
     fields.read(parser, nested)
     row.update(ordinal, nested)
   }
 }
 
-/** Reads values one by one out of a container, through a row of one column. */
-private final class JsonElement(converter: JsonConverter, options: JsonOptions) {
-  private val types = Seq(converter.dataType)
+/** Reads the values of an array or map one by one, each through a row of one column. */
+private final class JsonElement(converter: JsonConverter, dataType: DataType, options: JsonOptions) {
+  private val types = Seq(dataType)
 
   def read(parser: JsonParser, token: JsonToken): Any =
     if (token == VALUE_NULL) null
@@ -196,16 +150,16 @@ private final class JsonElement(converter: JsonConverter, options: JsonOptions) 
         case e: Exception if JsonFields.isFieldProblem(e) && options.ignoreParseErrors =>
           slot.setNullAt(0)
       }
-      slot.get(0, converter.dataType)
+      slot.get(0, dataType)
     }
 }
 
 private[rejoin] final class JsonArray(array: ArrayType, options: JsonOptions, converter: JsonConverter)
-    extends JsonConverter(array) {
-  private val element = new JsonElement(converter, options)
+    extends JsonConverter {
+  private val element = new JsonElement(converter, array.elementType, options)
 
   def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
-    expect(START_ARRAY, parser, token)
+    JsonConverter.expect(START_ARRAY, parser, token)
     val values = new ArrayBuffer[Any]
     var next = parser.nextToken()
     while (next != END_ARRAY) {
@@ -219,12 +173,12 @@ private[rejoin] final class JsonArray(array: ArrayType, options: JsonOptions, co
 }
 
 private[rejoin] final class JsonMap(map: MapType, options: JsonOptions, converter: JsonConverter)
-    extends JsonConverter(map) {
+    extends JsonConverter {
   require(map.keyType == StringType, s"JSON formats read maps with STRING keys, not ${SqlTypes.text(map)}")
-  private val element = new JsonElement(converter, options)
+  private val element = new JsonElement(converter, map.valueType, options)
 
   def read(parser: JsonParser, token: JsonToken, row: InternalRow, ordinal: Int): Unit = {
-    expect(START_OBJECT, parser, token)
+    JsonConverter.expect(START_OBJECT, parser, token)
     val entries = scala.collection.mutable.LinkedHashMap.empty[UTF8String, Any]
     while (parser.nextToken() != END_OBJECT) {
       val key = UTF8String.fromString(parser.currentName())
@@ -236,10 +190,10 @@ private[rejoin] final class JsonMap(map: MapType, options: JsonOptions, converte
   }
 }
 
-/** Decimals as Flink makes them fit a column. */
+/** Fits decimals into DECIMAL columns as Flink does. */
 object Decimals {
 
-  /** As long as Jackson takes a bare number: the time to read one grows with the square of its digits. */
+  /** Jackson's own limit for a number: the time to parse one grows with the square of its digits. */
   private final val MostCharacters = 1000
 
   /** Throws NumberFormatException. */
@@ -249,7 +203,7 @@ object Decimals {
 
   /** Rounded half up to the type's scale; null where it has more digits than the type.
     *
-    * Exponents are looked at first: 1e1000000000 has as many digits once it is written out.
+    * Looks at the exponent first: 1e1000000000 written out would have a billion digits.
     */
   def fit(value: JavaDecimal, decimal: DecimalType): Decimal = {
     val digitsBeforePoint = value.precision.toLong - value.scale

@@ -15,9 +15,9 @@ import org.apache.spark.sql.rejoin.ingest.{BadRecord, DebeziumSpec, Reason}
 /** Options of Flink's JSON formats that matter when reading.
   *
   * @param refusePlaceholder
-  *   Debezium's stand-in for a value that it does not know is an error
+  *   whether Debezium's placeholder for an unknown value is an error
   * @param debezium
-  *   set where Debezium wrote the values, and no schema of theirs says what they mean
+  *   set if Debezium wrote the values and no schema says what they mean
   */
 final case class JsonOptions(
     failOnMissingField: Boolean,
@@ -38,15 +38,15 @@ object JsonOptions {
       refusePlaceholder = false)
 }
 
-/** Opens JSON texts and says what is wrong with broken ones. */
+/** Opens JSON objects; broken ones become a [[BadRecord]]. */
 object Json {
   private[rejoin] val mapper = new ObjectMapper
   private val factory: JsonFactory = mapper.getFactory
 
-  /** Runs `read` on the text, its parser at the first token; the text must be an object. */
+  /** Runs `read` with a parser at the opening brace of the text, which must be an object. */
   def readObject(bytes: Array[Byte])(read: JsonParser => Unit): Unit = readObject(bytes, 0, bytes.length)(read)
 
-  /** The text is a part of `bytes`. */
+  /** The same for a text that is a part of `bytes`. */
   def readObject(bytes: Array[Byte], from: Int, until: Int)(read: JsonParser => Unit): Unit =
     try {
       val parser = factory.createParser(bytes, from, until - from)
@@ -64,7 +64,7 @@ object Json {
     new BadRecord(Reason.JsonMalformed, s"not JSON: ${e.getOriginalMessage}")
 }
 
-/** A JSON object is a row; used for keys and for plain values. */
+/** Decodes a JSON object as a row; for keys and plain values. */
 final class JsonDecoder(options: JsonOptions, targets: Seq[FieldTarget]) extends RowDecoder {
   private val fields = new JsonFields(options, targets)
 
@@ -74,8 +74,8 @@ final class JsonDecoder(options: JsonOptions, targets: Seq[FieldTarget]) extends
 
 /** Reads the wanted fields of a JSON object straight from the parser into a row.
   *
-  * Producers write their fields in one order nearly always, and the parser gives the same String
-  * for the same name: a field is found by comparing references with the one last seen in its place.
+  * Producers nearly always write their fields in the same order, and the parser returns the same String
+  * object for the same name: comparing it with the name last seen at its position finds a field quickly.
   */
 final class JsonFields(
     options: JsonOptions,
@@ -94,7 +94,7 @@ final class JsonFields(
   private var seenPlaces = new Array[Int](32)
   private val found = new Array[Boolean](names.length)
 
-  /** Where columns are noted whose value is Debezium's placeholder; null: they are refused. */
+  /** Collects the columns whose value is Debezium's placeholder; where null, the record is rejected. */
   var missing: util.BitSet = _
 
   def clear(row: InternalRow): Unit = {
@@ -138,11 +138,11 @@ final class JsonFields(
           if (options.ignoreParseErrors) row.setNullAt(ordinals(place))
           else throw JsonFields.fieldProblem(names(place), types(place), e)
         case bad: BadRecord if bad.reason == Reason.Unavailable && missing != null =>
-          // it may stand deep inside the value: the whole column is missing
+          // the placeholder may be nested in the value: the whole column is missing
           while (parser.getParsingContext ne context) parser.nextToken()
           row.setNullAt(ordinals(place))
           missing.set(ordinals(place))
-        case bad: BadRecord if JsonFields.OfColumn(bad.reason) => throw JsonFields.named(names(place), bad)
+        case bad: BadRecord if JsonFields.ColumnProblems(bad.reason) => throw JsonFields.named(names(place), bad)
       }
   }
 
@@ -174,17 +174,17 @@ final class JsonFields(
 object JsonFields {
   private final val MostSeen = 1024
 
-  private val OfColumn = Set(Reason.ConnectMismatch, Reason.Unavailable)
+  private val ColumnProblems = Set(Reason.ConnectMismatch, Reason.Unavailable)
 
-  /** Whether it is this value that is wrong, rather than the whole text. */
+  /** Whether only this value is wrong, rather than the whole text. */
   def isFieldProblem(e: Exception): Boolean = e match {
     case _: InputCoercionException | _: ArithmeticException | _: IllegalArgumentException => true
     case _: java.time.DateTimeException => true
-    case bad: BadRecord => OfValue(bad.reason)
+    case bad: BadRecord => ValueProblems(bad.reason)
     case _ => false
   }
 
-  private val OfValue = Set(Reason.JsonField, Reason.OutOfRange, Reason.Infinity)
+  private val ValueProblems = Set(Reason.JsonField, Reason.OutOfRange, Reason.Infinity)
 
   def fieldProblem(name: String, sqlType: String, e: Exception): BadRecord = e match {
     case bad: BadRecord if bad.reason != Reason.JsonField => named(name, bad)

@@ -16,7 +16,7 @@ import org.apache.spark.sql.rejoin.format.{ByteSink, FormatSpec, SqlTypes, TimeT
 /** Writes rows as Flink's JSON formats do: compact, in column order, NULLs written out.
   *
   * @param ordinals
-  *   which columns, and under which names
+  *   the columns to write; `struct` has their names and types
   */
 final class JsonObjectWriter(options: JsonWriterOptions, ordinals: Seq[Int], struct: StructType) {
   private val columns = ordinals.toArray
@@ -68,8 +68,8 @@ object JsonWriter {
   def quotedName(name: String): Array[Byte] =
     s"\"${new String(JsonStringEncoder.getInstance.quoteAsString(name))}\":".getBytes(UTF_8)
 
-  /** A JSON text. Only quotes, backslashes and control characters need an escape; what is no UTF-8, as a
-    * column of raw or Avro bytes may hold, becomes U+FFFD.
+  /** Writes a JSON string. Only quotes, backslashes and control characters need an escape; bytes that are
+    * not UTF-8, which columns of raw or Avro text may hold, become U+FFFD.
     */
   def text(value: UTF8String, out: ByteSink): Unit = {
     out.byte('"')
@@ -131,7 +131,7 @@ object JsonValueWriter {
     out.byte('"')
   }
 
-  /** NaN and the infinities are no JSON numbers: they go as texts. */
+  /** JSON has no numbers for NaN and the infinities: they are written as strings. */
   private def number(text: String, out: ByteSink): Unit =
     if (text.last.isLetter) quoted(out)(out.ascii(text)) else out.ascii(text)
 

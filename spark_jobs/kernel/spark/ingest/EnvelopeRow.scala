@@ -1,0 +1,38 @@
+package org.apache.spark.sql.rejoin.ingest
+
+import org.apache.spark.sql.Encoders
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, SpecificInternalRow}
+import org.apache.spark.sql.types.StructType
+
+import rejoin.core.row.Envelope
+
+/** Envelopes as Spark rows: their schema and the ordinals of its columns. */
+private[rejoin] object EnvelopeRow {
+  val schema: StructType = Encoders.product[Envelope].schema
+  final val Group = 0
+  final val Side = 1
+  final val Kind = 2
+  final val Time = 3
+  final val Source = 4
+  final val Seq = 5
+  final val Key = 6
+  final val Row = 7
+
+  /** An empty row, which can be filled again and again. */
+  def mutable(): SpecificInternalRow = new SpecificInternalRow(schema.map(_.dataType))
+
+  def apply(e: Envelope): InternalRow =
+    new GenericInternalRow(Array[Any](e.group, e.side, e.kind, e.time, e.source, e.seq, e.key, e.row))
+
+  def read(row: InternalRow): Envelope =
+    Envelope(
+      row.getInt(Group),
+      row.getByte(Side),
+      row.getByte(Kind),
+      row.getLong(Time),
+      row.getInt(Source),
+      row.getLong(Seq),
+      row.getBinary(Key),
+      row.getBinary(Row))
+}
