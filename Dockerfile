@@ -25,6 +25,7 @@ COPY spark_jobs spark_jobs
 COPY service service
 COPY bench bench
 COPY examples examples
+COPY schemas schemas
 RUN .venv/bin/pip install --no-cache-dir --no-build-isolation --no-deps --editable . \
  && .venv/bin/python -m spark_jobs.kernel.build \
  && .venv/bin/python -m compileall -q rejoin spark_jobs service bench

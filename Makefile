@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast e2e lint format classes kernel bench faults golden lock clean
+.PHONY: help setup demo test test-fast test-long e2e lint format classes kernel bench faults golden lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -13,12 +13,15 @@ setup: ## Python packages, jars and the kernel; quick when nothing changed
 demo: setup ## broker, events, job and joined rows, live; Ctrl-C ends it
 	@$(BIN)/rejoin demo
 
-test: setup lint classes ## lint and every test
-	@$(BIN)/pytest -m "not service" -n 2
+test: setup lint classes ## lint and every test but the long ones
+	@$(BIN)/pytest -m "not service and not long" -n 2
 	@$(BIN)/pytest -m service -n 2 --dist loadfile --no-loadscope-reorder
 
 test-fast: setup ## the tests that start neither Spark nor a broker
-	@$(BIN)/pytest -m "not service" -n 2
+	@$(BIN)/pytest -m "not service and not long" -n 2
+
+test-long: setup classes ## real Debezium and PostgreSQL, all conformance cases, faults, a longer oracle
+	@$(BIN)/pytest -m long -n 2 --dist loadfile --no-loadscope-reorder
 
 e2e: setup ## PostgreSQL, Debezium, registry, job: the answers compared; ARGS="--seconds 20"
 	@$(BIN)/python -m tests.e2e $(ARGS)
@@ -42,7 +45,7 @@ faults: setup ## every kind of fault against a 200k-row run; ARGS="--kinds zombi
 	@$(BIN)/python -m tests.faults $(ARGS)
 
 golden: setup ## rewrite the expected plans; review the difference
-	@$(BIN)/pytest -m "not service" --update-golden -q
+	@$(BIN)/pytest -m "not service and not long" --update-golden -q
 
 lock: setup ## resolve the Python dependencies anew
 	@$(BIN)/python tools/lock.py

@@ -37,39 +37,38 @@ def verdict(text: str) -> tuple[str, str]:
     return first.root.inputs[0].changelog_mode.strip("[]"), ""
 
 
+_ONE_HOUR = "a.k = b.k AND a.{t} BETWEEN b.{t} - INTERVAL '1' HOUR AND b.{t}"
+_SNAPSHOT = "JOIN LATERAL TABLE (SNAPSHOT(input => TABLE b)) AS v ON a.k = v.id"
+_TIMES = ("t", "p")  # event time, processing time
+
+
+def _temporal(*kinds: str) -> list[str]:
+    on = "JOIN b FOR SYSTEM_TIME AS OF a.{t} ON a.k = b.id"
+    return [f"{kind} {on.format(t=t)}" for kind in kinds for t in _TIMES]
+
+
+# families of joins that answer alike
 JOINS = {
-    "`JOIN ... ON`": "JOIN b ON a.k = b.k",
-    "`LEFT JOIN`": "LEFT JOIN b ON a.k = b.k",
-    "`RIGHT JOIN`": "RIGHT JOIN b ON a.k = b.k",
-    "`FULL JOIN`": "FULL JOIN b ON a.k = b.k",
-    "`CROSS JOIN`": "CROSS JOIN b",
-    "`IN (SELECT ...)`": "WHERE k IN (SELECT k FROM b)",
-    "`EXISTS`": "WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
-    "`NOT IN`": "WHERE k NOT IN (SELECT k FROM b)",
-    "`NOT EXISTS`": "WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
-    **{
-        f"interval {kind}, event time": f"{kind} JOIN b ON a.k = b.k AND a.t BETWEEN b.t "
-        "- INTERVAL '1' HOUR AND b.t"
+    "`[INNER] JOIN`, `CROSS JOIN`": ["JOIN b ON a.k = b.k", "CROSS JOIN b"],
+    "`LEFT`, `RIGHT`, `FULL JOIN`": [
+        f"{kind} JOIN b ON a.k = b.k" for kind in ("LEFT", "RIGHT", "FULL")
+    ],
+    "`IN`, `EXISTS` (semi join)": [
+        "WHERE k IN (SELECT k FROM b)",
+        "WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+    ],
+    "`NOT IN`, `NOT EXISTS` (anti join)": [
+        "WHERE k NOT IN (SELECT k FROM b)",
+        "WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+    ],
+    "interval join, all kinds and both times": [
+        f"{kind} JOIN b ON {_ONE_HOUR.format(t=t)}"
         for kind in ("INNER", "LEFT", "RIGHT", "FULL")
-    },
-    **{
-        f"interval {kind}, processing time": f"{kind} JOIN b ON a.k = b.k AND a.p BETWEEN b.p "
-        "- INTERVAL '1' HOUR AND b.p"
-        for kind in ("INNER", "LEFT", "RIGHT", "FULL")
-    },
-    **{
-        f"temporal {kind}, event time": f"{kind} JOIN b FOR SYSTEM_TIME AS OF a.t ON a.k = b.id"
-        for kind in ("INNER", "LEFT", "RIGHT", "FULL")
-    },
-    **{
-        f"temporal {kind}, processing time": f"{kind} JOIN b FOR SYSTEM_TIME AS OF a.p "
-        "ON a.k = b.id"
-        for kind in ("INNER", "LEFT", "RIGHT", "FULL")
-    },
-    "`LATERAL TABLE (SNAPSHOT(...))`": "JOIN LATERAL TABLE (SNAPSHOT(input => TABLE b)) AS v "
-    "ON a.k = v.id",
-    "`LEFT JOIN LATERAL TABLE (SNAPSHOT(...))`": "LEFT JOIN LATERAL TABLE (SNAPSHOT(input => "
-    "TABLE b)) AS v ON a.k = v.id",
+        for t in _TIMES
+    ],
+    "temporal join `INNER`, `LEFT`, both times": _temporal("INNER", "LEFT"),
+    "temporal join `RIGHT`, `FULL`": _temporal("RIGHT", "FULL"),
+    "`[LEFT] JOIN LATERAL TABLE (SNAPSHOT(...))`": [_SNAPSHOT, f"LEFT {_SNAPSHOT}"],
 }
 
 SINKS = {

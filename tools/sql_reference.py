@@ -1,9 +1,11 @@
-"""The tables of docs/sql.md that follow from the code: `make golden` writes them, a test compares.
+"""The parts of docs/sql.md, options.md and functions.md that are made from the code.
 
-Each stands between `<!-- generated: NAME -->` and `<!-- end -->`.
+`make golden` writes them and a test compares. Each stands between `<!-- generated: NAME -->` and
+`<!-- end -->`.
 """
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from spark_jobs.errors import SqlErrors
@@ -22,7 +24,6 @@ from spark_jobs.sql.types.functions import (
 )
 from tools.sql_probes import (
     ANY_INSERT,
-    CHANGELOGS,
     CLAUSES,
     INSERT,
     JOINS,
@@ -40,9 +41,9 @@ from tools.sql_probes import (
 _BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def generated(page: str) -> list[tuple[str, str, str]]:
-    """The blocks of a page: mark, name, mark."""
-    return _BLOCK.findall(page)
+def generated(page: str) -> list[str]:
+    """Names of the blocks of a page."""
+    return [name for _, name, _ in _BLOCK.findall(page)]
 
 
 def rendered(page: str) -> str:
@@ -68,6 +69,9 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
+_MODES = {"I": "`+I`", "I,UB,UA,D": "all"}
+
+
 class _Notes:
     """Refusals as numbers in narrow cells, and what the numbers mean below the table."""
 
@@ -75,9 +79,9 @@ class _Notes:
         self._codes: list[str] = []
 
     def cell(self, text: str) -> str:
-        taken, code = verdict(text)
-        if taken:
-            return taken
+        kinds, code = verdict(text)
+        if kinds:
+            return _MODES.get(kinds, kinds)
         if code not in self._codes:
             self._codes.append(code)
         return f"no ({self._codes.index(code) + 1})"
@@ -89,20 +93,29 @@ class _Notes:
             yield "Refused: " + ", ".join(f"({n}) `{code}`" for n, code in numbered) + "."
 
 
+_CHANGING = ("upsert", "retract")
+_WHICH_CHANGE = {
+    "none": [("append", "append")],
+    "only `b`": [("append", b) for b in _CHANGING],
+    "only `a`": [(a, "append") for a in _CHANGING],
+    "both": [(a, b) for a in _CHANGING for b in _CHANGING],
+}
+
+
 def _joins() -> Iterator[str]:
+    """A row per family of joins. Its probes have to agree, or the row would not be true."""
     notes = _Notes()
-    pairs = [(left, right) for left in CHANGELOGS for right in CHANGELOGS]
+
+    def cell(joins: Iterable[str], pairs: Iterable[tuple[str, str]]) -> str:
+        inputs = [table("a", left) + table("b", right) + SINK for left, right in pairs]
+        [answer] = {notes.cell(f"{i}{INSERT} {join};") for i in inputs for join in joins}
+        return answer
+
     rows = [
-        [
-            name,
-            *(
-                notes.cell(table("a", left) + table("b", right) + SINK + f"{INSERT} {join};")
-                for left, right in pairs
-            ),
-        ]
-        for name, join in JOINS.items()
+        [name, *(cell(joins, pairs) for pairs in _WHICH_CHANGE.values())]
+        for name, joins in JOINS.items()
     ]
-    yield from _table(["join", *(f"{left}, {right}" for left, right in pairs)], rows)
+    yield from _table(["join of `a` and `b`; inputs that change:", *_WHICH_CHANGE], rows)
     yield from notes.lines()
 
 
@@ -120,73 +133,87 @@ def _sinks() -> Iterator[str]:
 
 
 def _statements() -> Iterator[str]:
-    rows = ([f"`{name}`", _answer(TABLES + text + ANY_INSERT)] for name, text in STATEMENTS.items())
-    yield from _table(["statement", "taken"], rows)
+    return _answers({f"`{n}`": TABLES + text + ANY_INSERT for n, text in STATEMENTS.items()})
 
 
 def _clauses() -> Iterator[str]:
-    rows = (
-        [name if name.startswith("a ") else f"`{name}`", _answer(f"{TABLES}INSERT INTO sink {q};")]
-        for name, q in CLAUSES.items()
+    return _answers(
+        {
+            name if name.startswith("a ") else f"`{name}`": f"{TABLES}INSERT INTO sink {query};"
+            for name, query in CLAUSES.items()
+        }
     )
-    yield from _table(["in a query", "taken"], rows)
 
 
-def _answer(text: str) -> str:
-    taken, code = verdict(text)
-    return "yes" if taken else f"no: `{code}`"
+def _answers(jobs: dict[str, str]) -> Iterator[str]:
+    """What is taken, and what is refused by each code."""
+    names: dict[str, list[str]] = {"": []}
+    for name, text in jobs.items():
+        names.setdefault(verdict(text)[1], []).append(name)
+    for code, found in names.items():
+        yield from _sentence(f"Refused with `{code}`" if code else "Taken", found)
+
+
+def _sentence(before: str, names: Iterable[str]) -> Iterator[str]:
+    text = f"{before}: {', '.join(names)}."
+    yield from textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
+    yield ""
 
 
 def _types() -> Iterator[str]:
-    def cells(name: str) -> list[str]:
+    taken, refused = [], []
+    for name in TYPES:
         text = f"CREATE TABLE a (c {name}) WITH ({KAFKA}, 'topic' = 'a', 'format' = 'json');\n"
         text += SINK + ANY_INSERT.replace("id", "1")
         try:
             found = bind(text).tables["a"].column("c").type
-        except SqlErrors as refused:
-            [first, *_] = refused.errors
-            hint = "" if first.hint is None else f"; {first.hint}"
-            return [f"`{name}`", "no", f"`{first.code}`{hint}"]
-        spark = found.spark_json()
-        return [
-            f"`{name}`",
-            f"`{found.sql()}`",
-            f"`{spark}`" if isinstance(spark, str) else "nested",
-        ]
-
-    yield from _table(["written", "is", "in Spark"], map(cells, TYPES))
+        except SqlErrors as errors:
+            [first, *_] = errors.errors
+            refused.append([f"`{name}`", f"`{first.code}`", first.hint or ""])
+        else:
+            spark = found.spark_json()
+            nested = "nested" if not isinstance(spark, str) else f"`{spark}`"
+            taken.append([f"`{name}`", f"`{found.sql()}`", nested])
+    yield from _table(["written", "is", "in Spark"], taken)
+    yield ""
+    yield from _table(["refused", "code", "instead"], refused)
 
 
 def _options() -> Iterator[str]:
-    merged: dict[str, Option] = {}
-    owners: dict[str, list[str]] = {}
-    for connector, options in CONNECTORS.items():
-        for name, option in options.items():
-            merged.setdefault(name, option)
-            owners.setdefault(name, []).append(connector)
+    """Of the connectors; which one has an option is said where it is not all of them."""
+    merged = {name: option for options in CONNECTORS.values() for name, option in options.items()}
     rows = [["`connector`", " | ".join(CONNECTORS), "", "required"]]
     for name, option in merged.items():
-        only = "" if len(owners[name]) == len(CONNECTORS) else f" ({', '.join(owners[name])})"
+        owners = [connector for connector, options in CONNECTORS.items() if name in options]
+        only = "" if len(owners) == len(CONNECTORS) else f" ({', '.join(owners)})"
         if not option.refused:
             rows.append(_option(name, option, option.help + only))
-    for kind in FORMATS.values():
-        rows += [
-            _option(f"{kind.name}.{name}", option, option.help)
-            for name, option in kind.options.items()
-            if not option.refused
-        ]
     yield from _table(["option", "value", "default", "meaning"], rows)
-    yield ""
-    refused = ([f"`{n}`", o.refused] for n, o in merged.items() if o.refused)
-    yield from _table(["refused", "instead"], refused)
+
+
+def _formats() -> Iterator[str]:
+    rows = (
+        _option(f"{kind.name}.{name}", option, option.help)
+        for kind in FORMATS.values()
+        for name, option in kind.options.items()
+        if not option.refused
+    )
+    yield from _table(["option", "value", "default", "meaning"], rows)
 
 
 def _settings() -> Iterator[str]:
     rows = (_option(name, option, option.help) for name, option in SETTINGS.items())
     yield from _table(["setting", "value", "default", "meaning"], rows)
-    yield ""
-    refused = ([f"`{name}`", instead] for name, instead in REFUSED_SETTINGS.items())
-    yield from _table(["refused", "instead"], refused)
+
+
+def _refused_options() -> Iterator[str]:
+    refused = {name: o.refused for c in CONNECTORS.values() for name, o in c.items() if o.refused}
+    yield from _table(["option", "instead"], ([f"`{n}`", i] for n, i in refused.items()))
+
+
+def _refused_settings() -> Iterator[str]:
+    rows = ([f"`{name}`", instead] for name, instead in REFUSED_SETTINGS.items())
+    yield from _table(["setting", "instead"], rows)
 
 
 def _option(name: str, option: Option, meaning: str) -> list[str]:
@@ -224,13 +251,12 @@ def _functions() -> Iterator[str]:
     yield from _table(["function", "arguments", "result"], rows)
     yield ""
     for why, names in _REFUSED_FUNCTIONS.items():
-        yield f"Refused, because {why}: {', '.join(f'`{n}`' for n in sorted(names))}."
-        yield ""
+        yield from _sentence(f"Refused, because {why}", (f"`{n}`" for n in sorted(names)))
 
 
 _REFUSED_FUNCTIONS = {
-    "a batch that is computed again must give the same rows": functions.UNREPEATABLE,
-    "rejoin has no such aggregates": functions.AGGREGATES,
+    "an epoch that is repeated after a crash must give the same rows": functions.UNREPEATABLE,
+    "rejoin does not have these aggregates": functions.AGGREGATES - {"ROW_NUMBER"},
     "rejoin has no windows": functions.WINDOWS,
 }
 BLOCKS: dict[str, Callable[[], Iterable[str]]] = {
@@ -240,6 +266,9 @@ BLOCKS: dict[str, Callable[[], Iterable[str]]] = {
     "sinks": _sinks,
     "types": _types,
     "options": _options,
+    "formats": _formats,
+    "refused_options": _refused_options,
+    "refused_settings": _refused_settings,
     "settings": _settings,
     "functions": _functions,
 }

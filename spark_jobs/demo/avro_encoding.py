@@ -1,4 +1,4 @@
-"""The shop in Avro behind Confluent's prefix, its schemas in a registry."""
+"""The shop's records in Avro with Confluent's framing; a registry has the schemas of `schemas/`."""
 
 import io
 import json
@@ -12,98 +12,30 @@ from typing import Any
 import fastavro
 import httpx
 
-from spark_jobs.demo.encoding import EXAMPLES, Breakage, Envelope
+from spark_jobs.demo.encoding import EXAMPLES, SCHEMAS, BrokenValue, Envelope
 from spark_jobs.demo.shop import ORDERS, PRODUCTS, Order
 from spark_jobs.demo.verify import JOINED_FIELDS, JoinedRow
 from spark_jobs.formats.registry import RegistryClient
 
-_PREFIX = struct.Struct(">bI")  # a zero byte, the schema's id
+_PREFIX = struct.Struct(">bI")  # Confluent's framing: a zero byte, the schema id
 _UNKNOWN_ID = 2_000_000_000
 _TIMEOUT_S = 10.0
 _SCALE = Decimal("0.0001")
 
-_ORDER_SCHEMA = {
-    "type": "record",
-    "name": "order",
-    "namespace": "shop",
-    "fields": [
-        {"name": "order_id", "type": "string"},
-        {"name": "product_id", "type": ["null", "string"], "default": None},
-        {"name": "order_time", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-    ],
-}
-_PRICE_TYPE = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 4}
-_OPTIONAL_TEXT = {"type": ["null", "string"], "default": None}
-_OPTIONAL_LONG = {"type": ["null", "long"], "default": None}
-_KEY_SCHEMA = {
-    "type": "record",
-    "name": "Key",
-    "namespace": "shop.public.products",
-    "fields": [{"name": "product_id", "type": "string"}],
-}
-_ROW_SCHEMA = {
-    "type": "record",
-    "name": "Value",
-    "fields": [
-        {"name": "product_id", "type": "string"},
-        {"name": "product_name", **_OPTIONAL_TEXT},
-        {
-            "name": "product_price",
-            "type": [
-                "null",
-                {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 4},
-            ],
-            "default": None,
-        },
-    ],
-}
-_SOURCE_SCHEMA = {
-    "type": "record",
-    "name": "Source",
-    "namespace": "io.debezium.connector.postgresql",
-    "fields": [
-        {"name": "version", "type": "string"},
-        {"name": "connector", "type": "string"},
-        {"name": "name", "type": "string"},
-        {"name": "ts_ms", "type": "long"},
-        {"name": "snapshot", "type": ["string", "null"], "default": "false"},
-        {"name": "db", "type": "string"},
-        {"name": "sequence", **_OPTIONAL_TEXT},
-        {"name": "ts_us", **_OPTIONAL_LONG},
-        {"name": "ts_ns", **_OPTIONAL_LONG},
-        {"name": "schema", "type": "string"},
-        {"name": "table", "type": "string"},
-        {"name": "txId", **_OPTIONAL_LONG},
-        {"name": "lsn", **_OPTIONAL_LONG},
-        {"name": "xmin", **_OPTIONAL_LONG},
-    ],
-}
-_ENVELOPE_SCHEMA = {
-    "type": "record",
-    "name": "Envelope",
-    "namespace": "shop.public.products",
-    "fields": [
-        {"name": "before", "type": ["null", _ROW_SCHEMA], "default": None},
-        {"name": "after", "type": ["null", "Value"], "default": None},
-        {"name": "source", "type": _SOURCE_SCHEMA},
-        {"name": "transaction", **_OPTIONAL_TEXT},
-        {"name": "op", "type": "string"},
-        {"name": "ts_ms", **_OPTIONAL_LONG},
-    ],
-}
-
 
 class AvroEncoding:
-    """Registers what it writes; what the job writes, it reads with the schema that the job has
-    registered. Raises RejoinError if the registry does not take a schema."""
+    """Registers the schemas of its records, and reads the job's rows with the job's schema.
+
+    Raises RejoinError if the registry refuses a schema.
+    """
 
     def __init__(self, registry_url: str) -> None:
         self._url = registry_url
         registry = RegistryClient({"url": registry_url})
         try:
-            self._order = _Writer(registry, f"{ORDERS}-value", _ORDER_SCHEMA)
-            self._key = _Writer(registry, f"{PRODUCTS}-key", _KEY_SCHEMA)
-            self._change = _Writer(registry, f"{PRODUCTS}-value", _ENVELOPE_SCHEMA)
+            self._order = _Writer(registry, f"{ORDERS}-value")
+            self._key = _Writer(registry, f"{PRODUCTS}-key")
+            self._change = _Writer(registry, f"{PRODUCTS}-value")
         finally:
             registry.close()
         self._schemas: dict[int, Any] = {}
@@ -130,13 +62,13 @@ class AvroEncoding:
         zero, schema_id = _PREFIX.unpack_from(value.ljust(_PREFIX.size))
         body = io.BytesIO(value[_PREFIX.size :])
         if zero != 0:
-            raise ValueError("not framed as Confluent does")
+            raise ValueError("no Confluent framing")
         try:
             fields = fastavro.schemaless_reader(body, self._schema(schema_id), None)
         except (EOFError, IndexError) as cause:
-            raise ValueError("no Avro of its schema") from cause
+            raise ValueError("no Avro of the schema that it names") from cause
         if body.read(1) or not isinstance(fields, dict) or set(fields) != JOINED_FIELDS:
-            raise ValueError("not the sink's fields")
+            raise ValueError("fields other than the sink's")
         order_ms = _epoch_ms(fields["order_time"])
         if order_ms is None:
             raise ValueError("no order_time")
@@ -145,7 +77,7 @@ class AvroEncoding:
             fields["order_id"], order_ms, fields["product_name"], product_ms, fields["price"]
         )
 
-    def breakages(self) -> Sequence[Breakage]:
+    def broken_values(self) -> Sequence[BrokenValue]:
         order = self._order.write({"order_id": "o_broken", "product_id": "p_001", "order_time": 0})
         scooter = {"product_id": "p_001", "product_name": "scooter", "product_price": _SCALE}
         return (
@@ -175,11 +107,12 @@ class AvroEncoding:
 
 
 class _Writer:
-    """Values of one subject, behind the id of its schema."""
+    """Encodes values of one subject, which `schemas/` describes, framed with its schema's id."""
 
-    def __init__(self, registry: RegistryClient, subject: str, schema: dict[str, Any]) -> None:
-        self._schema = fastavro.parse_schema(schema)
-        self._prefix = _PREFIX.pack(0, registry.register(subject, json.dumps(schema)))
+    def __init__(self, registry: RegistryClient, subject: str) -> None:
+        text = (SCHEMAS / f"{subject}.avsc").read_text(encoding="utf-8")
+        self._schema = fastavro.parse_schema(json.loads(text))
+        self._prefix = _PREFIX.pack(0, registry.register(subject, text))
 
     def write(self, fields: dict[str, Any]) -> bytes:
         body = io.BytesIO()
@@ -188,7 +121,7 @@ class _Writer:
 
 
 def _exact_prices(envelope: Envelope) -> Envelope:
-    """The rows before and after with prices of the schema's scale."""
+    """The rows before and after, with prices in the scale of the schema."""
     rows = {side: envelope[side] for side in ("before", "after")}
     return {
         side: row and {**row, "product_price": row["product_price"].quantize(_SCALE)}

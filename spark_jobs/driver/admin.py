@@ -1,4 +1,4 @@
-"""What the sidecar's admin verbs make the driver do."""
+"""Admin commands that the sidecar leaves in the status folder, and what the driver does."""
 
 from pathlib import Path
 from typing import Literal
@@ -11,8 +11,8 @@ from spark_jobs.driver.replays import Replays
 End = Literal["stop", "drain"]
 
 
-def obey(spark: SparkSession, folder: Path, replays: Replays) -> End | None:
-    """Carry out what waits in the status folder; how the job is to end, if it is."""
+def carry_out(spark: SparkSession, folder: Path, replays: Replays) -> End | None:
+    """Carry out the waiting commands; returns how the job has to end, if one of them ends it."""
     end: End | None = None
     replays.poll()
     for command in take(folder):
@@ -28,13 +28,13 @@ def obey(spark: SparkSession, folder: Path, replays: Replays) -> End | None:
 
 
 _ENDING: dict[End, str] = {
-    "stop": "the running epoch is cut off",
+    "stop": "the running epoch is aborted",
     "drain": "the job stops after the running epoch",
 }
 
 
 def _set_level(spark: SparkSession, command: Command) -> str:
     if command.level is None:
-        return "no level was given: nothing changed"
+        return "nothing changed: the command has no level"
     spark.sparkContext.setLogLevel(command.level)
-    return f"the driver logs {command.level} and above"
+    return f"the driver's log level is {command.level}"

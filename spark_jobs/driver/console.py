@@ -1,6 +1,6 @@
-"""Progress for people: one line that renews itself on a terminal, a line now and then elsewhere.
+"""Progress for people: one line that a terminal rewrites, or a new line now and then elsewhere.
 
-For programs the same as JSON, an object in each line.
+For programs the same as JSON, one object per line.
 """
 
 import time
@@ -8,7 +8,7 @@ from collections import defaultdict
 from datetime import UTC, datetime
 from typing import Protocol, TextIO
 
-from spark_jobs.driver.progress import Pace, Progress, duration_text
+from spark_jobs.driver.progress import Progress, ProgressTracker, duration_text
 from spark_jobs.status import JobStatus, QueryStatus
 from spark_jobs.terminal import write_json
 
@@ -17,37 +17,32 @@ _CLEAR_LINE = "\r\x1b[2K"
 
 
 class Console(Protocol):
-    """Messages and, beside them, what a job is doing."""
+    """Where a job shows messages and its progress."""
 
-    def say(self, line: str) -> None:
-        """A line that stays."""
-        ...
-
-    def show(self, status: JobStatus) -> None:
-        """The job's progress."""
-        ...
+    def say(self, line: str) -> None: ...
+    def show(self, status: JobStatus) -> None: ...
 
 
 class JsonConsole:
-    """`{"event": "note"}` and, whenever something has changed, `{"event": "progress"}`."""
+    """Messages as `{"event": "note"}`, changed progress as `{"event": "progress"}`."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._paces: dict[str, Pace] = defaultdict(Pace)
+        self._trackers: dict[str, ProgressTracker] = defaultdict(ProgressTracker)
         self._last: list[dict[str, object]] = []
 
     def say(self, line: str) -> None:
         write_json({"event": "note", "text": line}, self._out)
 
     def show(self, status: JobStatus) -> None:
-        told = [
-            progress_json(query, self._paces[query.name].follow(query, status.updated_at))
+        queries = [
+            progress_json(query, self._trackers[query.name].update(query, status.updated_at))
             for query in status.queries
         ]
-        if told != self._last:
-            self._last = told
+        if queries != self._last:
+            self._last = queries
             at = status.updated_at.isoformat()
-            event = {"event": "progress", "at": at, "state": status.state, "queries": told}
+            event = {"event": "progress", "at": at, "state": status.state, "queries": queries}
             write_json(event, self._out)
 
 
@@ -56,21 +51,20 @@ class TextConsole:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._paces: dict[str, Pace] = defaultdict(Pace)
+        self._trackers: dict[str, ProgressTracker] = defaultdict(ProgressTracker)
         self._live = out.isatty()
         self._shown = False
         self._next_plain = 0.0
         self._last = ""
 
     def say(self, line: str) -> None:
-        """A line that stays."""
         self._write(f"{_CLEAR_LINE if self._shown else ''}{line}\n")
         self._shown = False
 
     def show(self, status: JobStatus) -> None:
-        """The job's progress; off a terminal only what is new, and not often."""
+        """Without a terminal: only changes, and at most every `PLAIN_EVERY_S`."""
         lines = [
-            progress_line(query, self._paces[query.name].follow(query, status.updated_at))
+            progress_line(query, self._trackers[query.name].update(query, status.updated_at))
             for query in status.queries
         ]
         if status.registry_waiting_since is not None:
@@ -90,7 +84,6 @@ class TextConsole:
 
 
 def progress_line(query: QueryStatus, progress: Progress) -> str:
-    """Rows in and out, lag and how long it takes, what is loaded first, watermark, state."""
     rate = "" if progress.rate is None else f" ({progress.rate:,.0f}/s)"
     parts = [
         query.name,
@@ -118,8 +111,6 @@ def progress_line(query: QueryStatus, progress: Progress) -> str:
 
 
 def progress_json(query: QueryStatus, progress: Progress) -> dict[str, object]:
-    """Numbers as they are; seconds and shares rounded."""
-
     def rounded(number: float | None, digits: int) -> float | None:
         return None if number is None else round(number, digits)
 
@@ -148,7 +139,7 @@ def progress_json(query: QueryStatus, progress: Progress) -> dict[str, object]:
 
 
 def _time(ms: int) -> str:
-    """Of day and date; the end mark's lies beyond all calendars."""
+    """The time in UTC; the watermark of the end mark is beyond what datetime can show."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):

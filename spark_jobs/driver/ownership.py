@@ -1,13 +1,15 @@
-"""Which driver a checkpoint belongs to: one at a time, and never again one that was replaced.
+"""One driver at a time owns a checkpoint, and a driver that was replaced never gets it back.
 
-Each driver has a higher generation than those before it. Its ledgers carry it (kernel/EpochLedger),
-so a driver that was believed dead cannot write any more, whatever its file system thinks of locks.
+Each driver has a higher generation than those before it, and its epoch ledgers carry the number. So
+a replaced driver that still runs cannot write, even on a file system without locks.
 """
 
 import os
 import socket
 import time
 import uuid
+from dataclasses import dataclass
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,15 +18,15 @@ from spark_jobs.streaming.manifest import CheckpointFolder
 
 BEAT_S = 5.0
 _OWNER = "rejoin/driver.json"
-_WATCHED_BEATS = 4  # how long a driver may be silent before another takes its place
+_WATCHED_BEATS = 4  # a driver that is silent for so many is replaced
 _SETTLE_S = 1.0
 
 
 class Owner(BaseModel):
-    """The driver that took the checkpoint last. `writers`: of how many it has made the ledgers.
+    """The driver that took the checkpoint last.
 
-    `beat` counts up while it lives, where the file system has no locks; `released`: it ended in
-    order.
+    `writers`: the number of writers whose epoch ledgers exist. `beat` counts up while the driver
+    lives, on file systems without locks. `released`: it has stopped gracefully.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -38,100 +40,97 @@ class Owner(BaseModel):
     released: bool = False
 
 
+@dataclass(slots=True)
 class Ownership:
-    """This driver's hold on the checkpoint of one query."""
+    """This driver's hold on the checkpoint of one query. `before`: the owner that it replaced."""
 
-    def __init__(self, folder: CheckpointFolder) -> None:
-        self._folder = folder
+    _folder: CheckpointFolder
+    own: Owner
+    before: Owner | None
+
+    @classmethod
+    def take(cls, folder: CheckpointFolder) -> Self:
+        """Replace the earlier owner; raises StateError while that one lives."""
         folder.lock()
         try:
-            self.before = self._read()
-            self._take(self.before)
+            before = _read(folder)
+            if before is not None and not before.released and not folder.has_locks:
+                _wait_for_silence(folder, before)
+            own = Owner(
+                generation=1 if before is None else before.generation + 1,
+                driver=uuid.uuid4().hex,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                writers=0 if before is None else before.writers,
+            )
+            taken = cls(folder, own, before)
+            taken._write()
+            if not folder.has_locks:  # of two drivers that start at once, the last to write wins
+                time.sleep(_SETTLE_S)
+                taken.check()
         except BaseException:
             folder.unlock()
             raise
+        return taken
 
-    def _take(self, before: Owner | None) -> None:
-        folder = self._folder
-        if before is not None and not before.released and not folder.has_locks:
-            self._wait_for_silence(before)
-        self._own = Owner(
-            generation=1 if before is None else before.generation + 1,
-            driver=uuid.uuid4().hex,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            writers=0 if before is None else before.writers,
-        )
-        self._write()
-        if not folder.has_locks:  # two that start at once: the one that wrote last has it
-            time.sleep(_SETTLE_S)
-            self.check()
-
-    @property
-    def generation(self) -> int:
-        return self._own.generation
-
-    @property
-    def writers(self) -> int:
-        return self._own.writers
-
-    def has_ledgers(self, writers: int) -> None:
-        """From here on, a ledger of these writers that is not there was lost."""
-        self._renew(writers=max(writers, self._own.writers))
+    def record_ledgers(self, writers: int) -> None:
+        """Record that ledgers of so many writers exist: one that is missing later was lost."""
+        self._renew(writers=max(writers, self.own.writers))
 
     def check(self) -> None:
-        """Raise StateError once another driver has taken the checkpoint."""
-        found = self._read()
-        if found is not None and found.driver != self._own.driver:
+        """Raise StateError if another driver has taken the checkpoint."""
+        found = _read(self._folder)
+        if found is not None and found.driver != self.own.driver:
             raise StateError(
                 "CHECKPOINT_TAKEN_OVER",
                 f"driver {found.generation} (process {found.pid} on {found.host}) has taken over "
-                f"{self._folder.path}; this is driver {self._own.generation}",
-                hint="nothing is lost: the other one goes on; stop one of the two for good",
+                f"{self._folder.path}; this is driver {self.own.generation}",
+                hint="nothing is lost: the other driver continues; let only one of them run",
             )
 
     def beat(self) -> None:
-        """Check, and show that this driver lives."""
+        """Show that this driver lives; raises StateError if another has taken the checkpoint."""
         if self._folder.has_locks:
             self.check()
         else:
-            self._renew(beat=self._own.beat + 1)
+            self._renew(beat=self.own.beat + 1)
 
     def release(self) -> None:
-        """The driver ends in order: the next one need not wait."""
+        """Record a graceful stop, so that the next driver need not wait."""
         self._renew(released=True)
 
     def _renew(self, **fields: int) -> None:
-        """Only while it is ours: a driver that was replaced must not look like the owner."""
-        self.check()
-        self._own = self._own.model_copy(update=fields)
+        self.check()  # a replaced driver must not overwrite the new owner's record
+        self.own = self.own.model_copy(update=fields)
         self._write()
 
-    def _wait_for_silence(self, before: Owner) -> None:
-        deadline = time.monotonic() + _WATCHED_BEATS * BEAT_S
-        while time.monotonic() < deadline:
-            time.sleep(BEAT_S / 2)
-            if self._read() != before:
-                raise StateError(
-                    "CHECKPOINT_IN_USE",
-                    f"driver {before.generation} (process {before.pid} on {before.host}) works in "
-                    f"{self._folder.path}",
-                    hint="stop it, or choose another checkpoint",
-                )
-
-    def _read(self) -> Owner | None:
-        text = self._folder.read(_OWNER)
-        if text is None:
-            return None
-        try:
-            return Owner.model_validate_json(text)
-        except ValidationError as cause:
-            raise StateError(
-                "CHECKPOINT_DAMAGED",
-                f"{self._folder.path}/{_OWNER} is damaged: {cause}",
-                hint="restore the folder from one copy; without this file an older driver that "
-                "still lives could write",
-            ) from cause
-
     def _write(self) -> None:
-        self._folder.write(_OWNER, self._own.model_dump_json(indent=1))
+        self._folder.write(_OWNER, self.own.model_dump_json(indent=1))
+
+
+def _wait_for_silence(folder: CheckpointFolder, before: Owner) -> None:
+    deadline = time.monotonic() + _WATCHED_BEATS * BEAT_S
+    while time.monotonic() < deadline:
+        time.sleep(BEAT_S / 2)
+        if _read(folder) != before:
+            raise StateError(
+                "CHECKPOINT_IN_USE",
+                f"driver {before.generation} (process {before.pid} on {before.host}) uses "
+                f"{folder.path}",
+                hint="stop it, or choose another checkpoint",
+            )
+
+
+def _read(folder: CheckpointFolder) -> Owner | None:
+    text = folder.read(_OWNER)
+    if text is None:
+        return None
+    try:
+        return Owner.model_validate_json(text)
+    except ValidationError as cause:
+        raise StateError(
+            "CHECKPOINT_DAMAGED",
+            f"{folder.path}/{_OWNER} is damaged: {cause}",
+            hint="restore the folder from one copy; without this file an older driver that still "
+            "runs could write",
+        ) from cause

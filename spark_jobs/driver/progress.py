@@ -1,4 +1,4 @@
-"""How fast a query reads, and when it will have read all there is: from one status to the next."""
+"""How fast a query reads, and when it will have caught up, computed from successive statuses."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 
 from spark_jobs.status import QueryStatus, SourceStatus
 
-_WINDOW = timedelta(seconds=30)  # spans several epochs, whose offsets come all at once
-_WORTH_TELLING_S = 3.0
+_WINDOW = timedelta(seconds=30)  # several epochs: offsets change only at the end of an epoch
+_MIN_SHOWN_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """A table whose initial content probe rows wait for; `share` of it is read."""
+    """A table with initial content that probe rows wait for; `share` of it is read."""
 
     table: str
     share: float
@@ -21,9 +21,10 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Records per second over all inputs, and the seconds until nothing is left to read.
+    """Records per second over all inputs, and the seconds until the lag is gone.
 
-    None: not known yet; of `caught_up_s` also: there is hardly any lag, or it does not shrink.
+    None means not known yet. `caught_up_s` is also None if there is hardly any lag, or if the lag
+    does not shrink.
     """
 
     rate: float | None = None
@@ -40,13 +41,13 @@ class _Point:
 
 
 @dataclass(slots=True)
-class Pace:
-    """Of one query, over the last half minute."""
+class ProgressTracker:
+    """The progress of one query over the last half minute."""
 
     _points: deque[_Point] = field(default_factory=deque)
 
-    def follow(self, query: QueryStatus, at: datetime) -> Progress:
-        """What the newest status adds; one that was told already adds nothing."""
+    def update(self, query: QueryStatus, at: datetime) -> Progress:
+        """The progress up to the newest status; the same status may come again."""
         point = _point(query, at)
         if self._points and at < self._points[-1].at:  # the clock was set back
             self._points.clear()
@@ -61,12 +62,12 @@ class Pace:
         rate = (point.read - first.read) / seconds
         shrinks = rate - max(point.latest - first.latest, 0) / seconds
         left_s = query.lag_records / shrinks if shrinks > 0 else None
-        told = left_s if left_s is not None and left_s >= _WORTH_TELLING_S else None
+        caught_up_s = left_s if left_s is not None and left_s >= _MIN_SHOWN_S else None
         loading = []
         for source in _unloaded(query):
             gained = point.loaded[source.topic] - first.loaded.get(source.topic, 0)
             loading.append(_loading(source, gained / seconds))
-        return Progress(rate, told, tuple(loading))
+        return Progress(rate, caught_up_s, tuple(loading))
 
 
 def _point(query: QueryStatus, at: datetime) -> _Point:
@@ -86,7 +87,7 @@ def _loading(source: SourceStatus, rate: float | None) -> Loading:
 
 
 def duration_text(seconds: float) -> str:
-    """As exact as a person wants it.
+    """A duration, rounded for people.
 
     >>> duration_text(39.6), duration_text(200), duration_text(8000)
     ('40 s', '3 min 20 s', '2 h 13 min')

@@ -1,15 +1,16 @@
-"""What a running job tells: Spark's progress and the kernel's counters as one status record."""
+"""The status record of a running job, from Spark's progress and the kernel's counters."""
 
-import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from spark_jobs import __version__
+from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.errors import RejoinError
+from spark_jobs.kernel.calls import Counters, OperatorLevels, QueryCounters
 from spark_jobs.status import (
     BootstrapStatus,
     BuildStatus,
@@ -26,22 +27,20 @@ from spark_jobs.status import (
     now,
     write_status,
 )
-from spark_jobs.streaming.query import QueryLife
 
 _UNKNOWN_TIME = -(2**63)
-_CALLS, _FAILURES = "registry/calls", "registry/failures"
 _PARTITIONS = 1 << 16  # source ids are topic index * this + partition
 Side: TypeAlias = Literal["left", "right", "input"]
 Loads: TypeAlias = Mapping[str, Mapping[int, tuple[int, int]]]
-"""By topic and partition, the first offset of the initial content and the one behind its last."""
+"""The initial content by topic and partition: its first offset, and the one after its last."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorShape:
-    """A stateful operator as the kernel's counters call it.
+    """A stateful operator, with the id that the kernel's counters use.
 
-    `tells_time`: it has a watermark. `waits`: it has a gate before which probe rows wait; for the
-    topics with the indexes `gated`, until they are loaded.
+    `tells_time`: it has a watermark. `waits`: its probe rows wait at a gate. `gated`: the indexes
+    of the topics that have to be loaded before the gate opens.
     """
 
     id: str
@@ -54,9 +53,9 @@ class OperatorShape:
 
 @dataclass(frozen=True, slots=True)
 class QueryShape:
-    """What of a query's plan its status shows; `tables` by scan id, `topics` to their index.
+    """The part of a query's plan that its status shows.
 
-    `epochs`: those that are committed when the driver starts.
+    `tables` by scan id; `topics`: their indexes; `epochs`: committed before the driver started.
     """
 
     name: str
@@ -66,53 +65,6 @@ class QueryShape:
     operators: Sequence[OperatorShape]
     loads: Loads = field(default_factory=dict)
     epochs: int = 0
-
-
-def counter_name(*parts: str) -> str:
-    """What the kernel calls a sum; tables and queries may hold any character.
-
-    >>> counter_name("rows", "paid", "a/b")
-    'rows/paid/a%2Fb'
-    """
-    return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
-
-
-class Counters:
-    """The kernel's counters at one moment; `jvm`: those that it keeps outside of tasks."""
-
-    def __init__(self, text: str, jvm: Mapping[str, int] | None = None) -> None:
-        parsed = json.loads(text) if text else {}
-        self._sums: dict[str, int] = parsed.get("sums", {})
-        self._levels: dict[str, dict[str, list[int]]] = parsed.get("levels", {})
-        self._jvm = jvm or {}
-
-    def outside(self, name: str) -> int:
-        return self._jvm.get(name, 0)
-
-    def sum(self, *name: str) -> int:
-        return self._sums.get(counter_name(*name), 0)
-
-    def below(self, *name: str) -> dict[str, int]:
-        """Sums whose name starts with these parts, by the rest of it."""
-        prefix = f"{counter_name(*name)}/"
-        return {k[len(prefix) :]: n for k, n in self._sums.items() if k.startswith(prefix)}
-
-    def total(self, level: str) -> int:
-        """Over all key groups."""
-        return sum(value for _, value in self._levels.get(level, {}).values())
-
-    def levels(self, prefix: str, suffix: str) -> dict[int, int]:
-        """Of the levels named `prefix<number>suffix`, the value that one group speaks for."""
-        found = {}
-        for name, groups in self._levels.items():
-            number = name.removeprefix(prefix).removesuffix(suffix)
-            if name == f"{prefix}{number}{suffix}" and number.isdecimal():
-                found[int(number)] = max(value for _, value in groups.values())
-        return found
-
-    def least(self, level: str) -> int | None:
-        """Of all key groups; None before the first report."""
-        return min((value for _, value in self._levels.get(level, {}).values()), default=None)
 
 
 @dataclass
@@ -128,8 +80,8 @@ class JobReport:
     replay: ReplayStatus | None = None
     _registry: tuple[int, int] = (0, 0)  # calls, and those that failed
 
-    def opened(self, query: str, loads: Loads, epochs: int) -> None:
-        """Tell from now on how far the tables' initial content is read, and count on from there."""
+    def start_from(self, query: str, loads: Loads, epochs: int) -> None:
+        """Show how much of `loads` is read, and count epochs from `epochs` on."""
         self.shapes = [
             replace(shape, loads=loads, epochs=epochs) if shape.name == query else shape
             for shape in self.shapes
@@ -144,19 +96,17 @@ class JobReport:
         waits: Mapping[str, int] | None = None,
         lives: Sequence[QueryLife] = (),
     ) -> JobStatus:
-        """Write the record; without counters the queries stay as they were.
+        """Write the record; without counters the queries keep their last status.
 
-        `waits`: registries that do not answer, and since when in epoch milliseconds.
+        `waits`: schema registries that do not answer, and since when, in Unix milliseconds.
         """
         self.state = state
         queries = self.latest.queries if self.latest is not None else ()
         if counters is not None:
-            self._registry = counters.outside(_CALLS), counters.outside(_FAILURES)
-            by_name, told = {life.name: life for life in lives}, progress or {}
-            queries = tuple(
-                _with_restarts(query_status(s, told.get(s.name), counters), by_name.get(s.name))
-                for s in self.shapes
-            )
+            registry = counters.jvm.get("registry", {})
+            self._registry = registry.get("calls", 0), registry.get("failures", 0)
+            found = [query_status(s, (progress or {}).get(s.name), counters) for s in self.shapes]
+            queries = tuple(_with_restarts(status, lives) for status in found)
         self.latest = JobStatus(
             job=self.job,
             pid=os.getpid(),
@@ -165,7 +115,7 @@ class JobReport:
             state=state,
             error=None if error is None else _error(error),
             build=BuildStatus(version=__version__),
-            registry_waiting_since=_earliest((waits or {}).values()),
+            registry_waiting_since=min(map(_time, (waits or {}).values()), default=None),
             registry_calls_total=self._registry[0],
             registry_failures_total=self._registry[1],
             replay=self.replay,
@@ -175,37 +125,20 @@ class JobReport:
         return self.latest
 
 
-def _earliest(times_ms: Collection[int]) -> datetime | None:
-    return datetime.fromtimestamp(min(times_ms) / 1000, UTC) if times_ms else None
-
-
-def read_progress(lives: Sequence[QueryLife]) -> dict[str, Mapping[str, Any]]:
-    """Spark's latest report of each query that has one."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for life in lives:
-        query: Any = life.query
-        latest = None if query is None else query._jsq.lastProgress()
-        if latest is not None:
-            found[life.name] = json.loads(latest.json())
-    return found
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def query_status(
     shape: QueryShape, progress: Mapping[str, Any] | None, counters: Counters
 ) -> QueryStatus:
-    """One query's record out of Spark's report (None before the first) and the counters."""
+    """The status of one query; `progress` is Spark's report, None before the first epoch."""
     report = progress or {}
-    tables = sorted(set(shape.tables.values()))
-    rejects: dict[str, int] = {}
-    for table in tables:
-        for reason, n in counters.below("rejects", shape.name, table).items():
-            rejects[reason] = rejects.get(reason, 0) + n
-    state_bytes = [_state_bytes(o) for o in report.get("stateOperators", [])]
-    operators = tuple(
-        _operator(operator, counters, state_bytes[i] if i < len(state_bytes) else 0)
-        for i, operator in enumerate(shape.operators)
-    )
-    watermarks = [counters.least(f"{o.id}/watermark") for o in shape.operators if o.tells_time]
+    tables = set(shape.tables.values())
+    counted = counters.of(shape.name)
+    rejects = _rejects(shape, counted)
+    operators = _operators(shape, report, counted)
+    watermarks = [_levels(o, counted).get("watermark") for o in shape.operators if o.tells_time]
     known = [w for w in watermarks if w is not None and w != _UNKNOWN_TIME]
     durations: Mapping[str, int] = report.get("durationMs", {})
     return QueryStatus(
@@ -214,36 +147,56 @@ def query_status(
         epoch=report.get("batchId"),
         epochs_total=report["batchId"] + 1 if "batchId" in report else shape.epochs,
         trigger_ms=durations.get("triggerExecution", 0),
-        input_rows_total=sum(counters.sum("rows", shape.name, t) for t in tables)
+        input_rows_total=sum(counted.get("rows", {}).get(t, 0) for t in tables)
         + sum(rejects.values()),
         input_rows_per_second=_rate(report.get("inputRowsPerSecond")),
         processed_rows_per_second=_rate(report.get("processedRowsPerSecond")),
-        output_rows_total=counters.sum("written", shape.name),
-        changes=counters.below("changes", shape.name),
-        transactions_committed_total=counters.outside(f"commits/{shape.name}"),
-        transactions_aborted_total=counters.outside(f"aborts/{shape.name}"),
-        rejects=rejects | counters.below("unwritten", shape.name),
+        output_rows_total=counted.get("written", 0),
+        changes=counted.get("changes", {}),
+        transactions_committed_total=counters.jvm.get("commits", {}).get(shape.name, 0),
+        transactions_aborted_total=counters.jvm.get("aborts", {}).get(shape.name, 0),
+        rejects=rejects | counted.get("unwritten", {}),
         late_rows_total=sum(operator.late_rows for operator in operators),
-        sources=tuple(_sources(shape, report, counters)),
+        sources=tuple(_sources(shape, report, counted)),
         operators=operators,
         durations_ms=dict(durations),
         watermark_ms=min(known, default=None),
-        lost_records_total=sum(counters.sum("lost", shape.name, scan) for scan in shape.tables),
+        lost_records_total=sum(counted.get("lost", {}).get(scan, 0) for scan in shape.tables),
     )
 
 
-def _with_restarts(status: QueryStatus, life: QueryLife | None) -> QueryStatus:
+def _with_restarts(status: QueryStatus, lives: Sequence[QueryLife]) -> QueryStatus:
+    life = next((life for life in lives if life.name == status.name), None)
     if life is None or life.failure is None:
         return status
-    told = {"restarts_total": life.restarts.total, "last_failure": _error(life.failure)}
-    return status.model_copy(update=told)
+    restarts = {"restarts_total": life.restarts.total, "last_failure": _error(life.failure)}
+    return status.model_copy(update=restarts)
 
 
-def _operator(shape: OperatorShape, counters: Counters, state_bytes: int) -> OperatorStatus:
+def _rejects(shape: QueryShape, counted: QueryCounters) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for table in sorted(set(shape.tables.values())):
+        for reason, n in counted.get("rejects", {}).get(table, {}).items():
+            found[reason] = found.get(reason, 0) + n
+    return found
+
+
+def _operators(
+    shape: QueryShape, report: Mapping[str, Any], counted: QueryCounters
+) -> tuple[OperatorStatus, ...]:
+    state_bytes = [_state_bytes(o) for o in report.get("stateOperators", [])]
+    return tuple(
+        _operator(operator, counted, state_bytes[i] if i < len(state_bytes) else 0)
+        for i, operator in enumerate(shape.operators)
+    )
+
+
+def _operator(shape: OperatorShape, counted: QueryCounters, state_bytes: int) -> OperatorStatus:
     # the kernel counts a single input as the left one
-    counted: dict[Side, str] = {"left": "left", "right": "right", "input": "left"}
+    levels = _levels(shape, counted)
+    rows = levels.get("rows", {})
     sides = tuple(
-        SideStatus(side=side, rows=counters.total(f"{shape.id}/rows/{counted[side]}"))
+        SideStatus(side=side, rows=rows.get("right" if side == "right" else "left", 0))
         for side in shape.sides
     )
     return OperatorStatus(
@@ -251,53 +204,55 @@ def _operator(shape: OperatorShape, counters: Counters, state_bytes: int) -> Ope
         kind=shape.kind,
         sides=sides,
         state_bytes=state_bytes,
-        late_rows=counters.total(f"{shape.id}/late"),
-        unknown_retractions=counters.total(f"{shape.id}/unknown-retractions"),
-        bootstrap=_bootstrap(shape, counters) if shape.waits else None,
+        late_rows=levels.get("late", 0),
+        unknown_retractions=levels.get("unknown-retractions", 0),
+        bootstrap=_bootstrap(shape, levels) if shape.waits else None,
     )
 
 
-def _bootstrap(shape: OperatorShape, counters: Counters) -> BootstrapStatus:
-    levels = counters.levels(f"{shape.id}/source/", "/loaded")
-    loaded = [n for source, n in levels.items() if source // _PARTITIONS in shape.gated]
+def _levels(shape: OperatorShape, counted: QueryCounters) -> OperatorLevels:
+    return counted.get("operators", {}).get(shape.id.rpartition("/")[2], {})
+
+
+def _bootstrap(shape: OperatorShape, levels: OperatorLevels) -> BootstrapStatus:
+    sources = levels.get("source", {}).items()
+    loaded = [at["loaded"] for id_, at in sources if int(id_) // _PARTITIONS in shape.gated]
     return BootstrapStatus(
         partitions_loaded=sum(loaded),
         partitions_total=len(loaded),
-        # a gate keeps nothing else of the left side
-        waiting_rows=counters.total(f"{shape.id}/rows/left"),
-        complete=(counters.least(f"{shape.id}/open") or 0) > 0,
-        timed_out=counters.total(f"{shape.id}/gate-timeouts") > 0,
+        # the rows that wait are all that is kept of the left side
+        waiting_rows=levels.get("rows", {}).get("left", 0),
+        complete=levels.get("open", 0) > 0,
+        timed_out=levels.get("gate-timeouts", 0) > 0,
     )
 
 
 def _sources(
-    shape: QueryShape, report: Mapping[str, Any], counters: Counters
-) -> list[SourceStatus]:
-    found = []
-    times = _PartitionTimes(shape, counters)
+    shape: QueryShape, report: Mapping[str, Any], counted: QueryCounters
+) -> Iterator[SourceStatus]:
+    watermarks, idle = _partition_times(shape, counted)
     for source in report.get("sources", []):
         table = shape.tables.get(source.get("description", ""))
         if table is None:  # a clock
             continue
-        ends, latest = source.get("endOffset") or {}, source.get("latestOffset") or {}
-        for topic, offsets in sorted(ends.items()):
+        latest = source.get("latestOffset") or {}
+        for topic, offsets in sorted((source.get("endOffset") or {}).items()):
+            first_id = shape.topics.get(topic, 0) * _PARTITIONS
             partitions = tuple(
                 PartitionStatus(
-                    partition=int(p),
+                    partition=p,
                     offset=at,
-                    latest_offset=max(at, latest.get(topic, {}).get(p, at)),
-                    watermark_ms=times.watermark(topic, int(p)),
-                    idle=times.is_idle(topic, int(p)),
+                    latest_offset=max(at, latest.get(topic, {}).get(str(p), at)),
+                    watermark_ms=watermarks.get(first_id + p),
+                    idle=first_id + p in idle,
                 )
-                for p, at in sorted(offsets.items(), key=lambda item: int(item[0]))
+                for p, at in sorted((int(p), at) for p, at in offsets.items())
             )
             lag = sum(p.latest_offset - p.offset for p in partitions)
             load = _load(shape.loads.get(topic, {}), partitions)
-            status = SourceStatus(
+            yield SourceStatus(
                 table=table, topic=topic, partitions=partitions, lag_records=lag, load=load
             )
-            found.append(status)
-    return found
 
 
 def _load(
@@ -311,33 +266,22 @@ def _load(
     return LoadStatus(read=read, total=sum(end - first for first, end in content.values()))
 
 
-class _PartitionTimes:
-    """What the operators say of partitions; of several, the one that has heard most."""
-
-    def __init__(self, shape: QueryShape, counters: Counters) -> None:
-        self._topics = shape.topics
-        self._watermarks: dict[int, int] = {}
-        self._idle: set[int] = set()
-        for operator in shape.operators:
-            prefix = f"{operator.id}/source/"
-            for source, at in counters.levels(prefix, "/watermark").items():
-                self._watermarks[source] = max(at, self._watermarks.get(source, at))
-            idle = counters.levels(prefix, "/idle").items()
-            self._idle |= {source for source, is_idle in idle if is_idle}
-
-    def watermark(self, topic: str, partition: int) -> int | None:
-        at = self._watermarks.get(self._source(topic, partition), _UNKNOWN_TIME)
-        return None if at == _UNKNOWN_TIME else at
-
-    def is_idle(self, topic: str, partition: int) -> bool:
-        return self._source(topic, partition) in self._idle
-
-    def _source(self, topic: str, partition: int) -> int:
-        return self._topics.get(topic, 0) * _PARTITIONS + partition
+def _partition_times(shape: QueryShape, counted: QueryCounters) -> tuple[dict[int, int], set[int]]:
+    """Watermarks and idle partitions by source id, from the operator that is furthest ahead."""
+    watermarks: dict[int, int] = {}
+    idle: set[int] = set()
+    for operator in shape.operators:
+        for id_, levels in _levels(operator, counted).get("source", {}).items():
+            source, at = int(id_), levels["watermark"]
+            if at != _UNKNOWN_TIME:
+                watermarks[source] = max(at, watermarks.get(source, at))
+            if levels["idle"]:
+                idle.add(source)
+    return watermarks, idle
 
 
 def _state_bytes(operator: Mapping[str, Any]) -> int:
-    """Of files and of what is not in files yet."""
+    """SST files plus RocksDB's memory, in bytes."""
     custom: Mapping[str, int] = operator.get("customMetrics", {})
     return int(custom.get("rocksdbSstFileSize", 0)) + int(operator.get("memoryUsedBytes", 0))
 
@@ -347,5 +291,5 @@ def _error(error: RejoinError) -> ErrorStatus:
 
 
 def _rate(value: Any) -> float:
-    """Spark writes NaN and infinities as text."""
+    """A rate of Spark's report, which has NaN and infinities as text."""
     return float(value) if isinstance(value, int | float) else 0.0

@@ -1,37 +1,35 @@
-"""The least rights of a job at the broker: docs/security.md's table, computed from its plans."""
+"""The rights that a job needs at the broker, computed from its plans (see docs/security.md)."""
 
 import json
 from collections.abc import Iterator, Mapping
 from itertools import groupby
+from operator import itemgetter
 
+from spark_jobs.access.acls import Need, check_topics, check_writer, topic_missing
+from spark_jobs.access.topics import resolved
 from spark_jobs.errors import AccessError, RejoinError
-from spark_jobs.operators.running import scans
-from spark_jobs.plan.check.fingerprint import stateful_nodes
-from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, TemporalJoin
-from spark_jobs.streaming.acls import Need, check_topics, check_writer, topic_missing
-from spark_jobs.streaming.kafka import resolved
+from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
+from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 
 
 def check_access(sinks: Mapping[str, KafkaSink]) -> None:
-    """Ask for every topic of the job; fast, and before Spark starts.
+    """Check all topics of the job, before Spark starts.
 
-    Raises:
-        AccessError: the job lacks rights on topics.
-        KafkaError: topics are not there, all of them named.
+    Raises KafkaError with all topics that do not exist, AccessError with the missing rights.
     """
     missing: dict[str, dict[str, str]] = {}
     for servers, need in _missing_topics(sinks):
         missing.setdefault(servers, {}).setdefault(need.name, need.why)
     if missing:
-        told = (
+        places = (
             ", ".join(f"{name} ({why})" for name, why in topics.items()) + f" at {servers}"
             for servers, topics in missing.items()
         )
-        raise topic_missing("no topic " + ", nor ".join(told))
+        raise topic_missing("no topic " + ", nor ".join(places))
 
 
 def missing_acl(error: RejoinError, sinks: Mapping[str, KafkaSink], job: str) -> AccessError | None:
-    """What a running job was refused, by name; None if it was not, or cannot be told."""
+    """The error with the names of the missing ACLs; None if that was not the cause, or unknown."""
     if error.code != "KAFKA_ACL_MISSING":
         return None
     try:
@@ -45,56 +43,54 @@ def missing_acl(error: RejoinError, sinks: Mapping[str, KafkaSink], job: str) ->
 
 
 def writer_needs(sink: KafkaSink, job: str) -> tuple[Need, Need, Need]:
-    """Of the transactional writers of one query: their ids, ledgers, and the ledgers' place."""
+    """The rights of one query's writers: transactional ids, ledger groups, the ledgers' topic."""
     prefix = f"{sink.transactional_id_prefix or job}-{sink.name}-"
     return (
         Need("Write", "transactional-id", prefix, "a transaction per epoch", prefixed=True),
         Need("Read", "group", prefix, "the ledger of epochs", prefixed=True),
-        Need("Read", "topic", sink.topic, f"the ledger of epochs stands at sink {sink.table}"),
+        Need("Read", "topic", sink.topic, f"the ledger of epochs of sink {sink.table}"),
     )
 
 
 def topic_needs(sink: KafkaSink) -> Iterator[tuple[Mapping[str, str], Need]]:
-    """Of one query, each with the properties of the connection on which it is needed."""
+    """The rights on topics of one query, each with the properties of its connection."""
     for scan in scans(sink):
-        for topic in scan.node.topics:
-            table = scan.node.table
-            yield scan.node.properties, Need("Read", "topic", topic.name, f"source {table}")
-        yield from _letters(sink, scan.node)
+        for topic in scan.topics:
+            table = scan.table
+            yield scan.properties, Need("Read", "topic", topic.name, f"source {table}")
+        yield from _dead_letters(sink, scan)
     yield sink.properties, Need("Write", "topic", sink.topic, f"sink {sink.table}")
-    yield from _letters(sink, sink)
+    yield from _dead_letters(sink, sink)
     if sink.guarantee == "exactly-once":
         yield sink.properties, writer_needs(sink, "")[2]
     for node in stateful_nodes(sink):
-        if isinstance(node, TemporalJoin) and node.output.late_topic is not None:
-            late = node.output.late_topic
+        if (late := node.output.late_topic) is not None:
             yield sink.properties, Need("Write", "topic", late, "'rejoin.late.topic'")
 
 
-def _letters(
+def _dead_letters(
     sink: KafkaSink, of: KafkaScan | KafkaSink
 ) -> Iterator[tuple[Mapping[str, str], Need]]:
-    """The sink's connection writes the letters of its sources too."""
+    """The connection of the sink also writes the dead-letter records of its sources."""
     if of.on_error == "dead-letter" and of.dead_letter_topic is not None:
-        why = f"dead letters of {of.table}"
+        why = f"dead-letter records of {of.table}"
         yield sink.properties, Need("Write", "topic", of.dead_letter_topic, why)
 
 
 def _missing_topics(sinks: Mapping[str, KafkaSink]) -> list[tuple[str, Need]]:
-    """With the brokers that do not have them; raises AccessError for rights on the others."""
+    """Topics that do not exist, by broker; raises AccessError for rights on the others."""
     needs = sorted(
-        ((json.dumps(dict(p), sort_keys=True), need) for p, need in _all_topics(sinks)),
-        key=lambda told: told[0],
+        (
+            (json.dumps(dict(properties), sort_keys=True), need)
+            for sink in sinks.values()
+            for properties, need in topic_needs(sink)
+        ),
+        key=itemgetter(0),
     )
     found: list[tuple[str, Need]] = []
-    for text, told in groupby(needs, key=lambda told: told[0]):
+    for text, group in groupby(needs, key=itemgetter(0)):
         properties = json.loads(text)
-        missing = check_topics(properties, list(dict.fromkeys(need for _, need in told)))
+        missing = check_topics(properties, list(dict.fromkeys(need for _, need in group)))
         servers = resolved(properties["bootstrap.servers"])
         found += [(servers, need) for need in missing]
     return found
-
-
-def _all_topics(sinks: Mapping[str, KafkaSink]) -> Iterator[tuple[Mapping[str, str], Need]]:
-    for sink in sinks.values():
-        yield from topic_needs(sink)

@@ -1,4 +1,4 @@
-"""The sidecar's process beside the driver, and its port."""
+"""The process of the sidecar, and its port."""
 
 import sys
 import time
@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from spark_jobs.driver.console import Console
 from spark_jobs.embedded.process import Child, free_ports, port_is_free
 from spark_jobs.errors import ConfigError
-from spark_jobs.settings import (
-    JobSettings,
-)
+from spark_jobs.settings import JobSettings
 
 DEFAULT_SIDECAR_PORT = 9640
 PORT_WAIT_S = 5.0
@@ -18,9 +16,9 @@ _POLL_S = 0.1
 
 
 def check_port(settings: JobSettings) -> None:
-    """Raise ConfigError where the sidecar could not serve at the port that was asked for.
+    """Raise ConfigError if the declared port is taken.
 
-    That of a driver which was killed ends a moment after it.
+    It waits a moment, because the sidecar of a killed driver ends a little later than the driver.
     """
     port = settings.sidecar_port
     if not settings.sidecar or port is None:
@@ -38,7 +36,7 @@ def check_port(settings: JobSettings) -> None:
 
 @contextmanager
 def sidecar(settings: JobSettings, console: Console) -> Iterator[None]:
-    """The process that serves health and metrics, beside the driver and not longer than it."""
+    """Serve health and metrics inside the block."""
     if not settings.sidecar:
         yield
         return

@@ -1,4 +1,4 @@
-"""Whether a job can go on from a checkpoint: its manifest against the plan of today."""
+"""Whether a job can continue from a checkpoint: compares its manifest with the present plan."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,17 +10,18 @@ from spark_jobs import __version__
 from spark_jobs.errors import StateError
 from spark_jobs.plan.check.compatibility import Difference, differences, wrong
 from spark_jobs.plan.check.fingerprint import Fingerprint, ScanPrint
-from spark_jobs.streaming.manifest import STATE_FORMAT, VERSION, Manifest, ScanStart, Writer
+from spark_jobs.streaming.manifest import STATE_FORMAT, VERSION, Manifest, Writer
+from spark_jobs.streaming.sources import ScanStart
 
 Verdict: TypeAlias = Literal["identical", "compatible", "incompatible"]
 
-MOST_TOLD = 8
+MAX_SHOWN = 8
 GUIDE = "docs/upgrades.md"
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The job as it is now. `digest`: how release 0.1.0 would know its state."""
+    """The present job. `digest`: the digest of its state by which release 0.1.0 compares."""
 
     plan: Fingerprint
     digest: str
@@ -28,15 +29,15 @@ class Present:
     parallelism: int | None
 
     def sources(self) -> int:
-        """Spark's: a scan each, and the clocks of operators that time passes for."""
+        """The number of Spark's sources: the scans, and the clocks of operators that need time."""
         clocks = [operator for operator in self.plan.operators if operator.state["clock"]]
         return len(self.plan.scans) + len(clocks)
 
 
 def judge(manifest: Manifest, present: Present, sources: int | None) -> list[Difference]:
-    """What is incompatible; what else differs, if nothing is.
+    """The incompatible differences; if there are none, the compatible ones.
 
-    `sources`: how many there are in the checkpoint's offsets, if any yet.
+    `sources`: their number in the checkpoint's offsets, None before the first epoch.
     """
     found = [*_fixed(manifest, present)]
     if manifest.plan is not None:
@@ -54,20 +55,20 @@ def verdict(found: Sequence[Difference]) -> Verdict:
 
 
 def refuse(query: str, found: Sequence[Difference]) -> None:
-    """Raise StateError if one of the differences is incompatible, with all that are."""
+    """Raise StateError for incompatible differences; the message lists them."""
     if verdict(found) == "incompatible":
-        told = "".join(f"\n  - {difference.text()}" for difference in found[:MOST_TOLD])
-        if len(found) > MOST_TOLD:
-            told += f"\n  - and {len(found) - MOST_TOLD} more"
+        lines = "".join(f"\n  - {difference.text()}" for difference in found[:MAX_SHOWN])
+        if len(found) > MAX_SHOWN:
+            lines += f"\n  - and {len(found) - MAX_SHOWN} more"
         raise StateError(
             found[0].code,
-            f"query {query}: the checkpoint was made by another job{told}",
+            f"query {query}: the checkpoint was made by another job{lines}",
             hint=way_out(found),
         )
 
 
 def accepted(manifest: Manifest, present: Present) -> Manifest:
-    """The manifest of a checkpoint that the present job goes on from."""
+    """The manifest after the present job has taken over the checkpoint."""
     starts = manifest.scans.values()
     names = (scan.id for scan in present.plan.scans)
     moved = manifest.plan is not None and manifest.plan.sink["topic"] != present.plan.sink["topic"]
@@ -88,59 +89,59 @@ def written_now() -> Writer:
 
 
 def way_out(refused: Sequence[Difference]) -> str:
-    """What a person can do about differences that are incompatible."""
+    """The hint for incompatible differences."""
     settings = [d.place for d in refused if d.place.startswith("'rejoin.")]
     if len(settings) == len(refused):
         back = " ".join(f"SET {d.place} = '{d.then}';" for d in refused)
-        return f"{back} goes on; a new value needs a new checkpoint: {GUIDE}"
+        return f"{back} continues; a new value needs a new checkpoint: {GUIDE}"
     if any(d.code == "STATE_FORMAT_NEWER" for d in refused):
-        return "start the release that wrote it, or a newer one"
+        return "use the release that wrote the checkpoint, or a newer one"
     return (
-        "restore the old SQL; or give the changed job a new checkpoint and let it read from "
-        "'earliest-offset' into a new topic, as the old topic keeps rows that the new job would "
-        f"never take back: {GUIDE}"
+        "restore the old SQL; or give the changed job a new checkpoint, and let it read from "
+        "'earliest-offset' into a new topic, because the new job never retracts the rows in the "
+        f"old topic: {GUIDE}"
     )
 
 
 def _fixed(manifest: Manifest, present: Present) -> Iterator[Difference]:
-    """What no release changes in a checkpoint."""
+    """Differences in what a checkpoint fixes for all releases."""
     written = manifest.written_by
     if written is not None and written.state_format > STATE_FORMAT:
         then, now = str(written.state_format), str(STATE_FORMAT)
         reason = f"release {written.rejoin} wrote it, this is {__version__}"
         yield wrong("STATE_FORMAT_NEWER", "state format", then, now, reason)
     if (groups := manifest.groups) != present.groups:
-        reason = "a key's state is found by its group"
+        reason = "state is stored by key group"
         yield _mismatch("'rejoin.key-groups'", groups, present.groups, reason)
     if present.parallelism not in (None, tasks := manifest.parallelism):
-        reason = "each task has its own part of the state"
+        reason = "state is divided among the tasks"
         yield _mismatch("'rejoin.parallelism'", tasks, present.parallelism, reason)
     if written is not None and written.spark != spark_version:
         yield Difference(
             "compatible", "", "Spark", written.spark, spark_version,
-            "the checkpoint has Spark's own format, which newer releases of Spark read",
+            "newer releases of Spark read the checkpoint format of older ones",
         )  # fmt: skip
 
 
 def _by_digest(manifest: Manifest, present: Present, sources: int | None) -> Iterator[Difference]:
-    """Against a manifest of version 1, which says where inputs begin, and little of the state."""
+    """Compare with a manifest of version 1, which has the inputs' offsets and a digest of state."""
     before, after = tuple(manifest.scans.values()), present.plan.scans
     read = [list(start.starts) for start in before]
     reads = [list(scan.topics) for scan in after]
     topics = sorted((place, name) for scan in after for name, place in scan.topics.items())
     if read != reads or manifest.topics != tuple(name for _, name in topics):
-        reason = "offsets and watermarks are kept by topic and its place among the query's"
+        reason = "offsets and watermarks are stored by the topic's position in the query"
         yield _mismatch("topics", _topics(read), _topics(reads), reason)
     elif bounds := [(s, n) for s, n in zip(before, after, strict=True) if _ends(s) != n.bounded]:
         yield from (_bound(start, scan) for start, scan in bounds)
     elif sources not in (None, present.sources()):
-        reason = "a clock that is needed no longer, or now: Spark tells sources apart by position"
+        reason = "a clock was added or removed, and Spark identifies sources by their position"
         yield _mismatch("sources of the query", sources, present.sources(), reason)
     if manifest.state == present.digest:
-        reason = "the state is the same; what else has changed, release 0.1.0 did not record"
+        reason = "the state is the same; release 0.1.0 did not record anything else"
         yield Difference("compatible", "", "manifest", "version 1", f"version {VERSION}", reason)
     else:
-        reason = "release 0.1.0 kept no more than a digest of columns, keys, types and join kinds"
+        reason = "release 0.1.0 recorded only a digest of columns, keys, types and join kinds"
         yield wrong("STATE_INCOMPATIBLE", "state", manifest.state[:8], present.digest[:8], reason)
 
 
@@ -150,7 +151,7 @@ def _ends(start: ScanStart) -> bool:
 
 def _bound(start: ScanStart, scan: ScanPrint) -> Difference:
     was, is_ = ("bounded" if ends else "unbounded" for ends in (_ends(start), scan.bounded))
-    reason = "the first start decides where inputs end"
+    reason = "the first start fixes where inputs end"
     return _mismatch(f"scan {scan.id}, ends", was, is_, reason)
 
 

@@ -1,29 +1,33 @@
-"""The loop of a running job: it polls the queries, reports, saves and answers admin verbs."""
+"""The loop of a running job: poll the queries, report, save counters, carry out admin commands."""
 
 import contextlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.driver.admin import End, obey
+from spark_jobs.driver.admin import End, carry_out
 from spark_jobs.driver.console import Console
-from spark_jobs.driver.launch import Launch
+from spark_jobs.driver.inputs import initial_content
+from spark_jobs.driver.launch import OpenQuery, open_query
 from spark_jobs.driver.ownership import BEAT_S
+from spark_jobs.driver.queries import PlannedJob
+from spark_jobs.driver.query_life import EPOCH_WAIT_S, QueryLife, stop_queries
 from spark_jobs.driver.replays import Replays
-from spark_jobs.driver.report import Counters, JobReport, read_progress
+from spark_jobs.driver.report import JobReport
+from spark_jobs.embedded.process import Child
 from spark_jobs.errors import KafkaError
+from spark_jobs.kernel.calls import Kernel
+from spark_jobs.plan.nodes.walk import scans
+from spark_jobs.settings import epoch_words
 from spark_jobs.status import State
 from spark_jobs.streaming.failure import JavaError
-from spark_jobs.streaming.query import EPOCH_WAIT_S, QueryLife, stop_queries
-from spark_jobs.streaming.session import (
-    counters,
-    jvm_counts,
-    registry_waits,
-    restore_counters,
-)
+from spark_jobs.streaming.manifest import COUNTERS
+from spark_jobs.streaming.progress import last_progress
 
 POLL_S = 0.1
 REPORT_EVERY_S = 1.0
@@ -31,82 +35,103 @@ SAVE_EVERY_S = 10.0
 PARTITIONS_EVERY_S = 60.0
 
 
-class Watch:
-    """Polls the queries of one job, and tells of them."""
+def open_watch(
+    spark: SparkSession, job: PlannedJob, report: JobReport, console: Console
+) -> "Watch":
+    """Open the checkpoints of all queries, or of none, and continue their counters."""
+    words = epoch_words(job.settings.epoch_written, list(job.sinks))
+    queries: list[OpenQuery] = []
+    with ExitStack() as opened:
+        for name, sink in job.sinks.items():
+            query = open_query(spark, name, sink, job.settings, words.get(name))
+            opened.callback(query.folder.unlock)
+            queries.append(query)
+            for note in query.notes:
+                console.say(note)
+        for query in queries:
+            loads = initial_content(scans(query.sink), query.manifest.scans)
+            report.start_from(query.name, loads, query.folder.next_epoch)
+        # all queries of a job save the same counters
+        saved = next(filter(None, (query.folder.read(COUNTERS) for query in queries)), None)
+        if saved is not None:
+            Kernel.of(spark).restore_counters(spark, saved)
+        opened.pop_all()
+    replays = Replays(job.settings.status_dir, job.text, Child)
+    return Watch(spark, queries, [q.life() for q in queries], report, replays, console)
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        launches: Sequence[Launch],
-        report: JobReport,
-        replays: Replays,
-        console: Console,
-    ) -> None:
-        self.lives = [launch.life() for launch in launches]
-        self._spark = spark
-        self._launches = launches
-        self._report = report
-        self._replays = replays
-        self._console = console
-        self._progress: dict[str, Mapping[str, Any]] = {}  # of a query that is being restarted too
-        self.end: End | None = None  # an admin verb has ended the job
-        self._restore()
+
+class Timers:
+    """Actions that repeat, each a pair of an interval in seconds and what to do."""
+
+    def __init__(self, *actions: tuple[float, Callable[[], None]]) -> None:
+        self._actions = actions
+        self._due = [time.monotonic() + every_s for every_s, _ in actions]
+
+    def run_due(self) -> None:
+        for i, (every_s, action) in enumerate(self._actions):
+            if time.monotonic() >= self._due[i]:
+                self._due[i] = time.monotonic() + every_s
+                action()
+
+
+@dataclass(slots=True)
+class Watch:
+    """Polls the queries of one job until it ends."""
+
+    _spark: SparkSession
+    _queries: Sequence[OpenQuery]
+    _lives: Sequence[QueryLife]
+    _report: JobReport
+    _replays: Replays
+    _console: Console
+    _progress: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # also during a restart
+    _end: End | None = None  # an admin command has ended the job
 
     def run(self, stop: threading.Event) -> None:
-        """Until every query has finished or `stop` is set, which lets running epochs finish."""
+        """Run until all queries have finished, `stop` is set or an admin command ends the job.
+
+        Raises the error of a query that failed for good.
+        """
         try:
-            self.until(stop)
+            self._poll_until(stop)
         except BaseException:
             with contextlib.suppress(Exception):  # a JVM that is gone runs no queries
-                stop_queries(self._spark, self.lives, wait_s=0)
+                stop_queries(self._spark, self._lives, wait_s=0)
             raise
         finally:
             self._replays.stop()
             self._report.replay = self._replays.status
-        if self.end is not None or stop.is_set():
-            is_cut = self.end == "stop"
+        if self._end is not None or stop.is_set():
+            is_cut = self._end == "stop"
             self._console.say("stopping ..." if is_cut else "stopping after the running epoch ...")
-            self.tell("draining")
-            stop_queries(self._spark, self.lives, wait_s=0 if is_cut else EPOCH_WAIT_S)
-        self.tell("stopped")
-        self.save()
-        for opened in self._launches:
+            self._write_status("draining")
+            stop_queries(self._spark, self._lives, wait_s=0 if is_cut else EPOCH_WAIT_S)
+        self._write_status("stopped")
+        self._save_counters()
+        for query in self._queries:
             with contextlib.suppress(JavaError):
-                opened.ownership.release()
+                query.ownership.release()
 
     def close(self) -> None:
-        """Let others have the checkpoints, in a JVM that goes on; not that of a query that does."""
-        for opened, life in zip(self._launches, self.lives, strict=True):
+        """Unlock the checkpoints of ended queries when the JVM outlives the job."""
+        for query, life in zip(self._queries, self._lives, strict=True):
             with contextlib.suppress(Exception):  # a JVM that is gone holds no locks
                 if not life.is_active:
-                    opened.close()
+                    query.folder.unlock()
 
-    def until(self, stop: threading.Event) -> None:
-        """Return when all queries have finished, `stop` is set or an admin verb says so; raise what
-        one died of.
-        """
-        reported = saved = looked = beaten = time.monotonic()
-        while not stop.is_set():
-            for life in self.lives:
+    def _poll_until(self, stop: threading.Event) -> None:
+        timers = Timers(
+            (REPORT_EVERY_S, self._report_and_take_commands),
+            (BEAT_S, self._beat),
+            (SAVE_EVERY_S, self._save_counters),
+            (PARTITIONS_EVERY_S, self._refresh_partitions),
+        )
+        while self._end is None and not stop.is_set():
+            for life in self._lives:
                 self._poll(life)
-            if all(life.phase == "finished" for life in self.lives):
+            if all(life.phase == "finished" for life in self._lives):
                 return
-            present = time.monotonic()
-            if present - reported >= REPORT_EVERY_S:
-                reported = present
-                self.tell("running")
-                self.end = obey(self._spark, self._report.folder, self._replays)
-                if self.end is not None:
-                    return
-            if present - beaten >= BEAT_S:
-                beaten = present
-                self._beat()
-            if present - saved >= SAVE_EVERY_S:
-                saved = present
-                self.save()
-            if present - looked >= PARTITIONS_EVERY_S:
-                looked = present
-                self._look_for_partitions()
+            timers.run_due()
             stop.wait(POLL_S)
 
     def _poll(self, life: QueryLife) -> None:
@@ -115,42 +140,41 @@ class Watch:
         if life.restarts.total > before:
             self._console.say(f"{life.restarts}: {life.failure}")
 
+    def _report_and_take_commands(self) -> None:
+        self._write_status("running")
+        self._end = carry_out(self._spark, self._report.folder, self._replays)
+
     def _beat(self) -> None:
-        """Raises once the checkpoint is another driver's; a silent disk says nothing of that."""
-        for launch in self._launches:
+        """Raises StateError once another driver has the checkpoint; a disk error is ignored."""
+        for query in self._queries:
             with contextlib.suppress(JavaError):
-                launch.ownership.beat()
+                query.ownership.beat()
 
-    def _look_for_partitions(self) -> None:
-        """Next time, if the broker does not answer now: the queries themselves tell of outages."""
-        for launch in self._launches:
+    def _refresh_partitions(self) -> None:
+        """Skip this round if the broker is down; the queries report outages."""
+        for query in self._queries:
             with contextlib.suppress(KafkaError):
-                launch.refresh_partitions()
+                query.refresh_partitions()
 
-    def tell(self, state: State) -> None:
+    def _write_status(self, state: State) -> None:
         """Write the status and show it; a full disk there does not end the job."""
-        self._progress |= read_progress(self.lives)
-        counted = Counters(counters(self._spark), jvm_counts(self._spark))
-        waits = registry_waits(self._spark)
+        for life in self._lives:
+            if life.query is not None and (latest := last_progress(life.query)) is not None:
+                self._progress[life.name] = latest
+        kernel = Kernel.of(self._spark)
+        counted, waits = kernel.counters(self._spark), kernel.registry_waits()
         self._report.replay = self._replays.status
         with contextlib.suppress(OSError):
-            told = self._report.write(state, counted, self._progress, waits=waits, lives=self.lives)
-            self._console.show(told)
+            self._console.show(
+                self._report.write(state, counted, self._progress, waits=waits, lives=self._lives)
+            )
 
-    def save(self) -> None:
-        """Keep the counters: only groups with new rows report again after a restart.
+    def _save_counters(self) -> None:
+        """Save the counters for the next start, as key groups report only when they get rows.
 
-        Of no use to the results: a checkpoint that cannot be written fails the queries instead.
+        Results do not depend on them; a checkpoint that cannot be written fails the queries.
         """
-        text = counters(self._spark)
-        for launch in self._launches:
+        text = Kernel.of(self._spark).saved_counters(self._spark)
+        for query in self._queries:
             with contextlib.suppress(JavaError):
-                launch.folder.write_counters(text)
-
-    def _restore(self) -> None:
-        """All queries of a job save the same text."""
-        text = next(
-            filter(None, (launch.folder.read_counters() for launch in self._launches)), None
-        )
-        if text is not None:
-            restore_counters(self._spark, text)
+                query.folder.write(COUNTERS, text)

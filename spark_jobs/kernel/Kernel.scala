@@ -11,27 +11,29 @@ import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode, TimeMode}
 import org.apache.spark.sql.rejoin.format.avro.{AvroFit, RegistryWaits}
 import org.apache.spark.sql.rejoin.ingest.{Gate, Ingest, IngestSpec, SourceGuard}
 import org.apache.spark.sql.rejoin.run.{BrokerClock, CheckpointFiles, Clock, Counters, JvmCounts, Lifeline,
-  LocalRun, MachineRun, Operator, RekeyRows, RekeySpec, StateReader, StatefulAdapter, StoredOperator}
+  LocalRun, Operator, RekeyRows, RekeySpec, StateReader, StatefulAdapter, StoredOperator}
 import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducer, SinkRecord, SinkSpec, Takeover,
   TransactionalWriter}
 import rejoin.core.row.{Changelog, Envelope}
 
-/** The one object that Python calls. Nodes are the planner's JSON (spark_jobs/plan/physical.py). */
+/** The one object that Python calls, by spark_jobs/kernel/calls.py, function for function. Nodes are the planner's
+  * JSON (spark_jobs/plan/nodes/physical.py).
+  */
 object Kernel {
   private implicit val formats: Formats = DefaultFormats
 
-  /** Kafka records to envelopes: rows, rejects and marks of one table. */
-  def ingest(records: DataFrame, scan: String, query: String): DataFrame =
-    Ingest(records, IngestSpec.read(scan), counters(records), query)
+  /** Kafka records to envelopes: rows, rejects and marks of one table; chunked as [[IngestSpec]] says. */
+  def ingest(records: DataFrame, scan: String, query: String, chunked: Boolean): DataFrame =
+    Ingest(records, IngestSpec.read(scan, chunked), counters(records), query)
 
-  /** Envelopes through a stateful operator; the node has besides the planner's words its `name` and
-    * its `query` for the counters, and `passesLoaded`.
+  /** Envelopes through a stateful operator of a query.
+    *
+    * @param passesLoaded
+    *   whether an operator further on has to hear which partitions are loaded
     */
-  def stateful(envelopes: DataFrame, node: String): DataFrame = {
-    val name = (parse(node) \ "name").extract[String]
-    val query = (parse(node) \ "query").extract[String]
-    val passesLoaded = (parse(node) \ "passesLoaded").extract[Boolean]
-    val adapter = new StatefulAdapter(Operator.read(node), name, query, passesLoaded, counters(envelopes))
+  def stateful(envelopes: DataFrame, node: String, query: String, passesLoaded: Boolean): DataFrame = {
+    val operator = Operator.read(node)
+    val adapter = new StatefulAdapter(operator, query, operator.node.id, passesLoaded, counters(envelopes))
     envelopes
       .as[Envelope](Encoders.product[Envelope])
       .groupBy(col("group"))
@@ -63,7 +65,13 @@ object Kernel {
       .writeStream
       .foreach(new TransactionalWriter(SinkSpec.read(sink), counters(records)))
 
-  /** Makes the ledgers of a sink's writers this driver's; how many needed a person's word. */
+  /** Makes the ledgers of a sink's writers this driver's; gives how many of them needed the operator's answer.
+    *
+    * @param known
+    *   how many writers are known to have had a ledger
+    * @param written
+    *   the operator's answer, `yes` or `no`, to whether a repeated epoch is in Kafka already; null for none
+    */
   def takeOver(sink: String, writers: Int, epoch: Long, repeated: Boolean, known: Long, written: String): Int = {
     val spec = SinkSpec.read(sink)
     val word = Option(written).map(_ == "yes")
@@ -76,8 +84,12 @@ object Kernel {
     compact(render(Extraction.decompose(
       SourceGuard.topicIds(parse(client).extract[Map[String, String]], parse(topics).extract[Seq[String]]))))
 
-  /** What tasks have counted so far, as JSON. */
-  def counters(spark: SparkSession): String = Counters.of(spark.sparkContext).value
+  /** What tasks and this JVM have counted so far: `queries` as [[Counters.value]] has them, `jvm` as [[JvmCounts]]. */
+  def counters(spark: SparkSession): String =
+    s"""{"queries":${Counters.of(spark.sparkContext).value},"jvm":${JvmCounts.json}}"""
+
+  /** The same for a checkpoint. */
+  def savedCounters(spark: SparkSession): String = Counters.of(spark.sparkContext).saved
 
   /** Forgets what an earlier job of the same application has counted. */
   def resetCounters(spark: SparkSession): Unit = Counters.of(spark.sparkContext).reset()
@@ -97,8 +109,11 @@ object Kernel {
   /** Ends this JVM after some seconds, whatever it is doing. */
   def haltAfter(seconds: Int): Unit = Lifeline.haltAfter(seconds)
 
-  /** The driver's own files in a checkpoint. */
+  /** The driver's own files in a checkpoint, on any file system that Spark can reach. */
   def checkpointFiles(spark: SparkSession, folder: String): CheckpointFiles = new CheckpointFiles(spark, folder)
+
+  /** The same without a session. */
+  def storedFiles(folder: String): CheckpointFiles = new CheckpointFiles(folder)
 
   /** How many partitions each topic of a query has, as the clock tells its operators. */
   def setPartitions(query: String, topics: String): Unit = Clock.setPartitions(query, topics)
@@ -110,20 +125,15 @@ object Kernel {
   def stateReader(folder: String, number: Int, epoch: Long, node: String): StateReader =
     new StateReader(new StoredOperator(folder, number, epoch), node)
 
-  /** What this JVM has done besides: `{name: n}`, as [[JvmCounts]] names it. */
-  def jvmCounts(): String = JvmCounts.json
-
   /** Whether a table could read records of a registered schema, as [[AvroFit]] says it. */
-  def fit(scan: String, isKey: Boolean, id: Long): String = AvroFit.json(IngestSpec.read(scan), isKey, id)
+  def fit(scan: String, isKey: Boolean, id: Long): String =
+    AvroFit.json(IngestSpec.read(scan, chunked = false), isKey, id)
 
   /** The time at a cluster, as [[BrokerClock]] says it; `client` are Kafka's properties as JSON. */
   def brokerClock(client: String): String = BrokerClock.json(parse(client).extract[Map[String, String]])
 
-  /** A plan in memory, without Spark's engine: for tests. */
+  /** A plan in memory, without Spark's engine: `rejoin test`. */
   def local(plan: String): LocalRun = new LocalRun(plan, new Counters)
-
-  /** A state machine in memory: for tests. */
-  def machine(node: String): MachineRun = new MachineRun(node)
 
   private def counters(frame: Dataset[_]): Counters = Counters.of(frame.sparkSession.sparkContext)
 }

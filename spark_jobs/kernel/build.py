@@ -1,5 +1,8 @@
 """Compiles the Scala kernel with the compiler in the PySpark wheel, against the jars it runs with.
 
+`core` is compiled first and alone, without Spark SQL, Kafka and Hadoop on its class path: a state
+machine that reached for them would not compile.
+
 `python -m spark_jobs.kernel.build`; does nothing when neither a source nor a jar has changed.
 """
 
@@ -14,8 +17,9 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from spark_jobs.errors import ConfigError
@@ -25,21 +29,42 @@ ROOT = SOURCES.parent.parent
 CONNECTOR_JARS = ROOT / "build" / "jars" / "connector"
 OUTPUT = ROOT / "build" / "kernel"
 JAR = OUTPUT / "rejoin-kernel.jar"
-MANIFEST = OUTPUT / "manifest.json"
+# what the state machines may see beside Scala's library: byte access and hashing
+CORE_JARS = ("scala-library", "spark-unsafe", "spark-common-utils", "lz4-java")
 FLAGS = ["-deprecation", "-feature", "-Xlint", "-Wunused", "-Werror", "-release", "17"]
 
 
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Sources that are compiled together, after and on top of the units before."""
+
+    sources: Sequence[Path]
+    jars: Sequence[Path]
+
+
 def kernel_jar() -> Path:
-    """The jar of the kernel as its sources are, compiled if need be.
+    """The jar of the kernel as its sources are, compiled if need be."""
+    core = sorted((SOURCES / "core").rglob("*.scala"))
+    others = sorted({*SOURCES.rglob("*.scala")} - {*core})
+    return compiled(
+        JAR, [Unit(core, core_jars()), Unit(others, [*spark_jars(), *connector_jars()])]
+    )
+
+
+def compiled(jar: Path, units: Sequence[Unit]) -> Path:
+    """The jar with the classes of the units, compiled anew if a source or a jar has changed.
 
     A fresh one needs no lock: an image that holds it may be read-only.
+
+    Raises:
+        ConfigError: a unit does not compile.
     """
-    manifest = _manifest()
-    if not _is_fresh(manifest):
+    manifest = _manifest(units)
+    if not _is_fresh(jar, manifest):
         with _locked():
-            if not _is_fresh(manifest):
-                _compile(manifest)
-    return JAR
+            if not _is_fresh(jar, manifest):
+                _compile(jar, units, manifest)
+    return jar
 
 
 def spark_jars() -> list[Path]:
@@ -48,6 +73,11 @@ def spark_jars() -> list[Path]:
     if found is None or found.origin is None:
         raise ConfigError("PYSPARK_MISSING", "pyspark is not installed", "make setup")
     return _jars(Path(found.origin).parent / "jars")
+
+
+def core_jars() -> list[Path]:
+    """The only jars that `core` is compiled against."""
+    return [path for path in spark_jars() if path.name.startswith(CORE_JARS)]
 
 
 def connector_jars() -> list[Path]:
@@ -80,57 +110,55 @@ def _jars(folder: Path) -> list[Path]:
     return found
 
 
-def _sources() -> list[Path]:
-    return sorted(SOURCES.rglob("*.scala"))
-
-
-def _manifest() -> dict[str, str]:
+def _manifest(units: Sequence[Unit]) -> dict[str, str]:
     """What decides the jar's content: the sources, the jars they are compiled against, flags."""
-    content = {
-        p.relative_to(SOURCES).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest()
-        for p in _sources()
-    }
-    jars = " ".join(p.name for p in [*spark_jars(), *connector_jars()])
-    return content | {"jars": jars, "flags": " ".join(FLAGS)}
+    content = {"flags": " ".join(FLAGS)}
+    for number, unit in enumerate(units):
+        content[f"jars {number}"] = " ".join(path.name for path in unit.jars)
+        for path in unit.sources:
+            name = os.path.relpath(path, ROOT)
+            content[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return content
 
 
-def _is_fresh(manifest: dict[str, str]) -> bool:
-    if not JAR.is_file() or not MANIFEST.is_file():
+def _is_fresh(jar: Path, manifest: dict[str, str]) -> bool:
+    recorded = jar.with_suffix(".json")
+    if not jar.is_file() or not recorded.is_file():
         return False
-    recorded: object = json.loads(MANIFEST.read_text(encoding="utf-8"))
-    return recorded == manifest
+    return bool(json.loads(recorded.read_text(encoding="utf-8")) == manifest)
 
 
-def _compile(manifest: dict[str, str]) -> None:
-    sources = _sources()
-    sys.stderr.write(f"kernel: compiling {len(sources)} Scala files ...\n")
+def _compile(jar: Path, units: Sequence[Unit], manifest: dict[str, str]) -> None:
+    count = sum(len(unit.sources) for unit in units)
+    sys.stderr.write(f"kernel: compiling {count} Scala files ...\n")
     started = time.monotonic()
+    recorded = jar.with_suffix(".json")
     with tempfile.TemporaryDirectory(dir=OUTPUT) as folder:
         classes = Path(folder) / "classes"
         classes.mkdir()
-        _run_compiler(sources, classes)
-        packed = Path(folder) / JAR.name
+        for unit in units:
+            _run_compiler(unit, classes)
+        packed = Path(folder) / jar.name
         _package(classes, packed)
         # the old manifest goes first: after a crash in between no stale jar looks fresh
-        MANIFEST.unlink(missing_ok=True)
-        packed.replace(JAR)
-        MANIFEST.write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
+        recorded.unlink(missing_ok=True)
+        packed.replace(jar)
+        recorded.write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
     sys.stderr.write(f"kernel: ready in {time.monotonic() - started:.0f} s\n")
 
 
-def _run_compiler(sources: list[Path], classes: Path) -> None:
-    jars = spark_jars()
+def _run_compiler(unit: Unit, classes: Path) -> None:
     parts = ("scala-", "jline", "jna")
-    compiler = os.pathsep.join(str(p) for p in jars if p.name.startswith(parts))
-    classpath = os.pathsep.join(str(p) for p in [*jars, *connector_jars()])
+    compiler = os.pathsep.join(str(p) for p in spark_jars() if p.name.startswith(parts))
+    classpath = os.pathsep.join(str(p) for p in [classes, *unit.jars])
     command = [java(), "-Xss8m", "-cp", compiler, "scala.tools.nsc.Main", *FLAGS]
-    command += ["-d", str(classes), "-classpath", classpath, *(str(p) for p in sources)]
+    command += ["-d", str(classes), "-classpath", classpath, *(str(p) for p in unit.sources)]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        told = (done.stdout + done.stderr).strip()
-        raise ConfigError("KERNEL_BROKEN", f"the kernel does not compile\n{told}")
+        printed = (done.stdout + done.stderr).strip()
+        raise ConfigError("KERNEL_BROKEN", f"the kernel does not compile\n{printed}")
 
 
 def _package(classes: Path, jar: Path) -> None:

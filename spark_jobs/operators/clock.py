@@ -1,49 +1,35 @@
-"""The clock of operators that depend on time: how many partitions there are, ticks, the end."""
+"""The clock of operators that depend on time: a source of ticks, partition counts and end marks."""
 
 import json
-from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from spark_jobs.operators.running import Running, Scan, scans
-from spark_jobs.plan.check.fingerprint import stateful_nodes
-from spark_jobs.plan.nodes.physical import Physical
-from spark_jobs.streaming.session import kernel
+from spark_jobs.kernel.calls import Kernel
+from spark_jobs.operators.running import Running
+from spark_jobs.plan.nodes.physical import Stateful
+from spark_jobs.plan.nodes.walk import scans
 
 
-def build_clock(tick_ms: int, gated: Sequence[Scan], running: Running) -> DataFrame:
-    """An operator's own clock, which moves as seldom as that operator allows: a tick is a batch.
+def build_clock(node: Stateful, tick_ms: int, running: Running) -> DataFrame:
+    """The clock of one operator, with its own interval, because each tick starts an epoch.
 
-    `gated`: scans whose partitions it calls loaded where these have nothing to load.
+    It marks those partitions of gated scans as loaded that have no initial content.
     """
     options = {
         "job": running.query,
         "groups": str(running.manifest.groups),
         "tickMs": str(tick_ms),
         "end": str(running.ending).lower(),
-        "loading": json.dumps(_loading(gated, running)),
+        "loading": json.dumps(_loading(node, running)),
     }
-    return running.frame(running.kernel.clock(running.spark._jsparkSession, json.dumps(options)))
+    return Kernel.of(running.spark).clock(running.spark, options)
 
 
-def _loading(gated: Sequence[Scan], running: Running) -> dict[str, list[int]]:
-    """By topic index, the partitions that a scan itself will call loaded."""
+def _loading(node: Stateful, running: Running) -> dict[str, list[int]]:
+    """By topic index, the partitions with initial content, which the scan marks as loaded."""
     found: dict[str, list[int]] = {}
-    for scan in gated:
+    for scan in (scan for scan in scans(node) if scan.gated):
         ends = running.manifest.scans[scan.id].loaded or {}
-        for topic in scan.node.topics:
+        for topic in scan.topics:
             found.setdefault(str(topic.index), []).extend(ends.get(topic.name, {}))
     return {index: sorted(set(partitions)) for index, partitions in found.items()}
-
-
-def needs_clock(root: Physical) -> bool:
-    """Whether anything in the plan waits for time to pass or for the input to end."""
-    return any(node.timing.tick_ms is not None for node in stateful_nodes(root))
-
-
-def tell_partitions(
-    spark: SparkSession, query: str, root: Physical, counts: Mapping[str, int]
-) -> None:
-    """Tell the query's clocks the partition counts by topic name."""
-    topics = {t.index: counts[t.name] for scan in scans(root) for t in scan.node.topics}
-    kernel(spark).Kernel.setPartitions(query, json.dumps(sorted(topics.items())))

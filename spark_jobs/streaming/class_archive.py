@@ -1,7 +1,7 @@
-"""Loaded classes kept between JVMs (class-data sharing): Spark starts in about half the time.
+"""An archive of loaded classes (class-data sharing), with which Spark starts in half the time.
 
-The archive fits one set of jars; a JVM that finds another set ignores it. It is made by a run with
-`REJOIN_CLASS_ARCHIVE=make`, at its exit (`rejoin bench` does so when there is none).
+A run with `REJOIN_CLASS_ARCHIVE=make` writes it at its exit; `rejoin bench` does so if there is
+none. A JVM with other jars than the archive was made with ignores it.
 """
 
 from pathlib import Path
@@ -18,12 +18,11 @@ _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def is_fresh(archive: Path = ARCHIVE, jar: Path = JAR) -> bool:
-    """Whether it was made after the kernel."""
+    """Whether the archive is newer than the kernel's jar."""
     return archive.is_file() and archive.stat().st_mtime >= jar.stat().st_mtime
 
 
 def java_options(use: Use) -> list[str]:
-    """What the JVM is told."""
     match use:
         case "make":
             ARCHIVE.unlink(missing_ok=True)

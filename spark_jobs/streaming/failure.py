@@ -1,18 +1,19 @@
-"""The error a person needs, out of a chain of Java exceptions: class and message of each.
+"""Turns a chain of Java exceptions, each a class and a message, into an error with code and hint.
 
-Each has its answer in docs/operations.md. Those of external domains may pass by themselves; what
-needs a person never is one of them.
+docs/operations.md has a section for each code. Only errors of external domains are retried; an
+error that needs the user's decision is never one of them.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_jobs.access.acls import login_failed
 from spark_jobs.errors import (
     AccessError,
     ConfigError,
@@ -22,58 +23,102 @@ from spark_jobs.errors import (
     RejoinError,
     StateError,
 )
-from spark_jobs.streaming.acls import login_failed
 
 JavaError: type[Exception] = import_module("py4j.protocol").Py4JJavaError  # has no types
-_MOST_CAUSES = 20
-# of the clients' exceptions, what no repetition changes
+_MAX_CAUSES = 20
+# exceptions of Kafka's clients that a retry cannot change
 _LASTING = (
     "ConfigException", "InvalidTopicException",
     "UnsupportedVersionException", "InvalidTxnTimeoutException", "SerializationException",
     "PolicyViolationException",
 )  # fmt: skip
-# a file of the state, or Spark's name of one of its parts
+# a file of the state store, or the place in it as Spark's messages name it
 _STATE_PLACE = re.compile(r"\S*/state/\d+/\d+[^\s,;)]*|opId=\d+, ?partId=\d+")
+
+
+class _KnownError(NamedTuple):
+    code: str
+    kind: type[RejoinError]
+
+    def error(self, text: str) -> RejoinError:
+        return self.kind(self.code, text, _HINTS.get(self.code))
+
+
+# by the class of the kernel's or the Kafka client's exception
+_KNOWN = {
+    "InvalidProducerEpochException": _KnownError("SINK_FENCED", KafkaError),
+    "NullValueException": _KnownError("NULL_IN_NOT_NULL_COLUMN", ConfigError),
+    "OffsetOutOfRangeException": _KnownError("SOURCE_DATA_LOST", StateError),
+    "OversizedRecordException": _KnownError("RECORD_TOO_LARGE", ConfigError),
+    "ProducerFencedException": _KnownError("SINK_FENCED", KafkaError),
+    "RecordTooLargeException": _KnownError("RECORD_TOO_LARGE", ConfigError),
+    "ReferenceException": _KnownError("REFERENCE_UNKNOWN", ConfigError),
+    "RejectLimitException": _KnownError("DEAD_LETTER_LIMIT", FormatError),
+    "RejectedRecordException": _KnownError("RECORD_REJECTED", FormatError),
+    "UnknownTopicOrPartitionException": _KnownError("TOPIC_DELETED", StateError),
+}
+# by a part of the class or the message; the first one counts
+_KNOWN_PARTS = {
+    "No space left on device": _KnownError("DISK_FULL", MachineError),
+    "KAFKA_DATA_LOSS": _KnownError("SOURCE_DATA_LOST", StateError),
+    "CONCURRENT_STREAM_LOG_UPDATE": _KnownError("CHECKPOINT_CONTENDED", MachineError),
+    "UNRELEASED_THREAD_ERROR": _KnownError("STATE_BUSY", MachineError),
+    "CANNOT_LOAD_STATE_STORE": _KnownError("CHECKPOINT_DAMAGED", StateError),
+    "RocksDBException": _KnownError("CHECKPOINT_DAMAGED", StateError),
+}
+# exceptions of the kernel whose messages begin with a code
+_CODED = {
+    "LedgerException": StateError,
+    "DataLossException": StateError,
+    "RegistryException": KafkaError,
+}
 _HINTS = {
-    "NULL_IN_NOT_NULL_COLUMN": "COALESCE(column, ...) in the SELECT list, or a sink column that "
-    "may be NULL; a WHERE does not take back rows that are in state already",
-    "SINK_LEDGER_MISSING": "has the sink got another 'sink.transactional-id-prefix'? It is part of "
-    "the ledger's name. If not, compare the sink with the input (docs/operations.md says how), "
-    "then `rejoin run --epoch-written QUERY=yes` or `QUERY=no`",
-    "SOURCE_DATA_LOST": "SET 'rejoin.on-data-loss' = 'continue' goes on with what is left; a new "
-    "checkpoint reads everything that is there",
+    "NULL_IN_NOT_NULL_COLUMN": "use COALESCE(column, ...) in the SELECT list, or let the sink "
+    "column be NULL; a WHERE does not remove rows that are already in state",
+    "SINK_LEDGER_MISSING": "was 'sink.transactional-id-prefix' changed? It is part of the ledger's "
+    "name. If not, compare the sink with the input (docs/operations.md says how), then "
+    "`rejoin run --epoch-written QUERY=yes` or `QUERY=no`",
+    "SINK_FENCED": "another writer uses the transactional ids, or the broker has aborted the "
+    "transaction after transaction.timeout.ms; run one driver per job, or give each a "
+    "'sink.transactional-id-prefix'",
+    "SOURCE_DATA_LOST": "SET 'rejoin.on-data-loss' = 'continue' continues with the records that "
+    "are left; a new checkpoint reads all that exist",
     "TOPIC_RECREATED": "start from a new checkpoint, or SET 'rejoin.on-data-loss' = 'continue' to "
-    "read the new topic from its beginning on top of the old one's state",
-    "TOPIC_DELETED": "create the topic and start from a new checkpoint, or take the table out",
-    "CHECKPOINT_TAKEN_OVER": "nothing is lost: the other driver goes on",
-    "REGISTRY_UNREACHABLE": "start again when the registry is back: nothing is lost; "
+    "keep the state and read the new topic from its beginning",
+    "TOPIC_DELETED": "create the topic and start from a new checkpoint, or remove the table",
+    "CHECKPOINT_TAKEN_OVER": "nothing is lost: the other driver continues",
+    "CHECKPOINT_DAMAGED": "restore the whole folder from one copy, or start from a new checkpoint",
+    "DISK_FULL": "the checkpoint and Spark's local folder need room",
+    "REGISTRY_UNREACHABLE": "nothing is lost: start again when the registry answers; "
     "'rejoin.registry.timeout' is how long to wait for it",
     "REGISTRY_REFUSED": "set the format's 'basic-auth.*' or 'bearer-auth.*' options",
-    "REGISTRY_FAILED": "look at the format's 'url' and at 'rejoin.schema-id': a registry need not "
-    "have every kind of id",
+    "REGISTRY_FAILED": "check the format's 'url' and 'rejoin.schema-id': a registry need not have "
+    "every kind of id",
+    "RECORD_REJECTED": "'rejoin.dead-letter.topic' keeps such records, 'rejoin.on-error' = 'skip' "
+    "drops them",
     "RECORD_TOO_LARGE": "raise that limit ('properties.max.request.size' in the sink's WITH, "
-    "'max.message.bytes' of the topic), or set such results aside: 'rejoin.dead-letter.topic' in "
-    "the sink's WITH",
+    "'max.message.bytes' of the topic), or declare 'rejoin.dead-letter.topic' in the sink's WITH "
+    "for such results",
     "DEAD_LETTER_LIMIT": "does the table's schema fit the topic? 'rejoin.dead-letter.max-share' = "
-    "'1' sets no limit, a larger 'rejoin.dead-letter.window' lets longer bursts pass",
+    "'1' removes the limit, a larger 'rejoin.dead-letter.window' allows longer bursts",
 }
 
 
 def query_failure(name: str, causes: Sequence[tuple[str, str]]) -> RejoinError:
-    """Of the chain, outermost first."""
+    """The error of a query; `causes`: its chain of exceptions, outermost first."""
     for kind, message in reversed(causes):
         if (error := _known_failure(kind, f"query {name}: {message}", message)) is not None:
             if error.code == "CHECKPOINT_DAMAGED":
                 error.message += "".join(f"; {place}" for place in _state_places(causes))
             return error
     kind, message = causes[-1]
-    told = message.split("\n", 1)[0]  # below come stack traces and plans
-    return RejoinError("QUERY_FAILED", f"query {name}: {kind.rpartition('.')[2]}: {told}")
+    first_line = message.split("\n", 1)[0]  # stack traces and plans follow
+    return RejoinError("QUERY_FAILED", f"query {name}: {kind.rpartition('.')[2]}: {first_line}")
 
 
 @contextmanager
 def java_failures(name: str) -> Iterator[None]:
-    """Raise what Java throws inside the block as the error a person needs."""
+    """Raise what Java throws inside the block as a RejoinError."""
     try:
         yield
     except (JavaError, CapturedException) as cause:
@@ -83,7 +128,7 @@ def java_failures(name: str) -> Iterator[None]:
 
 
 def causes_of(query: StreamingQuery) -> list[tuple[str, str]]:
-    """What ended the query, outermost first; PySpark's own exception has lost the chain."""
+    """The exceptions that ended the query, outermost first; PySpark's own has lost the chain."""
     handle: Any = query
     failure = handle._jsq.exception()
     return _chain(failure.get() if failure.isDefined() else None)
@@ -91,93 +136,43 @@ def causes_of(query: StreamingQuery) -> list[tuple[str, str]]:
 
 def _chain(throwable: Any) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    while throwable is not None and len(found) < _MOST_CAUSES:
+    while throwable is not None and len(found) < _MAX_CAUSES:
         found.append((str(throwable.getClass().getName()), str(throwable.getMessage())))
         throwable = throwable.getCause()
     return found
 
 
 def _state_places(causes: Sequence[tuple[str, str]]) -> list[str]:
-    """What the chain says of where in the checkpoint the damage is."""
+    """Places in the checkpoint that the messages name as damaged."""
     found = [place for _, message in causes for place in _STATE_PLACE.findall(message)]
     return list(dict.fromkeys(found))
 
 
-def _known_failure(kind: str, told: str, message: str) -> RejoinError | None:
+def _known_failure(kind: str, text: str, message: str) -> RejoinError | None:
     short = kind.rpartition(".")[2]
-    match short:
-        case "LedgerException" | "DataLossException":
-            code, rest = _coded(message)
-            return StateError(code, told.replace(message, rest), _HINTS.get(code))
-        case "RejectLimitException":
-            return FormatError("DEAD_LETTER_LIMIT", told, _HINTS["DEAD_LETTER_LIMIT"])
-        case "OversizedRecordException" | "RecordTooLargeException":
-            return ConfigError("RECORD_TOO_LARGE", told, _HINTS["RECORD_TOO_LARGE"])
-        case "RejectedRecordException":
-            return FormatError(
-                "RECORD_REJECTED",
-                told,
-                hint="'rejoin.dead-letter.topic' keeps such records, 'rejoin.on-error' = 'skip' "
-                "drops them",
-            )
-        case "RegistryException":
-            code, rest = _coded(message)
-            return KafkaError(code, told.replace(message, rest), _HINTS.get(code))
-        case "NullValueException":
-            return ConfigError("NULL_IN_NOT_NULL_COLUMN", told, _HINTS["NULL_IN_NOT_NULL_COLUMN"])
-        case "ReferenceException":
-            return ConfigError("REFERENCE_UNKNOWN", told)
+    if short in _CODED:
+        code, _, rest = message.removeprefix("[").partition("] ")
+        return _CODED[short](code, text.replace(message, rest), _HINTS.get(code))
+    if short in _KNOWN:
+        return _KNOWN[short].error(text)
     if kind.startswith("org.apache.kafka."):
-        return _client_failure(short, told)
-    return _machine_failure(short, told, message)
+        return _client_failure(short, text)
+    first_line = text.split("\n", 1)[0]
+    for part, known in _KNOWN_PARTS.items():
+        if part in f"{short} {message}":
+            return known.error(first_line)
+    return (
+        KafkaError("KAFKA_FAILED", f"{first_line} ({short})")
+        if short == "TimeoutException"
+        else None
+    )
 
 
-def _coded(message: str) -> tuple[str, str]:
-    """The kernel's `[CODE] message`."""
-    code, _, rest = message.removeprefix("[").partition("] ")
-    return code, rest
-
-
-def _client_failure(short: str, told: str) -> RejoinError:
-    match short:
-        case "ProducerFencedException" | "InvalidProducerEpochException":
-            return KafkaError(
-                "SINK_FENCED",
-                f"{told}: another writer has taken over the transactional ids, or the broker has "
-                "given up a transaction after transaction.timeout.ms",
-                hint="run one driver per job, or give each a 'sink.transactional-id-prefix'",
-            )
-        case "OffsetOutOfRangeException":
-            return StateError("SOURCE_DATA_LOST", told, _HINTS["SOURCE_DATA_LOST"])
-        case "UnknownTopicOrPartitionException":
-            return StateError("TOPIC_DELETED", told, _HINTS["TOPIC_DELETED"])
-        case _ if short.endswith("AuthorizationException"):
-            return AccessError("KAFKA_ACL_MISSING", f"{told} ({short})", "see docs/security.md")
-        case _ if short.endswith("AuthenticationException"):
-            return login_failed(told)
-        case _ if short.endswith(_LASTING):
-            return ConfigError("KAFKA_REFUSED", f"{told} ({short})")
-    return KafkaError("KAFKA_FAILED", f"{told} ({short})")
-
-
-def _machine_failure(short: str, told: str, message: str) -> RejoinError | None:
-    told = told.split("\n", 1)[0]
-    if "No space left on device" in message:
-        return MachineError(
-            "DISK_FULL", told, hint="the checkpoint and Spark's local folder need room"
-        )
-    if "KAFKA_DATA_LOSS" in message:
-        return StateError("SOURCE_DATA_LOST", told, _HINTS["SOURCE_DATA_LOST"])
-    if "CONCURRENT_STREAM_LOG_UPDATE" in message:  # the next start finds out who may go on
-        return MachineError("CHECKPOINT_CONTENDED", told)
-    if "UNRELEASED_THREAD_ERROR" in message:  # a task of the run before still ends
-        return MachineError("STATE_BUSY", told)
-    if "CANNOT_LOAD_STATE_STORE" in message or short == "RocksDBException":
-        return StateError(
-            "CHECKPOINT_DAMAGED",
-            told,
-            hint="restore the whole folder from one copy, or start from a new checkpoint",
-        )
-    if short == "TimeoutException":
-        return KafkaError("KAFKA_FAILED", f"{told} ({short})")
-    return None
+def _client_failure(short: str, text: str) -> RejoinError:
+    if short.endswith("AuthorizationException"):
+        return AccessError("KAFKA_ACL_MISSING", f"{text} ({short})", "see docs/security.md")
+    if short.endswith("AuthenticationException"):
+        return login_failed(text)
+    if short.endswith(_LASTING):
+        return ConfigError("KAFKA_REFUSED", f"{text} ({short})")
+    return KafkaError("KAFKA_FAILED", f"{text} ({short})")

@@ -1,7 +1,6 @@
-"""The Spark session of a job: every setting that correctness or speed depends on."""
+"""The Spark session of a job, its settings, and calls to the kernel in its JVM."""
 
 import contextlib
-import json
 import os
 import subprocess
 from collections.abc import Iterable
@@ -14,13 +13,14 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from spark_jobs.errors import ConfigError
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.settings import JobSettings, machine_memory_mb
 from spark_jobs.streaming.class_archive import java_options
 
 LOOPBACK = "127.0.0.1"
 JVM_LOG = "driver.log"
-# an epoch's rows live as long as its tasks: half the heap for them, and no full collection just
-# because Spark's classes fill the metaspace
+# rows live as long as the tasks of an epoch: half of the heap for them; a large metaspace, because
+# otherwise Spark's classes fill it and cause full collections
 _JVM_OPTIONS = (
     "-XX:+UseParallelGC",
     "-XX:NewRatio=1",
@@ -33,14 +33,14 @@ _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStorePro
 
 
 def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
-    """Start the JVM, whose own output goes to `JVM_LOG`. It dies with this process."""
+    """Start a JVM that logs to `JVM_LOG` and ends with this process, and Spark in it."""
     conf = SparkConf(loadDefaults=False)
     conf.setAll(list(session_options(settings, [str(jar) for jar in jars]).items()))
     log = settings.status_dir / JVM_LOG
     log.parent.mkdir(parents=True, exist_ok=True)
     try:
         with log.open("ab") as output:
-            # a session of its own: a signal to our process group is ours to answer
+            # a process session of its own, so that Ctrl-C reaches this process only
             kwargs = {"stdout": output, "stderr": output, "start_new_session": True}
             launch: Any = launch_gateway
             gateway = launch(conf, kwargs)
@@ -51,7 +51,7 @@ def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
             f"Spark did not start: {cause}; see {log}",
             hint="Java 17 or newer has to be on the PATH or in JAVA_HOME",
         ) from cause
-    kernel(spark).Kernel.followProcess(os.getpid())
+    Kernel.of(spark).follow_process(os.getpid())
     return spark
 
 
@@ -64,8 +64,7 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     return {
         "spark.app.name": settings.name,
         "spark.master": environment.master or f"local[{cores}]",
-        # ships the kernel and the connector to executors; the driver's own class loader needs
-        # them before the session exists
+        # for executors; the driver's class loader needs the jars before the session exists
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": ":".join(jars),
         "spark.driver.memory": f"{heap_mb}m",
@@ -91,66 +90,29 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
 
 
 def _state_options(memory_mb: int) -> dict[str, str]:
-    """Checkpoint format v2 from batch 0: one made with v1 could never move to real-time mode."""
+    """Checkpoint format v2 from the first epoch: v1 could never change to real-time mode."""
     return {
         "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
         "spark.sql.streaming.stateStore.numStateStoreMaintenanceThreads": "2",
         f"{_ROCKSDB}changelogCheckpointing.enabled": "true",
-        # twice the throughput: the kernel counts its rows itself
+        # half the throughput if Spark counts the rows; the kernel counts its rows itself
         f"{_ROCKSDB}trackTotalNumberOfRows": "false",
         f"{_ROCKSDB}boundedMemoryUsage": "true",
         f"{_ROCKSDB}maxMemoryUsageMB": str(memory_mb),
     }
 
 
-def kernel(spark: SparkSession) -> Any:
-    """The kernel's Scala package, as py4j shows it."""
-    jvm: Any = spark._jvm
-    return jvm.org.apache.spark.sql.rejoin
-
-
-def counters(spark: SparkSession) -> str:
-    """What the kernel has counted so far, as JSON."""
-    return str(kernel(spark).Kernel.counters(_session(spark)))
-
-
-def registry_waits(spark: SparkSession) -> dict[str, int]:
-    """Schema registries that tasks of this JVM wait for, and since when, in epoch milliseconds."""
-    waits: dict[str, int] = json.loads(str(kernel(spark).Kernel.registryWaits()))
-    return waits
-
-
-def jvm_counts(spark: SparkSession) -> dict[str, int]:
-    """What the kernel has counted outside of tasks, as JvmCounts.scala names it."""
-    found: dict[str, int] = json.loads(str(kernel(spark).Kernel.jvmCounts()))
-    return found
-
-
-def reset_counters(spark: SparkSession) -> None:
-    """Forget what an earlier job of the same application has counted."""
-    kernel(spark).Kernel.resetCounters(_session(spark))
-
-
-def restore_counters(spark: SparkSession, text: str) -> None:
-    """Count on from where an earlier driver left off."""
-    kernel(spark).Kernel.restoreCounters(_session(spark), text)
-
-
-def _session(spark: SparkSession) -> Any:
-    return spark._jsparkSession
-
-
 def stop_session(spark: SparkSession, within_s: int) -> None:
-    """Stop Spark and its JVM; after `within_s` the JVM ends itself, whatever it is doing."""
+    """Stop Spark and its JVM; after `within_s` seconds the JVM halts itself."""
     gateway: Any = spark.sparkContext._gateway
     process = gateway.proc
-    kernel(spark).Kernel.haltAfter(within_s)
+    Kernel.of(spark).halt_after(within_s)
     with contextlib.suppress(Exception):
         spark.stop()
     with contextlib.suppress(Exception):
         gateway.shutdown()
-    process.stdin.close()  # what the JVM waits for
+    process.stdin.close()  # the JVM ends when its stdin closes
     try:
         process.wait(within_s)
     except subprocess.TimeoutExpired:

@@ -41,8 +41,8 @@ def node_of(case: Case) -> Node:
             node = _sink_materializer(config)
         case other:
             raise ValueError(f"there is no operator {other!r}")
-    faults = "trust" if has_faults(case) else "repair"
-    return {"output": output(), "id": "0", "inputFaults": faults} | node | _timing(case, node)
+    node = {"output": output(), "id": "0"} | node | _timing(case, node)
+    return node | {"inputFaults": "trust"} if has_faults(case) else node
 
 
 def output(pair_by: list[str] | None = None) -> Node:

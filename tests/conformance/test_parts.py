@@ -66,7 +66,7 @@ def left(kind: str, ident: int, key: int) -> list[Any]:
 )
 def test_faulty_input_is_told_from_a_changelog(events: list[Any], expected: bool) -> None:
     assert has_faults(joined(*events)) == expected
-    assert node_of(joined(*events))["inputFaults"] == ("trust" if expected else "repair")
+    assert node_of(joined(*events)).get("inputFaults") == ("trust" if expected else None)
 
 
 def test_mini_batches_fold_by_unique_key() -> None:

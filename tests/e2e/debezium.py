@@ -7,13 +7,12 @@ from spark_jobs.embedded.process import LOOPBACK, Child, free_ports, java_comman
 from tests.e2e.artifacts import CONNECT_JARS, PLUGINS
 from tests.e2e.postgres import DATABASE, USER, Postgres
 
-PREFIX = "shop"
+PREFIX = "e2e"
 TABLES = ("customers", "products", "orders")
-_SLOT = "shop"
 _HEAP = "-Xmx512m"
 _START_TIMEOUT_S = 180.0
 _STOP_GRACE_S = 60.0
-_STREAMS = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = %s AND active"
+_STREAMS = "SELECT count(*) FROM pg_replication_slots WHERE active"
 
 _JSON = {
     "converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -48,20 +47,40 @@ def avro_converter(own_url: str) -> dict[str, str]:
     )
 
 
+def capture(converter: dict[str, str]) -> dict[str, str]:
+    """What the connector of a run captures, and how it writes it."""
+    return {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "tasks.max": "1",
+        "topic.prefix": PREFIX,
+        "plugin.name": "pgoutput",
+        "publication.autocreate.mode": "filtered",
+        "table.include.list": ",".join(f"public.{table}" for table in TABLES),
+        "snapshot.mode": "initial",
+        "provide.transaction.metadata": "true",
+        "topic.creation.default.replication.factor": "1",
+        "topic.creation.default.partitions": "1",
+        **converter,
+    }
+
+
 def _for_keys_and_values(settings: dict[str, str]) -> dict[str, str]:
     return {f"{side}.{name}": v for side in ("key", "value") for name, v in settings.items()}
 
 
 class Connect:
-    """One worker; killed and started again it goes on from its offsets file, and repeats some."""
+    """One worker; killed and started again it goes on from its offsets file, and repeats some.
+
+    `settings` of the connector come before those that tell it where the database is.
+    """
 
     def __init__(
-        self, folder: Path, servers: str, database: Postgres, converter: dict[str, str]
+        self, folder: Path, servers: str, database: Postgres, settings: dict[str, str]
     ) -> None:
         self.folder = folder
         self._servers = servers
         self._database = database
-        self._converter = converter
+        self._settings = settings
         (self._port,) = free_ports(1)
         self._child: Child | None = None
         self._starts = 0
@@ -83,7 +102,7 @@ class Connect:
         deadline = time.monotonic() + _START_TIMEOUT_S
         with self._database.connect() as connection:
             connection.autocommit = True
-            while connection.execute(_STREAMS, (_SLOT,)).fetchone() != (1,):
+            while connection.execute(_STREAMS).fetchone() != (1,):
                 self.check_alive()
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"Connect does not stream:\n{self._log_tail()}")
@@ -127,23 +146,11 @@ class Connect:
 
     def _connector(self) -> dict[str, str]:
         return {
-            "name": PREFIX,
-            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-            "tasks.max": "1",
+            **self._settings,
+            "name": self._settings["topic.prefix"],
             "database.hostname": LOOPBACK,
             "database.port": str(self._database.port),
             "database.user": USER,
             "database.password": USER,  # every local connection is trusted
             "database.dbname": DATABASE,
-            "topic.prefix": PREFIX,
-            "plugin.name": "pgoutput",
-            "slot.name": _SLOT,
-            "publication.name": _SLOT,
-            "publication.autocreate.mode": "filtered",
-            "table.include.list": ",".join(f"public.{table}" for table in TABLES),
-            "snapshot.mode": "initial",
-            "provide.transaction.metadata": "true",
-            "topic.creation.default.replication.factor": "1",
-            "topic.creation.default.partitions": "1",
-            **self._converter,
         }

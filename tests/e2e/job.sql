@@ -10,7 +10,7 @@ CREATE TABLE customers (
   profile STRING,
   PRIMARY KEY (customer_id) NOT ENFORCED
 ) WITH (
-  'topic' = 'shop.public.customers',
+  'topic' = 'e2e.public.customers',
   ${source}
 );
 
@@ -21,7 +21,7 @@ CREATE TABLE products (
   updated_at TIMESTAMP_LTZ(6),
   PRIMARY KEY (product_id) NOT ENFORCED
 ) WITH (
-  'topic' = 'shop.public.products',
+  'topic' = 'e2e.public.products',
   ${source}
 );
 
@@ -38,7 +38,7 @@ CREATE TABLE orders (
   channel STRING,
   PRIMARY KEY (order_id) NOT ENFORCED
 ) WITH (
-  'topic' = 'shop.public.orders',
+  'topic' = 'e2e.public.orders',
   'rejoin.debezium.key-changes' = 'heal',
   ${source}
 );

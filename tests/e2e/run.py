@@ -23,6 +23,7 @@ from tests.e2e.play import Player
 from tests.e2e.stack import FormatName, Stack
 from tests.e2e.topics import ends_of
 from tests.e2e.workload import Workload
+from tests.harness.schemas import schema_differences
 
 KILL_CONNECT_AT, KILL_JOB_AT = 0.3, 0.65
 _SHOWN_DIFFERENCES = 10
@@ -167,9 +168,17 @@ def _wait_for_event(stack: Stack, order_id: int) -> None:
 
 
 def _wait(stack: Stack, problem: str, is_done: Callable[[], bool]) -> None:
+    def checked() -> bool:
+        stack.check_alive()
+        return is_done()
+
+    wait_until(checked, problem)
+
+
+def wait_until(is_done: Callable[[], bool], problem: str) -> None:
+    """Raise RuntimeError with the problem if that takes too long."""
     deadline = time.monotonic() + _WAIT_TIMEOUT_S
     while not is_done():
-        stack.check_alive()
         if time.monotonic() > deadline:
             raise RuntimeError(f"{problem} within {_WAIT_TIMEOUT_S:.0f} s")
         time.sleep(0.3)
@@ -181,6 +190,9 @@ def _compare(stack: Stack, report: Report) -> None:
     report.dead_letters = read_dead_letters(servers)
     with stack.postgres.connect() as connection:
         expected = answers(connection, stack.wire, report.events.hidden)
+    if stack.registry is not None:
+        subjects = [f"{topic_of(table)}-{part}" for table in TABLES for part in ("key", "value")]
+        report.differences += schema_differences(stack.registry.url, subjects)
     for topic in RESULTS:
         folded = report.results[topic] = fold(servers, topic, stack.wire)
         report.expected[topic] = len(expected[topic])

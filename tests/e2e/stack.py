@@ -12,7 +12,7 @@ from typing import Literal, Self, TypeAlias
 
 from spark_jobs.embedded.broker import Broker
 from tests.e2e.apicurio import Apicurio
-from tests.e2e.debezium import Connect
+from tests.e2e.debezium import Connect, capture
 from tests.e2e.job import Job, job_text
 from tests.e2e.postgres import Postgres
 from tests.e2e.topics import create_topics
@@ -21,9 +21,9 @@ from tests.e2e.wire import AvroWire, JsonWire, Wire
 FormatName: TypeAlias = Literal["json", "avro"]
 SCHEMA = Path(__file__).with_name("schema.sql")
 TOPICS = {
-    "shop.public.customers": 2,
-    "shop.public.products": 1,
-    "shop.public.orders": 3,
+    "e2e.public.customers": 2,
+    "e2e.public.products": 1,
+    "e2e.public.orders": 3,
     "order_details": 2,
     "customer_totals": 1,
     "dead_letters": 1,
@@ -82,7 +82,7 @@ class Stack:
         if self.registry is not None:
             self.registry.wait()
         self.connect = Connect(
-            self._folder / "connect", servers, self.postgres, self.wire.converter()
+            self._folder / "connect", servers, self.postgres, capture(self.wire.converter())
         )
         self._started.callback(self.connect.stop)
         self.job = Job(self._folder / "job", job_text(servers, self.wire))

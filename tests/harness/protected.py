@@ -16,9 +16,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from spark_jobs.access.acls import Need
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.broker_security import BrokerSecurity, Protocol
-from spark_jobs.streaming.acls import Need
 from tests.harness.certificates import Authority
 
 ADMIN_PASSWORD = "adm-Pw-55e0"  # noqa: S105

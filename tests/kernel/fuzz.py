@@ -6,7 +6,6 @@ The JVM's heap is measured after a collection at each quarter, and must not grow
 """
 
 import argparse
-import json
 import random
 import re
 import sys
@@ -19,6 +18,7 @@ from tests.debezium.recording import FORMATS, files, records
 from tests.debezium.registry import recorded_registry
 from tests.debezium.summary import scan_of
 from tests.harness.gateway import jvm, kernel
+from tests.harness.messages import planned
 from tests.kernel.tables import Record, TableScan, feed
 
 ROOT = Path(__file__).parents[2]
@@ -123,7 +123,7 @@ def fuzz(pairs: int, seed: int, registry: str, every: int = 1) -> Result:
     """Reads so many damaged pairs, spread evenly over every so manieth table."""
     chance = random.Random(seed)  # noqa: S311
     chosen = list(targets(registry))[::every]
-    runs = [(t, kernel().local(json.dumps(numbered(t.scan).plan()))) for t in chosen]
+    runs = [(t, kernel().local(planned(numbered(t.scan).plan()))) for t in chosen]
     everything = [p for target, _ in runs for p in target.pairs]
     result = Result(pairs, 0, Counter(), 0, 0, [])
     done = 0

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.harness.messages import planned
+
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "debezium"
 
 
@@ -66,7 +68,6 @@ class TableScan:
     key_format: str | None = None
     key_options: Mapping[str, str] = field(default_factory=dict)
     time_zone: str = "UTC"
-    end_offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     debezium: Mapping[str, Any] | None = None
 
     def node(self) -> dict[str, Any]:
@@ -85,8 +86,8 @@ class TableScan:
             "row": [{"name": n, "expr": f"`{n}`"} for n in names],
             "schema": struct(self.columns), "marks": False,
             "onError": self.on_error, "deadLetterTopic": "dead",
-            "startup": {}, "bounded": {}, "properties": {}, "timeZone": self.time_zone,
-            "endOffsets": self.end_offsets, "debezium": self.debezium,
+            "timeZone": self.time_zone,
+            "debezium": self.debezium,
         }  # fmt: skip
 
     def _column(self, name: str) -> dict[str, Any]:
@@ -117,7 +118,7 @@ class TableScan:
 
 
 def run(jvm: Any, plan: Mapping[str, Any], records: Sequence[Record]) -> Outcome:
-    return feed(jvm.local(json.dumps(plan)), records)
+    return feed(jvm.local(planned(plan)), records)
 
 
 def feed(local: Any, records: Sequence[Record], first: int = 0, table: str = "t") -> Outcome:

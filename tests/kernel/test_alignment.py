@@ -30,8 +30,8 @@ class Group:
 
     def level(self, topic: int, partition: int, what: str, value: int, query: str = "q") -> None:
         self._epoch += 1
-        name = f"{query}/join/source/{topic * 65536 + partition}/{what}"
-        self._counters.level(name, 0, self._epoch, value)
+        source = topic * 65536 + partition
+        self._counters.sourceLevel(query, "join", source, what, self._epoch, value)
 
     def is_ahead(self, topic: int) -> bool:
         return bool(self._kernel.ingest.Alignment.isAhead(self._name(topic), self._counters))

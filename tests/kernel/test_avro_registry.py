@@ -12,6 +12,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from spark_jobs.embedded.process import free_ports
+from tests.harness.gateway import jvm as gateway
 from tests.kernel.avro_records import avro, framed, record_schema
 from tests.kernel.conftest import SchemaIds
 from tests.kernel.tables import TableScan
@@ -23,14 +24,20 @@ COLUMNS = {"c": "integer"}
 def test_outage_is_waited_out(jvm: Any, schema_ids: SchemaIds) -> None:
     records = framed(schema_ids, SCHEMA, {"c": 1})
     schema_ids.failures[:] = [503, 500, 429]
-    before = json.loads(jvm.jvmCounts())
+    before = registry_counts()
     assert avro(schema_ids, COLUMNS).read(jvm, *records).rows == [["+I", 1]]
     asked = len(schema_ids.asked)
     assert avro(schema_ids, COLUMNS).read(jvm, *records).rows == [["+I", 1]]
     assert len(schema_ids.asked) == asked
-    after = json.loads(jvm.jvmCounts())
-    counted = [after[n] - before.get(n, 0) for n in ("registry/calls", "registry/failures")]
-    assert counted == [4, 3]
+    after = registry_counts()
+    assert [after[n] - before.get(n, 0) for n in ("calls", "failures")] == [4, 3]
+
+
+def registry_counts() -> dict[str, int]:
+    """Calls of registries since the JVM began, and how many of them failed."""
+    counts = gateway().org.apache.spark.sql.rejoin.run.JvmCounts.json()
+    found: dict[str, int] = json.loads(counts).get("registry", {})
+    return found
 
 
 def test_wait_is_seen_and_has_a_limit(jvm: Any) -> None:
@@ -53,12 +60,12 @@ def test_wait_is_seen_and_has_a_limit(jvm: Any) -> None:
     reading.join()
     assert abs(waits[url] - started_ms) < 60_000
     assert "[REGISTRY_UNREACHABLE]" in str(failures[0].java_exception.toString())
-    assert json.loads(jvm.registryWaits()) == {}
+    assert jvm.registry_waits() == {}
 
 
 def until_waiting(jvm: Any) -> dict[str, int]:
     for _ in range(200):
-        waits: dict[str, int] = json.loads(jvm.registryWaits())
+        waits: dict[str, int] = jvm.registry_waits()
         if waits:
             return waits
         time.sleep(0.02)

@@ -320,8 +320,3 @@ def test_dead_letters_keep_key_and_value(jvm: Any) -> None:
 def test_skip_goes_on(jvm: Any) -> None:
     got = TableScan({"id": "integer"}, on_error="skip").read(jvm, Record(b"?"), as_json({"id": 1}))
     assert (got.rows, got.rejects) == ([["+I", 1]], [])
-
-
-def test_records_behind_the_end_are_not_read(jvm: Any) -> None:
-    scan = TableScan({"id": "integer"}, end_offsets={"topic": {"0": 1}})
-    assert scan.read(jvm, as_json({"id": 1}), Record(b"?")).rows == [["+I", 1]]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.gateway import kernel
+from tests.harness.gateway import new_machine
 from tests.kernel.oracle.regular import Join
 from tests.kernel.oracle.rows import ID, K
 from tests.kernel.oracle.sides import Side
@@ -32,7 +32,7 @@ class HotKey:
 
     @classmethod
     def fill(cls, join: Join, side: str, rows: int = ROWS) -> "HotKey":
-        machine = kernel().machine(json.dumps(join.node()))
+        machine = new_machine(json.dumps(join.node()))
         for start in range(0, rows, 5_000):
             batch = [[side, "+I", row(n)] for n in range(start, min(start + 5_000, rows))]
             machine.run(json.dumps([batch]))
@@ -95,7 +95,8 @@ def test_an_inner_step_without_rows_costs_a_hot_side_nothing() -> None:
     side = KEYED.spec("s0")
     specs = [side, KEYED.spec("s1"), KEYED.spec("s2")]
     columns = [field for spec in specs for field in spec["schema"]["fields"]]
-    node = join_of("inner", KEYED).node() | {
+    joined = join_of("inner", KEYED).node()
+    node = {name: joined[name] for name in ("key", "filterNulls", "output", "timing")} | {
         "kind": "multi-join",
         "joinTypes": ["left", "inner"],
         "sides": specs,
@@ -103,7 +104,7 @@ def test_an_inner_step_without_rows_costs_a_hot_side_nothing() -> None:
         "residuals": [None, None],
         "rows": [{"schema": spec["schema"], "key": [K]} for spec in specs],
     }
-    machine = kernel().machine(json.dumps(node))
+    machine = new_machine(json.dumps(node))
     machine.run(json.dumps([[[0, "+I", row(n)] for n in range(5_000)]]))
     key = HotKey(machine)
     assert key.change([1, "+I", row(1)]) == []

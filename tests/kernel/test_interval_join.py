@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.gateway import jvm, kernel
+from tests.harness.gateway import jvm, new_machine
 from tests.kernel.oracle.interval import Join
 
 MINUTE = 60_000
@@ -17,7 +17,7 @@ class Run:
     """One machine; each call is one batch and gives what it emits, payload columns left out."""
 
     def __init__(self, join: Join) -> None:
-        self.machine: Any = kernel().machine(json.dumps(join.node()))
+        self.machine: Any = new_machine(json.dumps(join.node()))
 
     def batch(self, *events: list[Any]) -> list[Any]:
         [emitted] = json.loads(self.machine.run(json.dumps([events])))

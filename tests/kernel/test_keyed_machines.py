@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from tests.harness.gateway import kernel
+from tests.harness.gateway import new_machine
 from tests.kernel.oracle.aggregate import COLUMNS as VALUES
 from tests.kernel.oracle.aggregate import Aggregation, Call
 from tests.kernel.oracle.aggregate import S as TEXT
@@ -22,7 +22,7 @@ class Driven:
     """A machine; each call is one batch."""
 
     def __init__(self, node: dict[str, Any]) -> None:
-        self.machine = kernel().machine(json.dumps(node))
+        self.machine = new_machine(json.dumps(node))
 
     def __call__(self, *events: Any) -> list[list[Any]]:
         [emitted] = json.loads(self.machine.run(json.dumps([list(events)])))
@@ -159,4 +159,4 @@ def test_no_extreme_of_what_has_no_order() -> None:
     node["inputSchema"]["fields"][TEXT]["type"] = "binary"
     node["calls"][0] |= {"function": "MAX", "argument": TEXT, "type": "binary"}
     with pytest.raises(Py4JJavaError, match="MAX of BYTES is not defined"):
-        kernel().machine(json.dumps(node))
+        new_machine(json.dumps(node))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from tests.harness.gateway import new_machine
 from tests.kernel.oracle import latest, temporal
 from tests.kernel.oracle.check import Batch, Emitted
 
@@ -15,8 +16,8 @@ SINGLE = "join-key-contains-unique-key"
 class Driven:
     """A machine of the kernel that takes one batch at a time."""
 
-    def __init__(self, jvm: Any, node: dict[str, Any]) -> None:
-        self._machine = jvm.machine(json.dumps(node))
+    def __init__(self, node: dict[str, Any]) -> None:
+        self._machine = new_machine(json.dumps(node))
 
     def run(self, *events: list[Any]) -> Emitted:
         [emitted] = json.loads(self._machine.run(json.dumps([list(events)])))
@@ -42,7 +43,7 @@ class Driven:
         return int(self._machine.stateCells())
 
 
-def event_time(jvm: Any, **changed: Any) -> Driven:
+def event_time(**changed: Any) -> Driven:
     given: dict[str, Any] = {
         "is_left": True,
         "nulls_never_match": True,
@@ -52,24 +53,24 @@ def event_time(jvm: Any, **changed: Any) -> Driven:
         "idle_timeout_ms": 0,
         "paired": False,
     }
-    return Driven(jvm, temporal.Join(**{**given, **changed}).node())
+    return Driven(temporal.Join(**{**given, **changed}).node())
 
 
-def processing_time(jvm: Any, fails: bool = False, **changed: Any) -> Driven:
+def processing_time(fails: bool = False, **changed: Any) -> Driven:
     given: dict[str, Any] = {"is_left": True, "layout": SINGLE}
     node = latest.Join(**{**given, **changed}).node()
     if fails:
         node["gate"]["onTimeout"] = "fail"
-    return Driven(jvm, node)
+    return Driven(node)
 
 
 def marks(time: int) -> Batch:
     return [["watermark", "left", time], ["watermark", "right", time]]
 
 
-def test_idle_retention_of_event_time(jvm: Any) -> None:
+def test_idle_retention_of_event_time() -> None:
     """Flink's numbers: 4 to 6 ms, prolonged by rows and by the watermark that reaches them."""
-    join = event_time(jvm, ttl_ms=4)
+    join = event_time(ttl_ms=4)
     join.run(["clock", 3], ["right", "+I", [3, "k1", 30]])
     join.run(["clock", 6], ["left", "+I", [6, "k1", 0, "a"]])
     assert join.run(*marks(7)) == [["+I", 6, "k1", 0, "a", 3, "k1", 30]]
@@ -80,8 +81,8 @@ def test_idle_retention_of_event_time(jvm: Any) -> None:
     assert join.run(*marks(16)) == [["+I", 15, "k1", 0, "c", None, None, None]]
 
 
-def test_idle_keys_are_found_without_rows_of_theirs(jvm: Any) -> None:
-    join = event_time(jvm, ttl_ms=1_000)
+def test_idle_keys_are_found_without_rows_of_theirs() -> None:
+    join = event_time(ttl_ms=1_000)
     join.run(["clock", 0], *(["right", "+I", [1, f"k{i}", i]] for i in range(50)))
     join.run(["left", "+I", [9, "k0", 0, "waits"]])
     assert join.rows == [1, 50]
@@ -91,8 +92,8 @@ def test_idle_keys_are_found_without_rows_of_theirs(jvm: Any) -> None:
     assert join.cells == 1
 
 
-def test_versions_of_a_key_in_pages(jvm: Any) -> None:
-    join = event_time(jvm)
+def test_versions_of_a_key_in_pages() -> None:
+    join = event_time()
     order = sorted(range(500), key=lambda i: i * 7919 % 500)
     join.run(*(["right", "+I", [10 * i - 2_000, "k", i]] for i in order))
     join.restart()
@@ -105,9 +106,9 @@ def test_versions_of_a_key_in_pages(jvm: Any) -> None:
     assert join.cells == 2
 
 
-def test_extreme_times(jvm: Any) -> None:
+def test_extreme_times() -> None:
     first, last = -(2**63) + 1, 2**63 - 1
-    join = event_time(jvm)
+    join = event_time()
     join.run(["right", "+I", [first, "k", 1]], ["left", "+I", [last, "k", 0, "b"]])
     join.run(["left", "+I", [first, "k", 0, "a"]], ["right", "+I", [last, "k", 2]])
     assert join.run(*marks(first)) == [["+I", first, "k", 0, "a", first, "k", 1]]
@@ -116,8 +117,8 @@ def test_extreme_times(jvm: Any) -> None:
     assert join.run(["end"]) == [["+I", last, "k", 0, "b", last, "k", 2]]
 
 
-def test_late_probe_rows_go_somewhere(jvm: Any) -> None:
-    join = event_time(jvm, late_topic="orders-late")
+def test_late_probe_rows_go_somewhere() -> None:
+    join = event_time(late_topic="orders-late")
     join.run(["right", "+I", [1, "k", 10]], *marks(5))
     value = '{"l_t":5,"l_k":"k","l_v":null,"l_id":"a"}'
     late = ["left", "-D", [5, "k", None, "a"]]
@@ -125,8 +126,8 @@ def test_late_probe_rows_go_somewhere(jvm: Any) -> None:
     assert join.rows == [0, 1]
 
 
-def test_rows_wait_until_the_build_side_is_loaded(jvm: Any) -> None:
-    join = processing_time(jvm, gate=latest.Gate("loaded"))
+def test_rows_wait_until_the_build_side_is_loaded() -> None:
+    join = processing_time(gate=latest.Gate("loaded"))
     join.run(*(["left", "+I", [str(i), "k", 0]] for i in range(3)))
     join.run(["right", "+I", [1, "k", 10]], ["left", "+I", ["3", "other", 0]])
     join.restart()
@@ -141,8 +142,8 @@ def test_rows_wait_until_the_build_side_is_loaded(jvm: Any) -> None:
     assert join.run(["left", "+U", ["5", "k", 0]]) == [["+U", "5", "k", 0, None, None, None]]
 
 
-def test_many_waiting_rows_under_one_key(jvm: Any) -> None:
-    join = processing_time(jvm, gate=latest.Gate("watermark", at_ms=100))
+def test_many_waiting_rows_under_one_key() -> None:
+    join = processing_time(gate=latest.Gate("watermark", at_ms=100))
     for start in range(0, 5_000, 500):
         join.run(*(["left", "+I", [str(start + i), "k", 0]] for i in range(500)))
         join.restart()
@@ -154,8 +155,8 @@ def test_many_waiting_rows_under_one_key(jvm: Any) -> None:
     assert join.cells == 3
 
 
-def test_watermark_stays_behind_rows_that_wait(jvm: Any) -> None:
-    join = processing_time(jvm, gate=latest.Gate("loaded"), forwards=True)
+def test_watermark_stays_behind_rows_that_wait() -> None:
+    join = processing_time(gate=latest.Gate("loaded"), forwards=True)
     assert join.run(["left", "+I", ["1", "k", 0]], ["watermark", "left", 50]) == []
     assert join.run(["watermark", "right", 70]) == []
     found = join.run(["loaded", "right"])
@@ -164,8 +165,8 @@ def test_watermark_stays_behind_rows_that_wait(jvm: Any) -> None:
     assert join.run(["watermark", "left", 60]) == [["watermark", 60]]
 
 
-def test_says_that_it_is_loaded_once_nothing_waits(jvm: Any) -> None:
-    join = processing_time(jvm, gate=latest.Gate("watermark", at_ms=10), forwards=True)
+def test_says_that_it_is_loaded_once_nothing_waits() -> None:
+    join = processing_time(gate=latest.Gate("watermark", at_ms=10), forwards=True)
     assert join.run(["loaded", "right"], ["left", "+I", ["1", "k", 0]]) == []
     assert join.run(["loaded", "left"]) == []
     found = join.run(["watermark", "right", 10])
@@ -178,9 +179,9 @@ def test_says_that_it_is_loaded_once_nothing_waits(jvm: Any) -> None:
     ("kind", "aim"),
     [("loaded", "the end that it had at the first start"), ("watermark", "the watermark 100 ms")],
 )
-def test_a_build_side_that_does_not_load(jvm: Any, kind: str, aim: str) -> None:
+def test_a_build_side_that_does_not_load(kind: str, aim: str) -> None:
     gate = latest.Gate(kind, at_ms=100, timeout_ms=60_000)
-    join = processing_time(jvm, fails=True, gate=gate)
+    join = processing_time(fails=True, gate=gate)
     join.run(["clock", 1_000], ["left", "+I", ["1", "k", 0]])
     join.run(["clock", 60_999])
     with pytest.raises(Py4JJavaError, match="'rates' is not loaded after 60000 ms") as failed:
@@ -191,17 +192,17 @@ def test_a_build_side_that_does_not_load(jvm: Any, kind: str, aim: str) -> None:
     assert "'rejoin.bootstrap.on-timeout' = 'go'" in told
 
 
-def test_a_build_watermark_that_moves_prolongs_the_wait(jvm: Any) -> None:
-    join = processing_time(jvm, gate=latest.Gate("watermark", at_ms=100, timeout_ms=10))
+def test_a_build_watermark_that_moves_prolongs_the_wait() -> None:
+    join = processing_time(gate=latest.Gate("watermark", at_ms=100, timeout_ms=10))
     join.run(["clock", 0], ["left", "+I", ["1", "k", 0]])
     join.run(["clock", 9], ["watermark", "right", 50])
     assert join.run(["clock", 18]) == []
     assert join.run(["clock", 19]) == [["+I", "1", "k", 0, None, None, None]]
 
 
-def test_lookup_by_columns_that_are_no_key(jvm: Any) -> None:
+def test_lookup_by_columns_that_are_no_key() -> None:
     """A probe row joins all rows of the moment; NULL equals nothing."""
-    join = processing_time(jvm, layout="no-unique-key")
+    join = processing_time(layout="no-unique-key")
     rows = [[i, "k", i] for i in range(1_000)]
     join.run(*(["right", "+I", row] for row in [*rows, rows[7], [1, None, 1]]))
     assert join.rows == [0, 1_001]
@@ -213,17 +214,17 @@ def test_lookup_by_columns_that_are_no_key(jvm: Any) -> None:
     assert join.cells == 2
 
 
-def test_idle_retention_of_processing_time(jvm: Any) -> None:
+def test_idle_retention_of_processing_time() -> None:
     """Flink's numbers: 10 to 15 ms."""
-    join = processing_time(jvm, is_left=False, ttl_ms=10)
+    join = processing_time(is_left=False, ttl_ms=10)
     join.run(["clock", 1], ["left", "+I", ["1", "1", 0]])
     join.run(["clock", 2], ["right", "+I", [2, "2", 22]])
     assert len(join.run(["clock", 3], ["left", "+I", ["2", "2", 0]])) == 1
     assert join.run(["clock", 18], ["left", "+I", ["3", "2", 0]]) == []
 
 
-def test_nothing_expires_while_the_gate_is_closed(jvm: Any) -> None:
-    join = processing_time(jvm, ttl_ms=10, gate=latest.Gate("loaded"))
+def test_nothing_expires_while_the_gate_is_closed() -> None:
+    join = processing_time(ttl_ms=10, gate=latest.Gate("loaded"))
     join.run(["clock", 0], ["right", "+I", [1, "k", 10]], ["left", "+I", ["1", "k", 0]])
     join.run(["clock", 100_000])
     found = join.run(["clock", 200_000], ["loaded", "right"])
@@ -234,10 +235,10 @@ def test_nothing_expires_while_the_gate_is_closed(jvm: Any) -> None:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_a_change_among_many_rows_of_a_key_touches_a_few_pages(jvm: Any, side: str) -> None:
+def test_a_change_among_many_rows_of_a_key_touches_a_few_pages(side: str) -> None:
     """Versions and rows that wait, in the middle and at the end; rows at a closed gate."""
-    timed = event_time(jvm)
-    gated = processing_time(jvm, layout="no-unique-key", gate=latest.Gate("loaded"))
+    timed = event_time()
+    gated = processing_time(layout="no-unique-key", gate=latest.Gate("loaded"))
     name = ["i"] if side == "left" else []
     for start in range(0, 20_000, 5_000):
         rows = range(start, start + 5_000)

@@ -10,16 +10,16 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from spark_jobs.driver.launch import Launch, shape
-from spark_jobs.driver.report import Counters, query_status
+from spark_jobs.driver.launch import open_query
+from spark_jobs.driver.queries import shape, sinks_of
+from spark_jobs.driver.report import query_status
 from spark_jobs.embedded.broker import Broker
-from spark_jobs.main import sinks_of
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.sql.bind.binder import bind
 from spark_jobs.status import QueryStatus
-from spark_jobs.streaming.session import counters
 
 ROWS = 100
 PER_EPOCH = 20
@@ -76,7 +76,7 @@ def test_the_fast_table_waits(broker: Broker, spark: SparkSession, tmp_path: Pat
         "rejoin.max-offsets-per-trigger": str(PER_EPOCH),
     }
     settings = job_settings(given, "alignment", Overrides(), read_environment())
-    life = Launch(spark, sink, "alignment", settings).life()
+    life = open_query(spark, "alignment", sink, settings).life()
     seen: list[tuple[timedelta, timedelta]] = []
     deadline = time.monotonic() + END_S
     while life.phase != "finished":
@@ -98,8 +98,8 @@ def _watermarks(
     progress = query._jsq.lastProgress() if query is not None else None  # type: ignore[attr-defined]
     if progress is None:
         return []
-    told = Counters(counters(spark))
-    status = query_status(shape(sink, "alignment"), json.loads(progress.json()), told)
+    counted = Kernel.of(spark).counters(spark)
+    status = query_status(shape(sink, "alignment"), json.loads(progress.json()), counted)
     if len(status.sources) < len(STEP):
         return []
     return [(watermark(status, "fast"), watermark(status, "slow"))]

@@ -30,17 +30,17 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def folder(spark: SparkSession, root: str) -> CheckpointFolder:
-    return CheckpointFolder(spark, root, "q")
+    return CheckpointFolder.open(spark, root, "q")
 
 
 def test_generations_count_up_on_a_local_disk(spark: SparkSession, tmp_path: Path) -> None:
     place = folder(spark, str(tmp_path))
     assert place.has_locks
-    first = Ownership(place)
-    first.has_ledgers(4)
+    first = Ownership.take(place)
+    first.record_ledgers(4)
     place.unlock()
-    second = Ownership(folder(spark, str(tmp_path)))
-    assert (first.generation, second.generation, second.writers) == (1, 2, 4)
+    second = Ownership.take(folder(spark, str(tmp_path)))
+    assert (first.own.generation, second.own.generation, second.own.writers) == (1, 2, 4)
     second.check()
     with pytest.raises(StateError, match="CHECKPOINT_TAKEN_OVER"):
         first.check()
@@ -51,23 +51,23 @@ def test_generations_count_up_on_a_local_disk(spark: SparkSession, tmp_path: Pat
 def test_silent_driver_is_replaced_where_there_are_no_locks(
     spark: SparkSession, without_locks: str
 ) -> None:
-    first = Ownership(folder(spark, without_locks))
+    first = Ownership.take(folder(spark, without_locks))
     assert not folder(spark, without_locks).has_locks
-    second = Ownership(folder(spark, without_locks))
-    assert second.generation == 2
+    second = Ownership.take(folder(spark, without_locks))
+    assert second.own.generation == 2
     with pytest.raises(StateError, match="CHECKPOINT_TAKEN_OVER"):
         first.beat()
     second.release()
-    assert Ownership(folder(spark, without_locks)).generation == 3
+    assert Ownership.take(folder(spark, without_locks)).own.generation == 3
 
 
 def test_living_driver_is_not_replaced_where_there_are_no_locks(
     spark: SparkSession, without_locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = Ownership(folder(spark, without_locks))
+    first = Ownership.take(folder(spark, without_locks))
     monkeypatch.setattr(module.time, "sleep", lambda _: first.beat())
     with pytest.raises(StateError, match="CHECKPOINT_IN_USE"):
-        Ownership(folder(spark, without_locks))
+        Ownership.take(folder(spark, without_locks))
     first.check()
 
 
@@ -75,4 +75,4 @@ def test_damaged_owner_is_named(spark: SparkSession, tmp_path: Path) -> None:
     place = folder(spark, str(tmp_path))
     place.write("rejoin/driver.json", '{"generation": 3, "dri')
     with pytest.raises(StateError, match=r"CHECKPOINT_DAMAGED .*driver\.json"):
-        Ownership(place)
+        Ownership.take(place)

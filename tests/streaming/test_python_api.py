@@ -99,8 +99,8 @@ def test_a_missing_topic_is_said_at_once(
             job.start(spark, checkpoint=str(tmp_path / "c"), status_dir=tmp_path / "s")
         assert failed.value.code == "TOPIC_MISSING"
         assert failed.value.message == (
-            "no topic nobody-created-this (source source), nor-these-letters (dead letters of "
-            f"source), nor-this-sink (sink sink) at {broker.bootstrap_servers}"
+            "no topic nobody-created-this (source source), nor-these-letters (dead-letter records "
+            f"of source), nor-this-sink (sink sink) at {broker.bootstrap_servers}"
         )
         assert failed.value.hint is not None
 

@@ -15,16 +15,15 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from spark_jobs.driver.launch import Launch
-from spark_jobs.driver.report import Counters
+from spark_jobs.driver.launch import OpenQuery, open_query
+from spark_jobs.driver.queries import sinks_of
+from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import RejoinError, StateError
-from spark_jobs.main import sinks_of
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.sql.bind.binder import bind
-from spark_jobs.streaming.query import QueryLife
-from spark_jobs.streaming.session import counters
 
 Word: TypeAlias = Literal["yes", "no"]
 _WAIT_S = 120.0
@@ -49,7 +48,7 @@ class Copies:
         self.select = "SELECT id FROM source"
         self.admin = AdminClient({"bootstrap.servers": servers})
         self._spark = spark
-        self._launch: Launch | None = None
+        self._launch: OpenQuery | None = None
         self._life: QueryLife | None = None
         self.create("in", "out")
 
@@ -75,12 +74,12 @@ class Copies:
         given = {"rejoin.parallelism": "2", "rejoin.checkpoint": str(self.checkpoint)}
         given |= {f"rejoin.{k.replace('_', '-')}": v for k, v in settings.items()}
         declared = job_settings(given, self.job, Overrides(), read_environment())
-        self._launch = Launch(self._spark, sink, name, declared, epoch_written)
+        self._launch = open_query(self._spark, name, sink, declared, epoch_written)
         self._life = self._launch.life()
         return self._life
 
     @property
-    def launch(self) -> Launch:
+    def launch(self) -> OpenQuery:
         assert self._launch is not None
         return self._launch
 
@@ -140,7 +139,7 @@ class Copies:
         jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
 
     def lost(self) -> int:
-        return sum(Counters(counters(self._spark)).below("lost", "sink").values())
+        return sum(Kernel.of(self._spark).counters(self._spark).of("sink")["lost"].values())
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import fastavro
 import pytest
 from confluent_kafka import Producer
 
+from spark_jobs.access.acls import Need
 from spark_jobs.embedded.registry import RegistrySecurity, RegistryServer
 from spark_jobs.formats.registry import RegistryClient
-from spark_jobs.streaming.acls import Need
 from tests.harness.certificates import STORE_PASSWORD
 from tests.harness.protected import (
     USER_PASSWORD,

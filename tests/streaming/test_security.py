@@ -1,25 +1,23 @@
 """Protected brokers: each mechanism through both client libraries, and each ACL that is missing."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from spark_jobs.access.acls import Need
 from spark_jobs.access.librdkafka import admin_config
+from spark_jobs.access.topics import Limit, open_topics
 from spark_jobs.driver.rights import check_access, missing_acl, topic_needs, writer_needs
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import AccessError
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
-from spark_jobs.streaming.acls import Need
-from spark_jobs.streaming.kafka import KafkaEdge, Limit
 from tests.harness.certificates import STORE_PASSWORD, Authority
-from tests.harness.gateway import jvm
+from tests.harness.gateway import kernel
 from tests.harness.protected import (
     USER_PASSWORD,
     create_topics,
@@ -80,9 +78,7 @@ def seen_by_librdkafka(properties: Mapping[str, str], topic: str) -> str:
 
 def seen_by_java(properties: Mapping[str, str], topic: str) -> str:
     """Through the kernel, which looks the references up."""
-    kernel: Any = jvm().org.apache.spark.sql.rejoin.Kernel
-    ids: dict[str, str] = json.loads(kernel.topicIds(json.dumps(properties), json.dumps([topic])))
-    return next(iter(ids))
+    return next(iter(kernel().topic_ids(properties, [topic])))
 
 
 Client = Callable[[Mapping[str, str], str], str]
@@ -201,10 +197,10 @@ def test_each_missing_acl_is_named(sasl: Protected, planned: KafkaSink, need: Ne
 def test_a_missing_right_on_a_group_is_named(
     sasl: Protected, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_jobs.streaming.kafka._TIMEOUT_S", 3.0)
+    monkeypatch.setattr("spark_jobs.access.topics._TIMEOUT_S", 3.0)
     properties = {**connection(sasl), **login("SCRAM-SHA-512", secret), "group.id": "elsewhere"}
     with (
-        KafkaEdge("orders", ["orders"], properties) as edge,
+        open_topics("orders", ["orders"], properties) as edge,
         pytest.raises(AccessError, match=r"KAFKA_ACL_MISSING.*Read on group 'elsewhere'"),
     ):
         edge.starts(Limit("group-offsets"))

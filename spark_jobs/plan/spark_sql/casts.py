@@ -1,4 +1,4 @@
-"""Casts with Flink's meaning as Spark SQL text; each difference stands in docs/sql.md."""
+"""Casts with Flink's meaning as Spark SQL text; each difference stands in docs/functions.md."""
 
 from spark_jobs.plan.spark_sql.types import type_text
 from spark_jobs.sql.types import data_types

@@ -1,6 +1,6 @@
 """Expressions as Spark SQL text with Flink's meaning, for `spark.sql.ansi.enabled` = false.
 
-Each rendering that is not Spark's own operator of that name is a row of the table in docs/sql.md.
+Each rendering that is not Spark's own operator of that name is a row of docs/functions.md.
 """
 
 from collections.abc import Callable, Sequence

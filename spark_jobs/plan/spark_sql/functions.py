@@ -1,4 +1,4 @@
-"""Functions with Flink's meaning as Spark SQL text; each difference stands in docs/sql.md."""
+"""Functions with Flink's meaning as Spark SQL text; each difference stands in docs/functions.md."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias

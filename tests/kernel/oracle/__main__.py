@@ -5,7 +5,7 @@ import random
 import sys
 import time
 
-from tests.harness.gateway import kernel
+from tests.harness.gateway import new_machine
 from tests.kernel.oracle import (
     aggregate,
     deduplicate,
@@ -38,7 +38,7 @@ MAKERS = {
 
 def maker(machine: str) -> MakeMachine:
     """What runs the cases of this kind."""
-    return plans.PlanMachine if machine == "plan" else kernel().machine
+    return plans.PlanMachine if machine == "plan" else new_machine
 
 
 def random_case(machine: str, seed: int, index: int, size: int | None = None) -> Case:

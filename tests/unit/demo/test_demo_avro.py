@@ -14,26 +14,18 @@ import pytest
 from spark_jobs.demo.avro_encoding import AvroEncoding
 from spark_jobs.demo.encoding import broken_records, records_of
 from spark_jobs.demo.run import job_text
-from spark_jobs.demo.shop import ORDERS, PRODUCTS, Change, Order, Product
+from spark_jobs.demo.shop import ORDERS, PRODUCTS, Order, Product, ProductChange
 from spark_jobs.demo.verify import JoinedRow, RowAudit
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.formats.sink_schema import encodable
+from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.planner import plan
+from spark_jobs.sql.bind.binder import bind
+from tests.harness.schemas import DEMO_SUBJECTS, SCHEMAS, schema_differences
 
 OPENED_MS = 1_597_449_600_000
 SCOOTER = Product("p_001", "scooter", Decimal("11.11"))
-TIME = {"type": "long", "logicalType": "timestamp-millis"}
-PRICE = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 4}
-SINK = {
-    "type": "record",
-    "name": "record",
-    "fields": [
-        {"name": "order_id", "type": ["null", "string"]},
-        {"name": "order_time", "type": ["null", TIME]},
-        {"name": "product_name", "type": ["null", "string"]},
-        {"name": "product_time", "type": ["null", TIME]},
-        {"name": "price", "type": ["null", PRICE]},
-    ],
-}
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +43,10 @@ def encoding(registry: RegistryServer) -> AvroEncoding:
 @pytest.fixture(scope="module")
 def sink(registry: RegistryServer) -> Callable[[JoinedRow], bytes]:
     """Writes a row as the job's sink does."""
+    text = (SCHEMAS / "enriched_orders-value.avsc").read_text(encoding="utf-8")
+    schema = fastavro.parse_schema(json.loads(text))
     client = RegistryClient({"url": registry.url})
-    schema_id = client.register("enriched_orders-value", json.dumps(SINK))
+    schema_id = client.register("enriched_orders-value", text)
     client.close()
 
     def write(row: JoinedRow) -> bytes:
@@ -64,7 +58,7 @@ def sink(registry: RegistryServer) -> Callable[[JoinedRow], bytes]:
             "product_time": row.product_ms,
             "price": row.price,
         }
-        fastavro.schemaless_writer(body, fastavro.parse_schema(SINK), fields)
+        fastavro.schemaless_writer(body, schema, fields)
         return b"\0" + schema_id.to_bytes(4, "big") + body.getvalue()
 
     return write
@@ -92,14 +86,24 @@ def test_an_order_is_a_record_of_its_subject_s_schema(
         "product_id": None,
         "order_time": datetime(2020, 8, 15, 0, 1, tzinfo=UTC) + timedelta(milliseconds=1),
     }
-    subjects = httpx.get(f"{registry.url}/subjects").json()
-    assert {"orders-value", "products-key", "products-value"} <= set(subjects)
+
+
+def test_what_is_registered_is_what_the_files_say(
+    registry: RegistryServer, encoding: AvroEncoding
+) -> None:
+    """By the producer, and by the job for its sink."""
+    [planned] = plan(bind(job_text(encoding, "localhost:9092")))
+    sink = planned.root
+    assert isinstance(sink, KafkaSink)
+    encodable(sink.value_format, sink.topic, "value", sink.schema.fields)
+    assert set(httpx.get(f"{registry.url}/subjects").json()) == DEMO_SUBJECTS
+    assert list(schema_differences(registry.url, DEMO_SUBJECTS)) == []
 
 
 def test_a_deletion_is_an_envelope_and_a_tombstone(
     registry: RegistryServer, encoding: AvroEncoding
 ) -> None:
-    envelope, tombstone = records_of(Change(9, "d", SCOOTER, None, OPENED_MS), encoding)
+    envelope, tombstone = records_of(ProductChange(9, "d", SCOOTER, None, OPENED_MS), encoding)
     assert (envelope.topic, tombstone.value) == (PRODUCTS, None)
     assert envelope.key == tombstone.key
     assert decoded(registry, envelope.key) == {"product_id": "p_001"}
@@ -116,7 +120,7 @@ def test_the_sink_s_rows_are_judged_as_in_json(
     encoding: AvroEncoding, sink: Callable[[JoinedRow], bytes]
 ) -> None:
     audit = RowAudit(encoding.joined_row)
-    audit.history.add(Change(1, "r", None, SCOOTER, OPENED_MS))
+    audit.history.add(ProductChange(1, "r", None, SCOOTER, OPENED_MS))
     orders = [Order(n, product, OPENED_MS + n) for n, product in enumerate(["p_001", None], 1)]
     for order in orders:
         audit.expect(order)
@@ -145,10 +149,10 @@ def test_a_row_that_breaks_off_is_wrong(
 
 
 def test_broken_records_differ_and_reach_both_topics(encoding: AvroEncoding) -> None:
-    breakages = encoding.breakages()
-    records = list(islice(broken_records(breakages), 2 * len(breakages)))
+    broken_values = encoding.broken_values()
+    records = list(islice(broken_records(broken_values), 2 * len(broken_values)))
     assert {(r.topic, r.partition) for r in records} == {(ORDERS, 0), (ORDERS, 1), (PRODUCTS, 0)}
-    assert len({r.value for r in records}) == len(breakages)
+    assert len({r.value for r in records}) == len(broken_values)
 
 
 def test_the_job_file_names_broker_and_registry_only_where_they_are_replaced(

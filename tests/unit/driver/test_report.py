@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.driver.console import JsonConsole, TextConsole, progress_line
-from spark_jobs.driver.progress import Loading, Pace, Progress
+from spark_jobs.driver.progress import Loading, Progress, ProgressTracker
 from spark_jobs.driver.report import (
-    Counters,
     JobReport,
     OperatorShape,
     QueryShape,
     query_status,
 )
 from spark_jobs.errors import KafkaError
+from spark_jobs.kernel.calls import Counters
 from spark_jobs.status import QueryStatus, read_status
 
 SHAPE = QueryShape(
@@ -37,40 +37,37 @@ SHAPE = QueryShape(
     ],
 )
 COUNTERS = Counters(
-    json.dumps(
-        {
-            "sums": {
-                "rows/joined/orders": 10,
-                "rows/joined/prices": 5,
-                "rows/elsewhere/orders": 99,
-                "rows/orders": 99,  # of a release that counted by table
-                "lost/joined/1-prices": 3,
-                "lost/elsewhere/1-prices": 99,
-                "rejects/joined/orders/malformed": 2,
-                "rejects/joined/prices/malformed": 1,
-                "rejects/elsewhere/orders/malformed": 99,
-                "written/joined": 7,
-                "changes/joined/+I": 5,
-                "changes/joined/-U": 2,
-                "changes/elsewhere/+I": 99,
+    {
+        "joined": {
+            "rows": {"orders": 10, "prices": 5},
+            "lost": {"1-prices": 3},
+            "rejects": {"orders": {"malformed": 2}, "prices": {"malformed": 1}},
+            "written": 7,
+            "changes": {"+I": 5, "-U": 2},
+            "operators": {
+                "temporal-join": {
+                    "rows": {"left": 5, "right": 2},
+                    "late": 1,
+                    "watermark": 1000,
+                    "unknown-retractions": 3,
+                    "open": 0,
+                    "source": {
+                        "0": {"watermark": 5000, "idle": 0, "loaded": 0},
+                        "2": {"watermark": -(2**63), "idle": 1, "loaded": 0},
+                        "65536": {"watermark": -(2**63), "idle": 0, "loaded": 1},
+                        "65537": {"watermark": -(2**63), "idle": 0, "loaded": 0},
+                    },
+                }
             },
-            "levels": {
-                "joined/temporal-join/rows/left": {"0": [3, 4], "1": [2, 1]},
-                "joined/temporal-join/rows/right": {"0": [3, 2]},
-                "joined/temporal-join/late": {"0": [3, 1]},
-                "joined/temporal-join/watermark": {"0": [3, 2000], "1": [3, 1000]},
-                "joined/temporal-join/unknown-retractions": {"0": [3, 2], "1": [3, 1]},
-                "joined/temporal-join/open": {"0": [3, 0], "1": [3, 1]},
-                "joined/temporal-join/source/0/watermark": {"0": [3, 5000]},
-                "joined/temporal-join/source/2/watermark": {"0": [3, -(2**63)]},
-                "joined/temporal-join/source/2/idle": {"0": [3, 1]},
-                "joined/temporal-join/source/0/loaded": {"0": [3, 0]},
-                "joined/temporal-join/source/65536/loaded": {"0": [3, 1]},
-                "joined/temporal-join/source/65537/loaded": {"0": [3, 0]},
-            },
-        }
-    ),
-    {"commits/joined": 4, "aborts/joined": 1, "registry/calls": 6, "registry/failures": 2},
+        },
+        "elsewhere": {
+            "rows": {"orders": 99},
+            "lost": {"1-prices": 99},
+            "rejects": {"orders": {"malformed": 99}},
+            "changes": {"+I": 99},
+        },
+    },
+    {"commits": {"joined": 4}, "aborts": {"joined": 1}, "registry": {"calls": 6, "failures": 2}},
 )
 PROGRESS = {
     "batchId": 4,
@@ -125,19 +122,17 @@ def test_bootstrap_counts_the_partitions_of_the_build_side() -> None:
 
 
 def test_bootstrap_says_when_the_time_and_not_the_load_has_opened_it() -> None:
-    opened = Counters(
-        '{"sums": {}, "levels": {"joined/temporal-join/gate-timeouts": {"1": [3, 1]}}}'
-    )
+    opened = Counters({"joined": {"operators": {"temporal-join": {"gate-timeouts": 1}}}})
     (operator,) = query_status(SHAPE, PROGRESS, opened).operators
     assert operator.bootstrap is not None
     assert operator.bootstrap.timed_out
 
 
 def test_query_status_before_the_first_epoch() -> None:
-    found = query_status(SHAPE, None, Counters(""))
+    found = query_status(SHAPE, None, Counters())
     assert (found.epoch, found.epochs_total, found.watermark_ms) == (None, 0, None)
     assert "epoch -" in progress_line(found, Progress())
-    assert query_status(replace(SHAPE, epochs=9), None, Counters("")).epochs_total == 9
+    assert query_status(replace(SHAPE, epochs=9), None, Counters()).epochs_total == 9
 
 
 def test_progress_line() -> None:
@@ -161,35 +156,35 @@ def reading(at_s: int, offsets: tuple[int, int], latest: int) -> tuple[QueryStat
     return found, datetime.fromtimestamp(at_s, UTC)
 
 
-def test_pace_is_what_is_read_and_what_is_gained_on_the_end() -> None:
-    pace = Pace()
-    assert pace.follow(*reading(0, (10, 0), 200)) == Progress(
+def test_rate_and_time_to_catch_up() -> None:
+    tracker = ProgressTracker()
+    assert tracker.update(*reading(0, (10, 0), 200)) == Progress(
         loading=(Loading("prices", 0.0, None),)
     )
     found, at = reading(10, (30, 30), 210)
     assert found.lag_records == 250
-    progress = pace.follow(found, at)
+    progress = tracker.update(found, at)
     # 50 records read and 10 more to read: 4 a second gained; 30 of 80 still to be loaded
     assert progress == Progress(5.0, 62.5, (Loading("prices", 0.625, 6.0),))
-    assert pace.follow(found, at) == progress
+    assert tracker.update(found, at) == progress
     line = progress_line(found, progress)
     assert "(5/s)" in line
     assert "caught up in 1 min 2 s" in line
     assert "loading: 62 % of the initial content of prices, 6 s left" in line
 
 
-def test_pace_promises_nothing_while_the_lag_grows() -> None:
-    pace = Pace()
-    pace.follow(*reading(0, (10, 60), 100))
-    progress = pace.follow(*reading(10, (40, 60), 200))
+def test_no_time_to_catch_up_while_the_lag_grows() -> None:
+    tracker = ProgressTracker()
+    tracker.update(*reading(0, (10, 60), 100))
+    progress = tracker.update(*reading(10, (40, 60), 200))
     assert progress == Progress(3.0, None, ())
 
 
-def test_pace_forgets() -> None:
-    pace = Pace()
-    pace.follow(*reading(0, (10, 60), 1000))
+def test_rate_of_the_last_half_minute() -> None:
+    tracker = ProgressTracker()
+    tracker.update(*reading(0, (10, 60), 1000))
     for at_s in (40, 80):
-        progress = pace.follow(*reading(at_s, (at_s * 10, 60), 1000))
+        progress = tracker.update(*reading(at_s, (at_s * 10, 60), 1000))
     assert progress.rate == 10.0
 
 
@@ -246,8 +241,8 @@ def test_console_renews_its_line_only_on_a_terminal(out: io.StringIO, tmp_path: 
     assert text.count("joined") == (2 if out.isatty() else 1)
 
 
-def test_a_clock_that_is_set_back_begins_a_new_pace() -> None:
-    pace = Pace()
-    pace.follow(*reading(5000, (10, 60), 1000))
-    pace.follow(*reading(0, (20, 60), 1000))
-    assert pace.follow(*reading(10, (120, 60), 1000)).rate == 10.0
+def test_a_clock_that_is_set_back_starts_a_new_measurement() -> None:
+    tracker = ProgressTracker()
+    tracker.update(*reading(5000, (10, 60), 1000))
+    tracker.update(*reading(0, (20, 60), 1000))
+    assert tracker.update(*reading(10, (120, 60), 1000)).rate == 10.0

@@ -9,14 +9,14 @@ from typing import Any, cast
 import pytest
 
 from spark_jobs.driver.console import TextConsole
+from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.driver.replays import Replays
 from spark_jobs.driver.report import JobReport
+from spark_jobs.driver.run import reporting_failure
 from spark_jobs.driver.watch import Watch
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import MachineError
-from spark_jobs.main import failing
 from spark_jobs.settings import Environment, Overrides, job_settings
-from spark_jobs.streaming.query import QueryLife
 
 
 def test_an_error_is_told_also_where_the_status_cannot_be_written(tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_an_error_is_told_also_where_the_status_cannot_be_written(tmp_path: Path
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "status"
     settings = job_settings({}, "job", Overrides(status_dir=folder), Environment())
-    with pytest.raises(MachineError), failing(JobReport("job", folder, []), {}, settings):
+    with pytest.raises(MachineError), reporting_failure(JobReport("job", folder, []), {}, settings):
         raise MachineError("DISK_FULL", "no space left")
 
 
@@ -32,13 +32,13 @@ def test_an_error_is_told_also_where_the_status_cannot_be_written(tmp_path: Path
 def test_no_query_runs_on_unwatched(tmp_path: Path, error: BaseException) -> None:
     """The session may be the user's own, and go on."""
     stopped = list[str]()
-    gate = SimpleNamespace(close=lambda: stopped.append("gate"))
-    kernel = SimpleNamespace(rejoin=SimpleNamespace(Gate=gate))
+    kernel = SimpleNamespace(closeGate=lambda: stopped.append("gate"))
+    kernel = SimpleNamespace(rejoin=SimpleNamespace(Kernel=kernel))
     jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(
         sql=kernel))))  # fmt: skip
 
     class Broken:
-        name, is_active = "q", False
+        name, is_active, runs_epoch = "q", False, False
         query = SimpleNamespace(stop=lambda: stopped.append("query"))
 
         @property
@@ -46,10 +46,9 @@ def test_no_query_runs_on_unwatched(tmp_path: Path, error: BaseException) -> Non
             raise error
 
     report, replays = JobReport("job", tmp_path, []), Replays(tmp_path, "", Child)
-    watch = Watch(
-        cast(Any, SimpleNamespace(_jvm=jvm)), [], report, replays, TextConsole(StringIO())
-    )
-    watch.lives = [cast(QueryLife, Broken())]
+    lives = [cast(QueryLife, Broken())]
+    session = cast(Any, SimpleNamespace(_jvm=jvm))
+    watch = Watch(session, [], lives, report, replays, TextConsole(StringIO()))
     with pytest.raises(type(error)):
         watch.run(threading.Event())
     assert stopped == ["gate", "query"]

@@ -79,13 +79,13 @@ def test_a_difference_is_told_with_the_events_behind_it(
     got: dict[object, Fields], told: str
 ) -> None:
     events = Events()
-    events.places[("orders", 7)].append("shop.public.orders[0]@5 c")
-    events.places[("orders", 8)].append("shop.public.orders[1]@9 c")
-    events.places[("customers", 3)].append("shop.public.customers[1]@2 u")
+    events.places[("orders", 7)].append("e2e.public.orders[0]@5 c")
+    events.places[("orders", 8)].append("e2e.public.orders[1]@9 c")
+    events.places[("customers", 3)].append("e2e.public.customers[1]@2 u")
     (text,) = differences("order_details", got, {7: ROW}, events)
     assert told in text
-    assert "shop.public.orders[" in text
-    assert "shop.public.customers[1]@2 u" in text
+    assert "e2e.public.orders[" in text
+    assert "e2e.public.customers[1]@2 u" in text
     assert not Report(differences=[text]).passed
 
 
@@ -99,7 +99,7 @@ def test_equal_rows_are_equal_however_json_writes_them() -> None:
 
 def test_a_dead_letter_fails_the_run() -> None:
     assert Report().passed
-    assert not Report(dead_letters={"avro-malformed": ["shop.public.orders[0]@5"]}).passed
+    assert not Report(dead_letters={"avro-malformed": ["e2e.public.orders[0]@5"]}).passed
 
 
 def test_what_no_reader_can_know_must_be_rejected_and_nothing_else() -> None:

@@ -18,9 +18,9 @@ final case class Alignment(group: String, maxDriftMs: Long, query: String, topic
 
   /** The table's watermark as its last committed epoch told it: of its partitions that are not idle. */
   def watermark(counters: Counters): Option[Long] = {
-    val told = counters.speakers(query, "/watermark")
+    val told = counters.sources(query, "watermark")
     val sources = told.filter { case (source, _) => topics.contains(source >> 16) }
-    val idle = counters.speakers(query, "/idle").collect { case (source, 1L) => source }.toSet
+    val idle = counters.sources(query, "idle").collect { case (source, 1L) => source }.toSet
     sources.collect { case (source, at) if at > Long.MinValue && !idle(source) => at }.minOption
   }
 }

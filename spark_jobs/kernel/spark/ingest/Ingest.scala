@@ -105,7 +105,7 @@ object IngestGenerator {
 }
 
 /** One source partition as a task sees it. */
-private final class PartitionProgress(val source: Int, val endOffset: Long) {
+private final class PartitionProgress(val source: Int) {
   var watermark: Long = Envelope.NoTime
   var isLoaded = false
 }
@@ -143,8 +143,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
     if (record.timestampType == Ingest.LoadedMarker) {
       progress.isLoaded = true
       Iterator.empty
-    } else if (record.offset >= progress.endOffset) Iterator.empty
-    else
+    } else
       try {
         unreported += 1
         if (unreported == RejectWindow.ReportEvery) report()
@@ -207,9 +206,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
         throw new IllegalArgumentException(s"table ${spec.table} does not read topic $topic"))
       current = partitions.getOrElseUpdate(
         (topic, record.partition),
-        new PartitionProgress(
-          Envelope.source(index, record.partition),
-          spec.endOffsets.get(topic).flatMap(_.get(record.partition)).getOrElse(Long.MaxValue)))
+        new PartitionProgress(Envelope.source(index, record.partition)))
       currentTopic = record.topic.copy()
       currentPartition = record.partition
       current

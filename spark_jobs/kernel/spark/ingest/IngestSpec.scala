@@ -7,8 +7,7 @@ import org.apache.spark.sql.types._
 
 import org.apache.spark.sql.rejoin.format.debezium.UnwrappedMarks
 import org.apache.spark.sql.rejoin.format.{FieldTarget, FormatSpec}
-import org.apache.spark.sql.rejoin.run.{Expressions, OperatorNode}
-import rejoin.core.row.OnError
+import org.apache.spark.sql.rejoin.run.OperatorNode
 
 /** A column that is read from a record.
   *
@@ -27,7 +26,7 @@ final case class ScanColumn(
     field: String,
     sqlType: Option[String])
 
-/** How a table's Debezium events are read (`Debezium` of spark_jobs/plan/node_parts.py).
+/** How a table's Debezium events are read (`Debezium` of spark_jobs/plan/nodes/parts.py).
   *
   * @param unwrapped
   *   values are rows of ExtractNewRecordState
@@ -45,16 +44,22 @@ final case class ScanColumn(
   *   `base64`: a text in a DECIMAL column is an unscaled number in base64, where no schema says it
   */
 final case class DebeziumSpec(
-    unwrapped: Boolean = false,
-    fullBefore: Boolean = false,
-    heals: Boolean = false,
-    positions: Boolean = false,
-    followsKeys: Boolean = false,
-    retractsOnTruncate: Boolean = false,
-    timestampUnit: Option[String] = None,
-    decimals: String = "text")
+    unwrapped: Boolean,
+    fullBefore: Boolean,
+    heals: Boolean,
+    positions: Boolean,
+    followsKeys: Boolean,
+    retractsOnTruncate: Boolean,
+    timestampUnit: Option[String],
+    decimals: String)
 
-/** The planner's JSON for reading one table (`kafka-scan` of spark_jobs/plan/physical.py).
+object DebeziumSpec {
+
+  /** For a table that Debezium does not write. */
+  val None: DebeziumSpec = DebeziumSpec(false, false, false, false, false, false, scala.None, "text")
+}
+
+/** The planner's JSON for reading one table (`kafka-scan` of spark_jobs/plan/nodes/physical.py).
   *
   * @param topics
   *   topic name to its index in the plan-wide list
@@ -66,10 +71,6 @@ final case class DebeziumSpec(
   *   positions in the key: a row with a NULL there can neither match nor be padded
   * @param row
   *   expressions of what is kept of a row
-  * @param chunked
-  *   whether rows leave in chunks ([[ChunkWriter]]), as stateful operators take them
-  * @param endOffsets
-  *   topic to partition to the first offset that a bounded run no longer reads
   * @param rejectLimit
   *   where the job stops for the share of its bad records; None for never
   */
@@ -93,7 +94,6 @@ final case class IngestSpec(
     marks: Boolean,
     onError: String,
     deadLetterTopic: Option[String],
-    endOffsets: Map[String, Map[Int, Long]],
     timeZone: String,
     chunked: Boolean,
     debezium: DebeziumSpec,
@@ -127,9 +127,12 @@ final case class IngestSpec(
 object IngestSpec {
   private implicit val formats: Formats = DefaultFormats
 
-  def read(json: String): IngestSpec = read(parse(json))
+  def read(json: String, chunked: Boolean): IngestSpec = read(parse(json), chunked)
 
-  def read(node: JValue): IngestSpec = {
+  /** @param chunked
+    *   whether rows leave in chunks ([[ChunkWriter]]), as stateful operators take them
+    */
+  def read(node: JValue, chunked: Boolean): IngestSpec = {
     def text(name: String): Option[String] = present(node \ name).map(_.extract[String])
     def expressions(name: String): Seq[String] =
       (node \ name).children.map(e => (e \ "expr").extract[String])
@@ -142,28 +145,27 @@ object IngestSpec {
       keyFormat = present(node \ "keyFormat").map(format),
       valueFormat = format(node \ "valueFormat"),
       columns = (node \ "columns").children.map(column),
-      primaryKey = present(node \ "primaryKey").fold(Seq.empty[String])(_.extract[Seq[String]]),
+      primaryKey = (node \ "primaryKey").extract[Seq[String]],
       filter = text("filter"),
       rowtime = text("rowtime"),
       watermark = text("watermark"),
       key = (node \ "key").extract[Seq[String]],
-      dropNullKeys = present(node \ "dropNullKeys").fold(Seq.empty[Int])(_.extract[Seq[Int]]),
+      dropNullKeys = (node \ "dropNullKeys").extract[Seq[Int]],
       row = expressions("row"),
       schema = OperatorNode.schema(node \ "schema"),
-      marks = present(node \ "marks").exists(_.extract[Boolean]),
-      onError = text("onError").getOrElse(OnError.Fail),
+      marks = (node \ "marks").extract[Boolean],
+      onError = (node \ "onError").extract[String],
       deadLetterTopic = text("deadLetterTopic"),
-      endOffsets = present(node \ "endOffsets").fold(Map.empty[String, Map[Int, Long]])(endOffsets),
-      timeZone = text("timeZone").getOrElse(Expressions.DefaultTimeZone),
-      chunked = present(node \ "chunked").exists(_.extract[Boolean]),
-      debezium = present(node \ "debezium").fold(DebeziumSpec())(_.extract[DebeziumSpec]),
+      timeZone = (node \ "timeZone").extract[String],
+      chunked = chunked,
+      debezium = present(node \ "debezium").fold(DebeziumSpec.None)(_.extract[DebeziumSpec]),
       rejectLimit = present(node \ "rejectLimit").map(_.extract[RejectLimit]))
   }
 
   def format(node: JValue): FormatSpec =
     FormatSpec(
       (node \ "name").extract[String],
-      present(node \ "options").fold(Map.empty[String, String])(_.extract[Map[String, String]]))
+      (node \ "options").extract[Map[String, String]])
 
   private def topic(node: JValue): (String, Int) =
     (node \ "name").extract[String] -> (node \ "index").extract[Int]
@@ -176,11 +178,6 @@ object IngestSpec {
       (node \ "from").extract[String],
       (node \ "field").extract[String],
       present(node \ "sqlType").map(_.extract[String]))
-
-  private def endOffsets(node: JValue): Map[String, Map[Int, Long]] =
-    node.extract[Map[String, Map[String, Long]]].map { case (topic, ends) =>
-      topic -> ends.map { case (partition, offset) => partition.toInt -> offset }
-    }
 
   private[rejoin] def present(node: JValue): Option[JValue] = node match {
     case JNothing | JNull => None

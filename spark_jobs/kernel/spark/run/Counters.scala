@@ -6,56 +6,71 @@ import scala.jdk.CollectionConverters._
 
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
-import org.json4s.{DefaultFormats, Formats}
+import org.json4s.{DefaultFormats, Formats, JInt, JObject}
 
 import org.apache.spark.SparkContext
 import org.apache.spark.util.AccumulatorV2
 
 import org.apache.spark.sql.rejoin.ingest.Reason
-import rejoin.core.row.Unhealed
+import rejoin.core.row.{RowKind, Unhealed}
 
-/** What tasks tell the driver for status and metrics; never read by the data path.
+/** What tasks report to the driver for status and metrics; never read by the data path.
   *
-  * `sums` add up (a repeated task counts twice); `levels` are absolute values of one key group at
-  * one epoch, of which the newest counts (a repeated task says the same again).
+  * Sums add up (a repeated task counts twice). Levels are absolute values of one key group at one epoch, of
+  * which the newest counts (a repeated task reports the same again). Both have names of several parts:
+  * {{{
+  * sums    rows, query, table          rejects, query, table, reason     lost, query, scan
+  *         changes, query, row kind    unwritten, query, reason          written, query
+  * levels  query, operator, metric     query, operator, rows, side       query, operator, source, number, metric
+  * }}}
   */
-final class Counters extends AccumulatorV2[(String, Long), String] {
-  private val sums = new ConcurrentHashMap[String, Long]
-  private val levels = new ConcurrentHashMap[(String, Int), (Long, Long)]
+final class Counters extends AccumulatorV2[(List[String], Long), String] {
+  import Counters._
 
-  def add(counter: (String, Long)): Unit = sums.merge(counter._1, counter._2, _ + _)
+  private val sums = new ConcurrentHashMap[List[String], Long]
+  private val levels = new ConcurrentHashMap[(List[String], Int), (Long, Long)]
+
+  def add(counter: (List[String], Long)): Unit = sums.merge(counter._1, counter._2, _ + _)
 
   /** Records that a table gave a query `n` more rows. */
-  def rows(query: String, table: String, n: Long): Unit = add((Counters.name("rows", query, table), n))
+  def rows(query: String, table: String, n: Long): Unit = add((List("rows", query, table), n))
 
   /** Records that a record of a table could not become a row of a query. */
-  def reject(query: String, table: String, reason: String): Unit =
-    add((Counters.name("rejects", query, table, reason), 1))
+  def reject(query: String, table: String, reason: String): Unit = add((List("rejects", query, table, reason), 1))
 
   /** Records that updates of a query found no row before them to take from what they leave out. */
   def unhealed(query: String, updates: Iterable[Unhealed]): Unit =
     updates.foreach(update => reject(query, update.table, Reason.Unavailable))
 
   /** Records that `n` records were deleted before a scan of a query read them. */
-  def lost(query: String, scan: String, n: Long): Unit = add((Counters.name("lost", query, scan), n))
+  def lost(query: String, scan: String, n: Long): Unit = add((List("lost", query, scan), n))
 
-  /** Records the value of `name` in one group as of an epoch. */
-  def level(name: String, group: Int, epoch: Long, value: Long): Unit =
+  /** Records `n` more changes of a kind that a query has made. */
+  def changes(query: String, kind: Byte, n: Long): Unit = add((List("changes", query, RowKind.name(kind)), n))
+
+  /** Records that the topic of a query does not take a result. */
+  def unwritten(query: String, reason: String): Unit = add((List("unwritten", query, reason), 1))
+
+  /** Records that `n` more records of a query are in Kafka. */
+  def written(query: String, n: Long): Unit = add((List("written", query), n))
+
+  /** Records what an operator says of a source partition: every key group hears the same, and one reports. */
+  def sourceLevel(query: String, operator: String, source: Int, metric: String, epoch: Long, value: Long): Unit =
+    level(List(query, operator, Source, source.toString, metric), 0, epoch, value)
+
+  /** Records the value of a level in one key group as of an epoch. */
+  def level(name: List[String], group: Int, epoch: Long, value: Long): Unit =
     levels.merge((name, group), (epoch, value), (old, now) => if (now._1 >= old._1) now else old)
 
-  /** Of the levels named `query/<operator>/source/<number>suffix`, the latest of each number. */
-  def speakers(query: String, suffix: String): Map[Int, Long] = {
-    val operator = query.length + 1
-    val found = levels.asScala.toSeq.collect {
-      case ((name, _), told) if name.startsWith(s"$query/") && name.endsWith(suffix) &&
-            name.startsWith(Counters.Source, name.indexOf('/', operator)) =>
-        val number = name.indexOf('/', operator) + Counters.Source.length
-        name.substring(number, name.length - suffix.length).toInt -> told
+  /** What the operators of a query say of its source partitions, by number: the latest of each. */
+  def sources(query: String, metric: String): Map[Int, Long] = {
+    val found = levels.asScala.toSeq.collect { case ((List(`query`, _, Source, number, `metric`), _), at) =>
+      number.toInt -> at
     }
     found.groupMapReduce(_._1)(_._2)((a, b) => if (b._1 > a._1) b else a).map { case (n, (_, value)) => n -> value }
   }
 
-  override def merge(other: AccumulatorV2[(String, Long), String]): Unit = other match {
+  override def merge(other: AccumulatorV2[(List[String], Long), String]): Unit = other match {
     case that: Counters =>
       that.sums.forEach((name, n) => add((name, n)))
       that.levels.forEach((at, value) => level(at._1, at._2, value._1, value._2))
@@ -75,42 +90,70 @@ final class Counters extends AccumulatorV2[(String, Long), String] {
     levels.clear()
   }
 
-  /** `{"sums":{name: n},"levels":{name: {group: [epoch, value]}}}`; [[restore]] reads it back. */
+  /** What `QueryCounters` of kernel/calls.py holds: by query the sums, and its `operators` with their levels over
+    * all key groups. Sums of releases that did not count by query are left out.
+    */
   override def value: String = {
-    val byName = levels.asScala.toSeq.groupBy(_._1._1).map { case (name, groups) =>
-      name -> groups.map { case ((_, group), (epoch, level)) => group.toString -> List(epoch, level) }.toMap
+    val counted = sums.asScala.toSeq.collect {
+      case (kind :: query :: rest, n) if SumParts.get(kind).contains(rest.size) => (query :: kind :: rest) -> n
     }
-    compact(render(("sums" -> sums.asScala.toMap) ~ ("levels" -> byName)))
+    val reported = levels.asScala.toSeq.groupMap(_._1._1)(_._2._2).collect { case (query :: operator :: rest, values) =>
+      (query :: "operators" :: operator :: rest) -> (if (Least.contains(rest.last)) values.min else values.sum)
+    }
+    compact(render(tree(counted ++ reported)))
+  }
+
+  /** `{"sums":{name: n},"levels":{name: {group: [epoch, value]}}}`, for a checkpoint; [[restore]] reads it back. */
+  def saved: String = {
+    val byName = levels.asScala.toSeq.groupBy(_._1._1).map { case (name, groups) =>
+      joined(name) -> groups.map { case ((_, group), (epoch, level)) => group.toString -> List(epoch, level) }.toMap
+    }
+    val named = sums.asScala.toMap.map { case (name, n) => joined(name) -> n }
+    compact(render(("sums" -> named) ~ ("levels" -> byName)))
   }
 
   /** Takes up where an earlier driver left off. */
   def restore(json: String): Unit = {
     implicit val formats: Formats = DefaultFormats
     val saved = parse(json)
-    (saved \ "sums").extract[Map[String, Long]].foreach(add)
+    for ((name, n) <- (saved \ "sums").extract[Map[String, Long]]) add((parts(name), n))
     for ((name, groups) <- (saved \ "levels").extract[Map[String, Map[String, List[Long]]]]; (group, at) <- groups)
-      level(name, group.toInt, at(0), at(1))
+      level(parts(name), group.toInt, at(0), at(1))
   }
 }
 
 object Counters {
+  private final val Source = "source"
 
-  /** In the names of levels that say something of one partition; its source id follows. */
-  final val Source = "/source/"
+  /** How many parts follow the query in the name of a sum. */
+  private val SumParts = Map("rows" -> 1, "rejects" -> 2, "lost" -> 1, "changes" -> 1, "unwritten" -> 1, "written" -> 0)
 
-  /** Of parts that may hold any character: SQL quotes names. As `counter_name` of streaming/report.py. */
-  def name(parts: String*): String = parts.map(_.replace("%", "%25").replace("/", "%2F")).mkString("/")
+  /** Metrics of which an operator has the least of its key groups, rather than their sum. */
+  private val Least = Set("watermark", "open")
 
   /** One set per Spark application. */
   def of(context: SparkContext): Counters = synchronized {
     if (current == null || currentContext != context) {
       current = new Counters
       currentContext = context
-      context.register(current, "rejoin")
+      context.register(current) // with a name Spark would ask for the value after every task
     }
     current
   }
 
   private var current: Counters = _
   private var currentContext: SparkContext = _
+
+  /** Parts may hold any character: SQL quotes names. */
+  private def joined(parts: List[String]): String =
+    parts.map(_.replace("%", "%25").replace("/", "%2F")).mkString("/")
+
+  private def parts(name: String): List[String] =
+    name.split("/", -1).map(_.replace("%2F", "/").replace("%25", "%")).toList
+
+  private def tree(values: Seq[(List[String], Long)]): JObject =
+    JObject(values.groupBy(_._1.head).toList.map {
+      case (name, Seq((List(_), n))) => name -> JInt(n)
+      case (name, found) => name -> tree(found.map { case (path, n) => path.tail -> n })
+    })
 }

@@ -8,21 +8,19 @@ import scala.jdk.CollectionConverters._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, render}
 
-/** What this JVM has done that [[Counters]] cannot tell: Spark drops what a failed task has counted.
+/** What this JVM has done since it began, beside [[Counters]]: Spark drops what a failed task has counted.
   *
-  * Counts since the JVM began; never on the path of a row.
+  * `commits` and `aborts` of transactions by query, and `calls` and `failures` of `registry`. Never on the path of
+  * a row.
   */
 object JvmCounts {
-  final val RegistryCalls = "registry/calls"
-  final val RegistryFailures = "registry/failures"
+  private val counts = new ConcurrentHashMap[(String, String), LongAdder]
 
-  private val counts = new ConcurrentHashMap[String, LongAdder]
+  def add(what: String, of: String): Unit = counts.computeIfAbsent((what, of), _ => new LongAdder).increment()
 
-  def commits(query: String): String = s"commits/$query"
-  def aborts(query: String): String = s"aborts/$query"
-
-  def add(name: String): Unit = counts.computeIfAbsent(name, _ => new LongAdder).increment()
-
-  /** `{name: n}` */
-  def json: String = compact(render(counts.asScala.toMap.map { case (name, n) => name -> n.sum }))
+  /** `{what: {of: n}}` */
+  def json: String =
+    compact(render(counts.asScala.toMap.groupMap(_._1._1) { case ((_, of), n) => of -> n.sum }.map { case (what, all) =>
+      what -> all.toMap
+    }))
 }

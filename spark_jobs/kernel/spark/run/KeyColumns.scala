@@ -29,12 +29,12 @@ object KeyColumns {
 
   private def bound(texts: Seq[String], input: JValue): StructType = {
     val columns =
-      if ((input \ "kind").extract[String] == "kafka-scan") IngestSpec.read(input).columnSchema
+      if ((input \ "kind").extract[String] == "kafka-scan") IngestSpec.read(input, chunked = false).columnSchema
       else {
         val (left, right) = OperatorNode.read(input \ "input").emitted
         OperatorNode.joined((left, right))
       }
-    val zone = OperatorNode.present(input \ "timeZone").fold(Expressions.DefaultTimeZone)(_.extract[String])
+    val zone = (input \ "timeZone").extract[String]
     StructType(Expressions.bind(texts, columns, zone).map(key => StructField("", key.dataType)))
   }
 }

@@ -142,7 +142,7 @@ private final class LocalPlan(query: String, counters: Counters) {
     else new LocalRekey(RekeySpec.read(compact(render(node))), operator(node \ "input", isGated))
 
   private def scan(node: JValue, isGated: Boolean, isBare: Boolean): LocalScan = {
-    val spec = IngestSpec.read(node).copy(chunked = !isBare)
+    val spec = IngestSpec.read(node, chunked = !isBare)
     val found = new LocalScan(spec, isGated, new IngestRunner(spec, counters, query))
     scans += found
     found

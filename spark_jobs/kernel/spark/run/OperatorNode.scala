@@ -13,12 +13,15 @@ import rejoin.core.time.{GateSpec, Timing, TopicTime}
 /** The planner's JSON for a stateful operator (spark_jobs/plan/nodes/physical.py), read once on the driver: what
   * its machine has to know, and the types and expression texts that its machine's functions are made of.
   *
+  * @param id
+  *   its name within the query, which a checkpoint fixes
   * @param emitted
   *   columns of the packed left and right rows that the operator emits
   * @param inputs
   *   columns of the rows of each side, which it keeps
   */
 final case class OperatorNode(
+    id: String,
     spec: OperatorSpec,
     emitted: (StructType, StructType),
     inputs: Seq[InputColumns],
@@ -67,7 +70,7 @@ object OperatorNode {
     val timing = timingOf(node)
     (node \ "kind").extract[String] match {
       case "normalize" =>
-        def flag(name: String): Boolean = present(node \ name).exists(_.extract[Boolean])
+        def flag(name: String): Boolean = (node \ name).extract[Boolean]
         oneSided(node, NormalizeSpec(flag("positions"), flag("keyChanges"), timing))
       case "key-changes" => oneSided(node, KeyChangesSpec((node \ "waitMs").extract[Long], timing))
       case "regular-join" => twoSided(node, RegularJoinSpec(join(node), timing))
@@ -97,14 +100,14 @@ object OperatorNode {
   private def oneSided(node: JValue, spec: OperatorSpec, uniqueKey: Seq[Int] = Nil): OperatorNode = {
     val columns = schema(node \ "schema")
     val input = InputColumns(columns, uniqueKey)
-    OperatorNode(spec, (columns, NoColumns), Seq(input), JoinColumns(Nil, Nil), None, outputOf(node))
+    OperatorNode(idOf(node), spec, (columns, NoColumns), Seq(input), JoinColumns(Nil, Nil), None, outputOf(node))
   }
 
   private def twoSided(node: JValue, spec: OperatorSpec): OperatorNode = {
     val sides = Seq(node \ "left", node \ "right").map(inputColumns)
     val emitted = (sides(0).schema, sides(1).schema)
     val join = JoinColumns(filterNulls(node), Seq(text(node \ "residual")))
-    OperatorNode(spec, emitted, sides, join, None, outputOf(node))
+    OperatorNode(idOf(node), spec, emitted, sides, join, None, outputOf(node))
   }
 
   private def multi(node: JValue, timing: Timing): OperatorNode = {
@@ -112,7 +115,7 @@ object OperatorNode {
     val spec = MultiJoinSpec((node \ "joinTypes").extract[Seq[String]], sides.map(side(node, _)), timing)
     val join = JoinColumns(filterNulls(node), (node \ "residuals").children.map(text))
     val emitted = (schema(node \ "schema"), NoColumns)
-    OperatorNode(spec, emitted, sides.map(inputColumns), join, None, outputOf(node))
+    OperatorNode(idOf(node), spec, emitted, sides.map(inputColumns), join, None, outputOf(node))
   }
 
   private def aggregate(node: JValue, timing: Timing): OperatorNode = {
@@ -123,6 +126,8 @@ object OperatorNode {
       calls.map(call => DataType.fromJson(compact(render(call \ "type")))))
     oneSided(node, AggregateSpec(calls.map(call), timing)).copy(aggregate = Some(types))
   }
+
+  private def idOf(node: JValue): String = (node \ "id").extract[String]
 
   private def join(node: JValue): JoinSpec = JoinSpec(
     (node \ "joinType").extract[String],
@@ -147,7 +152,7 @@ object OperatorNode {
       (gate \ "atMs").extract[Long],
       (gate \ "timeoutMs").extract[Long],
       (gate \ "onTimeout").extract[String],
-      text(gate \ "table").getOrElse("?"),
+      (gate \ "table").extract[String],
       timing.inputs.drop(1).flatten)
     val joinsLate = text(node \ "lateProbe").contains("join")
     val followed = timing.copy(followsLeft = !isEventTime(node))
@@ -168,7 +173,7 @@ object OperatorNode {
       text(node \ "output" \ "where"),
       present(node \ "output" \ "pairBy").map(_.extract[Seq[String]]),
       (node \ "output" \ "timeZone").extract[String],
-      text(node \ "output" \ "lateTopic").map(LateTopic(_, text(node \ "id").getOrElse(""))))
+      text(node \ "output" \ "lateTopic").map(LateTopic(_, idOf(node))))
 
   private def timingOf(node: JValue): Timing = {
     val timing = node \ "timing"

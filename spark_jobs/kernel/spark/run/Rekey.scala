@@ -41,7 +41,7 @@ object RekeySpec {
     val node = parse(json)
     val (left, right) = OperatorNode.read(node \ "input").emitted
     val joined = OperatorNode.joined((left, right))
-    val timeZone = OperatorNode.present(node \ "timeZone").fold(Expressions.DefaultTimeZone)(_.extract[String])
+    val timeZone = (node \ "timeZone").extract[String]
     def bind(texts: Seq[String]): Seq[Expression] = Expressions.bind(texts, joined, timeZone)
     val key = bind((node \ "key").extract[Seq[String]])
     new RekeySpec(

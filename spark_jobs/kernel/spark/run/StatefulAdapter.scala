@@ -19,8 +19,8 @@ import rejoin.core.time.{GroupState, Watermarks}
   */
 final class StatefulAdapter(
     operator: Operator,
-    name: String,
     query: String,
+    id: String,
     passesLoaded: Boolean,
     counters: Counters)
     extends StatefulProcessor[Int, Envelope, Changelog] {
@@ -48,21 +48,23 @@ final class StatefulAdapter(
 
   private def report(group: Int, state: GroupState): Unit = {
     val epoch = getHandle.getQueryInfo().getBatchId
-    counters.level(s"$name/rows/left", group, epoch, state.rows(0))
-    counters.level(s"$name/rows/right", group, epoch, state.rows(1))
-    counters.level(s"$name/late", group, epoch, state.lateRows)
-    counters.level(s"$name/gate-timeouts", group, epoch, state.gateTimeouts)
-    counters.level(s"$name/unknown-retractions", group, epoch, state.unknownRetractions)
-    counters.level(s"$name/watermark", group, epoch, state.watermarks.current)
-    counters.level(s"$name/open", group, epoch, if (state.isOpen) 1 else 0)
+    def say(metric: String*)(value: Long): Unit =
+      counters.level(query :: id :: metric.toList, group, epoch, value)
+    say("rows", "left")(state.rows(0))
+    say("rows", "right")(state.rows(1))
+    say("late")(state.lateRows)
+    say("gate-timeouts")(state.gateTimeouts)
+    say("unknown-retractions")(state.unknownRetractions)
+    say("watermark")(state.watermarks.current)
+    say("open")(if (state.isOpen) 1 else 0)
     if (group == 0) reportPartitions(state.watermarks, epoch)
   }
 
   /** Every group hears the same marks: one speaks for all. */
   private def reportPartitions(watermarks: Watermarks, epoch: Long): Unit =
     watermarks.partitions(streams).foreach { partition =>
-      def say(what: String, value: Long): Unit =
-        counters.level(s"$name${Counters.Source}${partition.source}/$what", 0, epoch, value)
+      def say(metric: String, value: Long): Unit =
+        counters.sourceLevel(query, id, partition.source, metric, epoch, value)
       say("watermark", partition.watermark)
       say("idle", if (partition.isIdle) 1 else 0)
       say("loaded", if (partition.isLoaded) 1 else 0)

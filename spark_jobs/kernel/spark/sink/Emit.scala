@@ -77,7 +77,7 @@ final case class EmitGenerator(children: Seq[Expression], sink: RecordSpec, coun
 
   override def terminate(): IterableOnce[InternalRow] = {
     for (kind <- changes.indices if changes(kind) > 0)
-      counters.add((Counters.name("changes", query, RowKind.name(kind.toByte)), changes(kind)))
+      counters.changes(query, kind.toByte, changes(kind))
     java.util.Arrays.fill(changes, 0L)
     Nil
   }

@@ -92,8 +92,8 @@ object EmitSpec {
       keyFormat = IngestSpec.present(node \ "keyFormat").map(IngestSpec.format),
       valueFormat = IngestSpec.format(node \ "valueFormat"),
       keyFields = (node \ "keyFields").extract[Seq[String]],
-      keyPrefix = (node \ "keyPrefix").extractOrElse(""),
-      valueIncludesKey = (node \ "valueIncludesKey").extractOrElse(true),
+      keyPrefix = (node \ "keyPrefix").extract[String],
+      valueIncludesKey = (node \ "valueIncludesKey").extract[Boolean],
       schema = OperatorNode.schema(node \ "schema"))
 
   private def sides(input: JValue): (StructType, StructType) =

@@ -78,7 +78,7 @@ final class SinkAdmission(spec: SinkSpec, writer: String, sizes: RecordSizes) {
     val told = s"sink ${spec.table}: the result with key ${shown(record.key)} takes ${found.bytes} bytes, " +
       s"more than the ${found.limit} of ${found.whose}"
     if (spec.onError == OnError.Fail) throw new OversizedRecordException(told)
-    counters.add((Counters.name("unwritten", spec.name, Reason.TooLarge), 1))
+    counters.unwritten(spec.name, Reason.TooLarge)
     if (spec.onError == OnError.Skip) null
     else {
       val topic = spec.deadLetterTopic.getOrElse(

@@ -3,8 +3,6 @@ package org.apache.spark.sql.rejoin.sink
 import org.json4s.jackson.JsonMethods.parse
 import org.json4s.{DefaultFormats, Formats}
 
-import rejoin.core.row.OnError
-
 /** How the records of one query are written.
   *
   * @param checkpoint
@@ -35,8 +33,8 @@ final case class SinkSpec(
     partitions: Option[Int],
     heartbeatMs: Long,
     deletesFirst: Boolean,
-    onError: String = OnError.Fail,
-    deadLetterTopic: Option[String] = None) {
+    onError: String,
+    deadLetterTopic: Option[String]) {
   def exactlyOnce: Boolean = guarantee == "exactly-once"
   def writerId(partition: Long): String = s"$transactionalIdPrefix-$name-$partition"
 }

@@ -58,8 +58,8 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
         try {
           if (waiting != null) waiting.foreach(send)
           producer.commit(epoch)
-          counters.add((Counters.name("written", spec.name), records))
-          if (spec.exactlyOnce) JvmCounts.add(JvmCounts.commits(spec.name))
+          counters.written(spec.name, records)
+          if (spec.exactlyOnce) JvmCounts.add("commits", spec.name)
           release()
         } catch {
           case e: Throwable =>
@@ -83,7 +83,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
 
   /** What a failed transaction left behind is settled by the next producer of the same id. */
   private def discard(): Unit = {
-    if (spec.exactlyOnce) JvmCounts.add(JvmCounts.aborts(spec.name))
+    if (spec.exactlyOnce) JvmCounts.add("aborts", spec.name)
     producer.discard()
     producer = null
   }

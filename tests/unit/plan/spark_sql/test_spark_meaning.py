@@ -1,6 +1,6 @@
 """What expressions give when Spark evaluates their rendering: Flink's results.
 
-Every row of the table of differences in docs/sql.md has its cases here.
+Every row of the table of differences in docs/functions.md has its cases here.
 """
 
 import datetime

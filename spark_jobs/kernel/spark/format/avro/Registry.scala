@@ -152,16 +152,16 @@ final class Registry private (
     }
 
   private def counted(call: => Either[String, String], url: String): Either[String, String] = {
-    JvmCounts.add(JvmCounts.RegistryCalls)
+    JvmCounts.add("registry", "calls")
     val answer =
       try call
       catch {
         case e: java.io.IOException => Left(s"the registry at $url does not answer: $e")
         case refused: RegistryException =>
-          JvmCounts.add(JvmCounts.RegistryFailures)
+          JvmCounts.add("registry", "failures")
           throw refused
       }
-    if (answer.isLeft) JvmCounts.add(JvmCounts.RegistryFailures)
+    if (answer.isLeft) JvmCounts.add("registry", "failures")
     answer
   }
 

@@ -1,0 +1,112 @@
+"""The life of a query: start, restart, drain if its inputs end, graceful stop."""
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_jobs.driver.restarts import Restarts
+from spark_jobs.errors import RejoinError
+from spark_jobs.kernel.calls import Kernel
+from spark_jobs.streaming.failure import causes_of, query_failure
+
+EPOCH_WAIT_S = 20.0  # how long a graceful stop waits for the running epoch
+_POLL_S = 0.05
+_RETRY_DRAIN_S = 1.0
+
+Phase = Literal["running", "ending", "finished"]
+
+
+@dataclass
+class QueryLife:
+    """One query between its start and its end.
+
+    `start(ending)` starts it on its checkpoint. `remaining` counts the records before the declared
+    ends that no committed epoch has read; None for a query with unbounded inputs. `flushes`: after
+    the last record the query needs one more epoch, in which the end mark releases rows that wait
+    for time to pass. `recovers`: whether `start` repairs the cause of a failure that is not
+    retryable otherwise.
+    """
+
+    name: str
+    start: Callable[[bool], StreamingQuery]
+    remaining: Callable[[], int] | None
+    flushes: bool
+    restarts: Restarts
+    recovers: Callable[[RejoinError], bool] = lambda _: False
+    failure: RejoinError | None = None  # the last one
+    phase: Phase = "running"
+    query: StreamingQuery | None = None
+    _judged: bool = field(default=False, init=False)  # `phase` takes the last run into account
+    _retry_at: float = field(default=0.0, init=False)
+
+    def poll(self) -> None:
+        """Start the query if that is due; raises an error that a restart cannot repair."""
+        if self.phase == "finished" or self.is_active or time.monotonic() < self._retry_at:
+            return
+        try:
+            self._step()
+        except RejoinError as error:
+            if not (error.retryable or self.recovers(error)):
+                raise
+            delay_s = self.restarts.after_failure()
+            if delay_s is None:
+                raise
+            self.failure = error
+            self.query = None
+            self._retry_at = time.monotonic() + delay_s
+
+    def _step(self) -> None:
+        if self.query is not None and not self._judged:
+            self.phase = self._after_run(self.query)
+            self._judged = True
+        if self.phase != "finished" and time.monotonic() >= self._retry_at:
+            self.query = self.start(self.phase == "ending")
+            self._judged = False
+
+    def _after_run(self, query: StreamingQuery) -> Phase:
+        if causes := causes_of(query):
+            raise query_failure(self.name, causes)
+        if self.remaining is None:
+            raise RejoinError("QUERY_ENDED", f"query {self.name} ended, but its inputs do not end")
+        if self.phase == "ending":
+            return "finished"
+        if self.remaining() > 0:  # the declared ends are ahead of the topics' ends
+            self._retry_at = time.monotonic() + _RETRY_DRAIN_S
+            return "running"
+        return "ending" if self.flushes else "finished"
+
+    @property
+    def is_active(self) -> bool:
+        return self.query is not None and self.query.isActive
+
+    @property
+    def runs_epoch(self) -> bool:
+        query = self.query
+        return query is not None and query.isActive and bool(query.status["isTriggerActive"])
+
+
+def stop_queries(spark: SparkSession, lives: Sequence[QueryLife], wait_s: float) -> None:
+    """Start no more epochs, wait for the running ones, then stop the queries.
+
+    An epoch that takes longer than `wait_s` is aborted; the next start of the job repeats it.
+    """
+    Kernel.of(spark).close_gate()
+    deadline = time.monotonic() + wait_s
+    for life in lives:
+        while life.runs_epoch and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+    running = [life.query for life in lives if life.query is not None]
+    # in parallel, because each may take as long as spark.sql.streaming.stopTimeout
+    with ThreadPoolExecutor(max(1, len(running))) as pool:
+        list(pool.map(_stop, running))
+
+
+def _stop(query: StreamingQuery) -> None:
+    with contextlib.suppress(Exception):  # the end of the session ends it too, within a time limit
+        query.stop()

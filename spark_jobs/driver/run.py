@@ -1,0 +1,86 @@
+"""A job in a JVM of its own, from its first status record to its last."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal
+
+from spark_jobs.commands import discard
+from spark_jobs.driver.console import Console
+from spark_jobs.driver.queries import PlannedJob, shape
+from spark_jobs.driver.report import JobReport
+from spark_jobs.driver.rights import check_access, missing_acl
+from spark_jobs.driver.sidecar import check_port, sidecar
+from spark_jobs.driver.watch import open_watch
+from spark_jobs.embedded.process import stop_signals
+from spark_jobs.errors import RejoinError
+from spark_jobs.job_record import write_job
+from spark_jobs.kernel.build import connector_jars, kernel_jar
+from spark_jobs.kernel.calls import Kernel
+from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.settings import JobSettings
+from spark_jobs.streaming.class_archive import DUMP_WITHIN_S
+from spark_jobs.streaming.session import JVM_LOG, start_session, stop_session
+
+STOP_WITHIN_S = 10
+
+
+def run(job: PlannedJob, console: Console) -> None:
+    """Run until the inputs end or a signal stops the job; raises the error that ended it."""
+    settings = job.settings
+    jars = [kernel_jar(), *connector_jars()]
+    makes_archive = settings.environment.class_archive == "make"
+    check_port(settings)
+    report = start_report(job, console)
+    with sidecar(settings, console), stop_signals() as early:
+        with reporting_failure(report, job.sinks, settings):
+            check_access(job.sinks)
+            spark = start_session(settings, jars)
+            try:
+                if not early.is_set():
+                    Kernel.of(spark).open_gate()
+                    with stop_signals() as stop:  # again: SparkContext has replaced the handler
+                        open_watch(spark, job, report, console).run(stop)
+            finally:
+                stop_session(spark, DUMP_WITHIN_S if makes_archive else STOP_WITHIN_S)
+        report_end(report, "stopped")
+
+
+def start_report(job: PlannedJob, console: Console) -> JobReport:
+    """Show the settings, and write the first status record and the job record."""
+    settings = job.settings
+    shapes = [shape(sink, name) for name, sink in job.sinks.items()]
+    report = JobReport(settings.name, settings.status_dir, shapes)
+    for name, value in settings.table():
+        console.say(f"{name} = {value}")
+    discard(settings.status_dir)  # commands for an earlier driver
+    report.write("starting")
+    write_job(settings.status_dir, job.record)
+    return report
+
+
+@contextmanager
+def reporting_failure(
+    report: JobReport, sinks: Mapping[str, KafkaSink], settings: JobSettings
+) -> Iterator[None]:
+    """Write an error of the block into the status record; it leaves the block as a RejoinError."""
+    try:
+        yield
+    except RejoinError as error:
+        named = missing_acl(error, sinks, settings.name) or error
+        report_end(report, "failed", named)
+        raise named from error.__cause__
+    except Exception as error:
+        log = settings.status_dir / JVM_LOG  # a session of the user's own logs elsewhere
+        where = f"; see {log}" if log.exists() else ""
+        failed = RejoinError("DRIVER_FAILED", f"{error!r}{where}")
+        report_end(report, "failed", failed)
+        raise failed from error
+
+
+def report_end(
+    report: JobReport, state: Literal["stopped", "failed"], error: RejoinError | None = None
+) -> None:
+    """Write the last status record; a full disk must not hide the error that ended the job."""
+    with contextlib.suppress(OSError):
+        report.write(state, error=error)

@@ -1,0 +1,264 @@
+"""The whole seam between Python and Scala: one typed function per method of Kernel.scala.
+
+Nothing else in the product reaches into the JVM. Nodes and plans cross as the JSON of the planner's
+dataclasses (plan_json.py), results as JSON of the types below.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict
+from urllib.parse import unquote, urlparse
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+Message: TypeAlias = Mapping[str, Any]
+
+
+class SourceLevels(TypedDict):
+    """What an operator says of one source partition: flags are 0 or 1, times in milliseconds."""
+
+    watermark: int
+    idle: int
+    loaded: int
+
+
+OperatorLevels = TypedDict(
+    "OperatorLevels",
+    {
+        "rows": dict[Literal["left", "right"], int],
+        "late": int,
+        "gate-timeouts": int,
+        "unknown-retractions": int,
+        "watermark": int,
+        "open": int,
+        "source": dict[str, SourceLevels],
+    },
+    total=False,
+)
+"""Over all key groups; `source` by number: topic index * 65536 + partition."""
+
+
+class QueryCounters(TypedDict, total=False):
+    """What the tasks of one query have counted; what was never counted is absent."""
+
+    rows: dict[str, int]
+    rejects: dict[str, dict[str, int]]
+    lost: dict[str, int]
+    changes: dict[str, int]
+    unwritten: dict[str, int]
+    written: int
+    operators: dict[str, OperatorLevels]
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The kernel's counters at one moment.
+
+    `jvm`: what is counted outside of tasks, `commits` and `aborts` by query, and `calls` and
+    `failures` of `registry`.
+    """
+
+    queries: Mapping[str, QueryCounters] = field(default_factory=dict)
+    jvm: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def of(self, query: str) -> QueryCounters:
+        return self.queries.get(query, {})
+
+
+class CheckpointFiles(Protocol):
+    """CheckpointFiles.scala: the files of one query's checkpoint."""
+
+    def read(self, name: str) -> str | None: ...
+    def write(self, name: str, text: str) -> None: ...
+    def last(self, folder: str) -> int: ...
+    def entries(self, folder: str) -> Sequence[str]: ...
+    def lock(self) -> bool: ...
+    def unlock(self) -> None: ...
+    def hasLocks(self) -> bool: ...
+
+
+class StateReader(Protocol):
+    """StateReader.scala: the state of one operator; all texts are JSON."""
+
+    def partitions(self) -> int: ...
+    def keySchema(self) -> str: ...
+    def size(self, partition: int) -> str: ...
+    def top(self, partition: int, limit: int) -> str: ...
+    def get(self, key: str, limit: int) -> str: ...
+
+
+class LocalRun(Protocol):
+    """LocalRun.scala: a plan in memory; all texts are JSON."""
+
+    def feed(self, table: str, records: str) -> None: ...
+    def advance(self, clock_ms: int) -> None: ...
+    def holdLoaded(self) -> None: ...
+    def loaded(self, table: str) -> None: ...
+    def restart(self) -> None: ...
+    def step(self) -> str: ...
+    def end(self) -> str: ...
+
+
+class Kernel:
+    """The kernel in one JVM: that of a Spark session, or one of its own (standalone.py)."""
+
+    def __init__(self, jvm: Any) -> None:
+        self._scala = jvm.org.apache.spark.sql.rejoin.Kernel
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> "Kernel":
+        return cls(spark._jvm)
+
+    def ingest(self, records: DataFrame, scan: Message, query: str, *, chunked: bool) -> DataFrame:
+        """Kafka records to envelopes: rows, rejects and marks of one table.
+
+        `chunked`: many rows per envelope, as stateful operators take them.
+        """
+        return _frame(records, self._scala.ingest(records._jdf, json.dumps(scan), query, chunked))
+
+    def stateful(
+        self, envelopes: DataFrame, node: Message, query: str, *, passes_loaded: bool
+    ) -> DataFrame:
+        """Envelopes through a stateful operator.
+
+        `passes_loaded`: an operator further on has to hear which partitions are loaded.
+        """
+        made = self._scala.stateful(envelopes._jdf, json.dumps(node), query, passes_loaded)
+        return _frame(envelopes, made)
+
+    def rekey(self, changes: DataFrame, node: Message) -> DataFrame:
+        """An operator's changes to envelopes under another key."""
+        return _frame(changes, self._scala.rekey(changes._jdf, json.dumps(node)))
+
+    def clock(self, spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+        """The clock's marks; options as Clock.scala has them."""
+        made = self._scala.clock(spark._jsparkSession, json.dumps(options))
+        return ClassicDataFrame(made, spark)
+
+    def emit(self, changes: DataFrame, sink: Message, number: int) -> DataFrame:
+        """Changes of one of the sink's inputs to its records and dead-letter records."""
+        return _frame(changes, self._scala.emit(changes._jdf, json.dumps(sink), number))
+
+    def foreach_writer(self, records: DataFrame, sink: Message) -> DataStreamWriter:
+        """Records to Kafka, with the delivery guarantee of the sink; not started yet."""
+        writer = records.writeStream
+        # PySpark has no foreach for a writer that lives in the JVM
+        writer._jwrite = self._scala.foreachWriter(records._jdf, json.dumps(sink))
+        return writer
+
+    def take_over(
+        self,
+        sink: Message,
+        writers: int,
+        epoch: int,
+        *,
+        repeated: bool,
+        known: int,
+        written: Literal["yes", "no"] | None,
+    ) -> int:
+        """Make the ledgers of a sink's writers this driver's.
+
+        `known`: how many writers are known to have had a ledger. `written`: the operator's answer
+        to whether a repeated epoch is in Kafka already. Returns how many ledgers needed it.
+        """
+        described = json.dumps(sink)
+        return int(self._scala.takeOver(described, writers, epoch, repeated, known, written))
+
+    def topic_ids(self, client: Mapping[str, str], topics: Sequence[str]) -> dict[str, str]:
+        """The ids of topics by name; `client` are properties of Kafka's clients."""
+        found = self._scala.topicIds(json.dumps(dict(client)), json.dumps(list(topics)))
+        return dict(json.loads(str(found)))
+
+    def counters(self, spark: SparkSession) -> Counters:
+        """What tasks and the JVM have counted so far."""
+        return Counters(**json.loads(str(self._scala.counters(spark._jsparkSession))))
+
+    def saved_counters(self, spark: SparkSession) -> str:
+        """The same for a checkpoint, as `restore_counters` takes it."""
+        return str(self._scala.savedCounters(spark._jsparkSession))
+
+    def reset_counters(self, spark: SparkSession) -> None:
+        """Forget what an earlier job of the same application has counted."""
+        self._scala.resetCounters(spark._jsparkSession)
+
+    def restore_counters(self, spark: SparkSession, saved: str) -> None:
+        """Count on from where an earlier driver left off."""
+        self._scala.restoreCounters(spark._jsparkSession, saved)
+
+    def open_gate(self) -> None:
+        """Let the sources start epochs."""
+        self._scala.openGate()
+
+    def close_gate(self) -> None:
+        """Let the sources start no further epoch."""
+        self._scala.closeGate()
+
+    def follow_process(self, pid: int) -> None:
+        """End this JVM soon after a process."""
+        self._scala.followProcess(pid)
+
+    def halt_after(self, seconds: int) -> None:
+        """End this JVM after some seconds, whatever it is doing."""
+        self._scala.haltAfter(seconds)
+
+    def checkpoint_files(self, spark: SparkSession, folder: str) -> CheckpointFiles:
+        """The driver's own files in a checkpoint, on any file system that Spark can reach."""
+        files: CheckpointFiles = self._scala.checkpointFiles(spark._jsparkSession, folder)
+        return files
+
+    def stored_files(self, folder: str) -> CheckpointFiles:
+        """The same without a session."""
+        files: CheckpointFiles = self._scala.storedFiles(folder)
+        return files
+
+    def set_partitions(self, query: str, counts: Mapping[int, int]) -> None:
+        """Say how many partitions each topic (by index) of a query has."""
+        self._scala.setPartitions(query, json.dumps(sorted(counts.items())))
+
+    def registry_waits(self) -> dict[str, int]:
+        """Registries that tasks wait for, by URL: since when, in epoch milliseconds."""
+        return dict(json.loads(str(self._scala.registryWaits())))
+
+    def state_reader(self, folder: str, number: int, epoch: int, node: Message) -> StateReader:
+        """Look into what an operator, the `number`th of its query, had in state at an epoch."""
+        reader: StateReader = self._scala.stateReader(folder, number, epoch, json.dumps(node))
+        return reader
+
+    def fit(self, scan: Message, *, is_key: bool, schema_id: int) -> Message:
+        """Whether a table could read records of a registered schema, as AvroFit.scala says it."""
+        found: Message = json.loads(self._scala.fit(json.dumps(scan), is_key, schema_id))
+        return found
+
+    def broker_clock(self, client: Mapping[str, str]) -> Message:
+        """The time at a cluster, as BrokerClock.scala says it."""
+        found: Message = json.loads(self._scala.brokerClock(json.dumps(dict(client))))
+        return found
+
+    def local(self, plan: Message) -> LocalRun:
+        """A plan in memory, without Spark's engine."""
+        run: LocalRun = self._scala.local(json.dumps(plan))
+        return run
+
+
+def _frame(given: DataFrame, made: Any) -> DataFrame:
+    """A frame of the kernel's as PySpark shows it."""
+    return ClassicDataFrame(made, given.sparkSession)
+
+
+def jar_of(spark: SparkSession, class_name: str) -> Path | None:
+    """The jar on the driver's class path that has a class; None if no jar has it."""
+    jvm: Any = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    found = loader.getResource(class_name.replace(".", "/") + ".class")
+    if found is None:
+        return None
+    inside = str(found.toString()).removeprefix("jar:").partition("!")[0]
+    return Path(unquote(urlparse(inside).path))
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    return spark.sparkContext._jsc is None

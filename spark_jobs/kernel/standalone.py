@@ -1,0 +1,64 @@
+"""A JVM with the kernel on its class path and no Spark session: up in a second or two."""
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.java_gateway import launch_gateway
+
+from spark_jobs.kernel.build import CONNECTOR_JARS, kernel_jar
+from spark_jobs.kernel.calls import Kernel
+
+_STOP_S = 10
+# it lives too briefly to earn back what the optimising compiler costs
+_JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC")
+
+
+def launch(*jars: Path, local_dir: Path | None = None) -> Any:
+    """Start a JVM; it ends when this process does. `local_dir`: for Spark's copies of files."""
+    java_options = [*_JVM_OPTIONS]
+    if local_dir is not None:
+        java_options += [f"-Dspark.local.dir={local_dir}", f"-Djava.io.tmpdir={local_dir}"]
+    options = _Options(
+        {
+            "spark.driver.extraClassPath": ":".join(
+                str(path) for path in [*jars, CONNECTOR_JARS / "*"]
+            ),
+            "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": " ".join(java_options),
+        }
+    )
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    start: Any = launch_gateway
+    return start(options, quiet)
+
+
+def close(gateway: Any) -> None:
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    process = gateway.proc
+    process.stdin.close()
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+@contextmanager
+def local_kernel() -> Iterator[Kernel]:
+    """The one object of the kernel that Python calls, in a JVM of its own."""
+    gateway = launch(kernel_jar())
+    try:
+        yield Kernel(gateway.jvm)
+    finally:
+        close(gateway)
+
+
+class _Options(dict[str, str]):
+    """As much of a SparkConf as the launcher asks for; a real one would talk to a JVM."""
+
+    def getAll(self) -> list[tuple[str, str]]:
+        return list(self.items())

@@ -1,0 +1,12 @@
+"""Rekey: an operator's changes to envelopes under the key of the next one."""
+
+from pyspark.sql import DataFrame
+
+from spark_jobs.kernel.calls import Kernel
+from spark_jobs.operators.running import Running, spec
+from spark_jobs.plan.nodes.physical import Rekey
+
+
+def build_rekey(node: Rekey, changes: DataFrame, running: Running) -> DataFrame:
+    described = {**spec(node), "input": spec(node.input)}
+    return Kernel.of(running.spark).rekey(changes, described)

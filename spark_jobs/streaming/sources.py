@@ -1,0 +1,58 @@
+"""The Kafka source of one scan: where it starts and ends, and its options."""
+
+import json
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+from spark_jobs.access.topics import Offsets, resolved
+
+# Spark's source sets these itself
+_NOT_FOR_SPARK = ("group.id", "auto.offset.reset", "enable.auto.commit")
+
+
+class ScanStart(BaseModel):
+    """Where a scan starts and, if it is bounded, where it ends.
+
+    `loaded`: the end of the initial content per partition, if probe rows wait for this table; None
+    otherwise. Partitions without initial content are left out.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    starts: Offsets
+    ends: Offsets | None
+    loaded: Offsets | None = None
+
+
+def source_options(
+    start: ScanStart, topic_ids: Mapping[str, str], properties: Mapping[str, str]
+) -> dict[str, str]:
+    """What to read and how; the kernel resolves references in the properties itself."""
+    options = {
+        "subscribe": ",".join(topic_ids),
+        "startingOffsets": offsets_json(start.starts),
+        # the default of 500 ms delays the end of every epoch
+        "kafka.fetch.max.wait.ms": "10",
+        "kafka.max.partition.fetch.bytes": str(4 << 20),
+        "kafka.max.poll.records": "5000",
+        "kafka.isolation.level": "read_committed",
+        **{f"kafka.{k}": v for k, v in properties.items() if k not in _NOT_FOR_SPARK},
+        "rejoin.topic-ids": json.dumps(dict(topic_ids)),
+    }
+    if "group.id" in properties:
+        options["groupIdPrefix"] = resolved(properties["group.id"])
+    if start.loaded:
+        options["rejoin.loaded"] = offsets_json(start.loaded)
+    if start.ends is not None:
+        options["rejoin.ends"] = offsets_json(start.ends)
+    return options
+
+
+def offsets_json(offsets: Offsets) -> str:
+    """Offsets as Spark's Kafka source reads and writes them.
+
+    >>> offsets_json({"a": {1: 5, 0: 7}})
+    '{"a": {"0": 7, "1": 5}}'
+    """
+    return json.dumps({t: {str(p): o for p, o in sorted(at.items())} for t, at in offsets.items()})
