@@ -1,7 +1,7 @@
 package rejoin.core.machine
 
 import rejoin.core.row.{GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind}
-import rejoin.core.state.{HeaderCell, KeyedState, ValueCounts}
+import rejoin.core.state.{KeyedState, StateCell, ValueCounts}
 import rejoin.core.time.{GroupState, KeyTtl}
 
 /** Retraction-aware GROUP BY; the join key of its input is what it groups by.
@@ -16,8 +16,7 @@ import rejoin.core.time.{GroupState, KeyTtl}
 final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: OutputFunctions) extends Machine {
   private val ttl = new KeyTtl(spec.timing.ttlMs.head)
   private val result = new KeyedResult(outputs)
-  private val header = new HeaderCell(keyTag)
-  private val results = new Array[Any](spec.calls.size)
+  private val header = new StateCell(keyTag)
   private val columns = spec.calls.filter(_.countsValues).map(CountedColumn(_)).distinct
     .zipWithIndex.map { case (column, i) => new ColumnCounts(column, (128 + i).toChar, values) }.toArray
   private val calls = spec.calls.zipWithIndex.map { case (call, i) =>
@@ -70,15 +69,7 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
 
   /** The group's result, or null where it has no rows. */
   private def row(key: Array[Byte]): Array[Byte] =
-    if (rows == 0) null
-    else {
-      var i = 0
-      while (i < calls.length) {
-        results(i) = calls(i).result
-        i += 1
-      }
-      values.pack(key, results)
-    }
+    if (rows == 0) null else values.pack(key, calls.map(_.result))
 
   private def expire(key: Array[Byte], group: GroupState, state: KeyedState): Unit = {
     load(key, state)

@@ -1,7 +1,7 @@
 package rejoin.core.machine
 
-import rejoin.core.row.{CellReader, CellWriter, Codec, KeyChange, Lack, RowFunctions}
-import rejoin.core.state.{Cell, KeyedState}
+import rejoin.core.row.{CellReader, CellWriter, KeyChange, Lack, RowFunctions}
+import rejoin.core.state.{Cell, KeyedState, StateCell}
 
 /** Who has a claim on what the old row of a key change had. */
 private sealed trait Claim
@@ -41,14 +41,15 @@ private object Claim {
   * cell 'P' + change : version, begin of the wait, claim, whether the old row is known; that row, its lack
   * }}}
   */
-private final class ChangeCell(val id: KeyChange, val isStored: Boolean, now: Long) {
+private final class ChangeCell(val id: KeyChange, now: Long, state: KeyedState) {
+  private val cell = new StateCell(ChangeCell.Tag)
   private var since = now
   var claim: Claim = Claim.None
 
   /** Whether the event under the old key has come, or has been given up. */
   var hasOld = false
 
-  /** The row that left its old key; null if nobody knew it. */
+  /** The row that left its old key; null if it was not known. */
   var oldRow: Array[Byte] = _
 
   /** What that row lacks itself. */
@@ -56,6 +57,16 @@ private final class ChangeCell(val id: KeyChange, val isStored: Boolean, now: Lo
 
   /** Whether both sides are done with it. */
   var isGone = false
+
+  read(cell.open(id.bytes, state))
+
+  private def read(in: CellReader): Unit = if (in != null) {
+    since = in.signed()
+    claim = Claim.read(in)
+    if (in.byte() == 1) setOld(in.nullable(), Lack.read(in))
+  }
+
+  def isStored: Boolean = cell.isStored
 
   def setOld(row: Array[Byte], lack: Lack): Unit = {
     hasOld = true
@@ -91,32 +102,17 @@ private final class ChangeCell(val id: KeyChange, val isStored: Boolean, now: Lo
 
   def isOver(waitMs: Long, now: Long): Boolean = startAt(now) + waitMs <= now
 
-  def save(state: KeyedState): Unit = {
-    val name = Cell.key(ChangeCell.Tag, id.bytes)
-    if (!isGone) {
-      val out = new CellWriter().byte(Codec.Version).signed(since)
-      Claim.write(claim, out)
-      out.byte(if (hasOld) 1 else 0)
-      if (hasOld) Lack.write(lack, out.nullable(oldRow))
-      state.put(name, out.result())
-    } else if (isStored) state.remove(name)
+  def save(): Unit = {
+    val out = cell.write().signed(since)
+    Claim.write(claim, out)
+    out.byte(if (hasOld) 1 else 0)
+    if (hasOld) Lack.write(lack, out.nullable(oldRow))
+    cell.save(state, isGone)
   }
 }
 
 private object ChangeCell {
   private val Tag = 'P'
-
-  def load(id: KeyChange, now: Long, state: KeyedState): ChangeCell = {
-    val stored = state.get(Cell.key(Tag, id.bytes))
-    val cell = new ChangeCell(id, stored != null, now)
-    if (stored != null) {
-      val in = new CellReader(stored).version()
-      cell.since = in.signed()
-      cell.claim = Claim.read(in)
-      if (in.byte() == 1) cell.setOld(in.nullable(), Lack.read(in))
-    }
-    cell
-  }
 
   def isStored(id: KeyChange, state: KeyedState): Boolean = state.get(Cell.key(Tag, id.bytes)) != null
 

@@ -6,7 +6,7 @@ import scala.collection.mutable.ArrayBuffer
 
 import rejoin.core.row.{Bytes, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowFunctions,
   RowKind}
-import rejoin.core.state.{HeaderCell, KeyedState, TimePages, TimedRow}
+import rejoin.core.state.{KeyedState, StateCell, TimePages, TimedRow}
 import rejoin.core.time.{DueSlot, GroupState, KeyVisits}
 
 /** Sink rows that wait for the watermark, for ON CONFLICT DO NOTHING and DO ERROR.
@@ -30,7 +30,7 @@ final class CompactingMaterializer(
   private val waiting = new TimePages('B')
   private val due = new ArrayBuffer[TimedRow]
   private val result = new SinkResult(outputs)
-  private val header = new HeaderCell(keyTag)
+  private val header = new StateCell(keyTag)
   private val dueSlot = new DueSlot
   private var nextOrder = 0L
   private var shown: Array[Byte] = _

@@ -1,7 +1,7 @@
 package rejoin.core.machine
 
 import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind}
-import rejoin.core.state.{HeaderCell, KeyedState}
+import rejoin.core.state.{KeyedState, StateCell}
 import rejoin.core.time.{GroupState, KeyTtl}
 
 /** First or last row of each key, shown at once and corrected when a better one comes.
@@ -17,7 +17,7 @@ final class Deduplicate(spec: DeduplicateSpec, outputs: OutputFunctions) extends
   private val isUpsert = outputs.pairBy != null && !spec.generateInsert
   private val ttl = new KeyTtl(spec.timing.ttlMs.head)
   private val result = new KeyedResult(outputs, if (isUpsert) RowKind.UpdateAfter else RowKind.Insert)
-  private val header = new HeaderCell(keyTag)
+  private val header = new StateCell(keyTag)
   private var isKnown = false
   private var time = Envelope.NoTime
   private var row: Array[Byte] = _
@@ -47,7 +47,7 @@ final class Deduplicate(spec: DeduplicateSpec, outputs: OutputFunctions) extends
     }
   }
 
-  /** Of equal times the later arrival is the last row, and the earlier one the first. */
+  /** Among equal times, the later arrival is the last row and the earlier one the first. */
   private def replaces(candidate: Envelope): Boolean = {
     Deduplicate.requireInsert(candidate)
     if (!isKnown) true

@@ -1,7 +1,7 @@
 package rejoin.core.machine
 
 import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output}
-import rejoin.core.state.{HeaderCell, KeyedState}
+import rejoin.core.state.{KeyedState, StateCell}
 import rejoin.core.time.{DueSlot, GroupState, KeyTtl, KeyVisits}
 
 /** First row of each key by event time, shown for good once the watermark has reached it.
@@ -18,7 +18,7 @@ final class FirstOnWatermark(spec: DeduplicateSpec, outputs: OutputFunctions) ex
 
   private val ttl = new KeyTtl(spec.timing.ttlMs.head)
   private val result = new KeyedResult(outputs)
-  private val header = new HeaderCell(keyTag)
+  private val header = new StateCell(keyTag)
   private val dueSlot = new DueSlot
   private var phase = Unknown
   private var time = Envelope.NoTime
@@ -68,7 +68,7 @@ final class FirstOnWatermark(spec: DeduplicateSpec, outputs: OutputFunctions) ex
 
   def keyTag: Char = 'U'
 
-  /** Of a row that was shown, no more than its key is kept. */
+  /** Once a row has been shown, only its key is kept. */
   def look(key: Array[Byte], state: KeyedState): KeyContents = {
     load(key, state)
     KeyContents(phase match {

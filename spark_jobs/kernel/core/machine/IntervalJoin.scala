@@ -1,7 +1,7 @@
 package rejoin.core.machine
 
 import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind}
-import rejoin.core.state.{CachedRow, HeaderCell, IntervalRows, KeyedState}
+import rejoin.core.state.{CachedRow, IntervalRows, KeyedState, StateCell}
 import rejoin.core.time.{GroupState, IntervalBounds, KeyVisits, VisitIndex}
 
 /** Interval join of two append-only inputs: rows whose times are close enough, in event or processing time.
@@ -22,7 +22,7 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
   private val isOuter = Array(spec.join.leftIsOuter, spec.join.rightIsOuter)
   private val caches = Array(new IntervalRows('L'), new IntervalRows('R'))
   private val results = outputs.arrivalOrder()
-  private val header = new HeaderCell(keyTag)
+  private val header = new StateCell(keyTag)
   private var visitAt = NoVisit
   private var index: VisitIndex = _
   private var group: GroupState = _
@@ -97,7 +97,7 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
     if (spec.isEventTime) timeBefore < bounds.qualifiedUpperBound(side, time)
     else bounds.qualifiedUpperBound(side, 0L) >= 0
 
-  /** A row that nobody joined and that will not be cached. */
+  /** Pads or drops a row that was not joined and will not be cached. */
   private def forget(side: Int, row: Array[Byte], isLate: Boolean): Unit =
     if (isOuter(side)) pad(side, row) else if (isLate) group.lateRows += 1
 
@@ -143,7 +143,7 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
   private def nextCleanup(side: Int): Long =
     if (caches(side).isEmpty) Long.MaxValue else bounds.cleanupTime(side, caches(side).firstTime)
 
-  /** Asks for a visit when the first row of either side is due. */
+  /** Registers a visit for when the first row of either side is due. */
   private def register(key: Array[Byte]): Unit = {
     if (takesDue && visitAt <= timeAfter) visitAt = NoVisit
     if (!caches(0).isEmpty || !caches(1).isEmpty) {

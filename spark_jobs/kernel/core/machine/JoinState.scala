@@ -4,7 +4,7 @@ import java.util.Arrays
 
 import rejoin.core.row.{CellReader, Changes, Envelope, GroupBatch, KeptRow, KeyContents, Output, PartialRow,
   RowKind}
-import rejoin.core.state.{HeaderCell, KeyedState, StoredRow}
+import rejoin.core.state.{KeyedState, StateCell, StoredRow}
 import rejoin.core.time.{DueIndex, GroupState}
 
 /** What a join emits and counts when a row of one side appears or disappears; it stores or forgets the row. */
@@ -35,13 +35,17 @@ trait JoinRules {
   * entries of the due index: side, page, join key
   * }}}
   */
-final class JoinState(sides: Array[JoinSide], changes: Changes, canMatch: Array[Byte] => Boolean) {
-  private val header = new HeaderCell(JoinState.Tag)
+final class JoinState(
+    sides: Array[JoinSide],
+    rules: JoinRules,
+    changes: Changes,
+    canMatch: Array[Byte] => Boolean) {
+  private val header = new StateCell(JoinState.Tag)
   private val usesTtl = sides.exists(_.ttlMs > 0)
   private var changed = false
   private var now = 0L
 
-  def process(batch: GroupBatch, group: GroupState, state: KeyedState, rules: JoinRules, out: Output): Unit = {
+  def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
     if (usesTtl) {
       now = group.nowOrZero
       group.expiries.take(DueIndex.slotOf(now) - 1, state).foreach(expire(_, group, state))
@@ -51,8 +55,8 @@ final class JoinState(sides: Array[JoinSide], changes: Changes, canMatch: Array[
       val matchable = canMatch(rows.key)
       rows.foreach { change =>
         val input = sides(change.side.toInt)
-        if (change.kind == RowKind.Partial) applyPartial(input, change, matchable, rules, group)
-        else apply(input, change.kind, change.row, matchable, rules, group)
+        if (change.kind == RowKind.Partial) applyPartial(input, change, matchable, group)
+        else apply(input, change.kind, change.row, matchable, group)
       }
       changes.flush(GroupBatch.hash(rows.key), out)
       save(group, state)
@@ -99,25 +103,14 @@ final class JoinState(sides: Array[JoinSide], changes: Changes, canMatch: Array[
   }
 
   /** An upsert that lacks values has them from the row that it replaces. */
-  private def applyPartial(
-      input: JoinSide,
-      change: Envelope,
-      matchable: Boolean,
-      rules: JoinRules,
-      group: GroupState): Unit = {
+  private def applyPartial(input: JoinSide, change: Envelope, matchable: Boolean, group: GroupState): Unit = {
     val partial = PartialRow.unpack(change.row)
     val stored = input.stored.find(input.idOf(partial.row))
     if (stored == null) group.unhealed += partial.unhealed
-    else apply(input, RowKind.UpdateAfter, input.functions.heal(partial, stored.row), matchable, rules, group)
+    else apply(input, RowKind.UpdateAfter, input.functions.heal(partial, stored.row), matchable, group)
   }
 
-  private def apply(
-      input: JoinSide,
-      change: Byte,
-      row: Array[Byte],
-      matchable: Boolean,
-      rules: JoinRules,
-      group: GroupState): Unit = {
+  private def apply(input: JoinSide, change: Byte, row: Array[Byte], matchable: Boolean, group: GroupState): Unit = {
     val id = input.idOf(row)
     val stored = input.stored.find(id)
     if (RowKind.isAdd(change)) {

@@ -48,7 +48,7 @@ final class KeyChanges(spec: KeyChangesSpec, functions: RowFunctions, outputs: O
   override def groupOf(key: Array[Byte], groups: Int): Int = KeyChanges.Group
 
   def look(key: Array[Byte], state: KeyedState): KeyContents = {
-    val found = MovedRow.load(key, state)
+    val found = new MovedRow(key, state)
     KeyContents(Option.when(found.isStored)(KeptRow(0, found.row, facts = Seq("lacks values" -> true))))
   }
 
@@ -152,11 +152,11 @@ private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: Grou
   def save(): Unit = {
     changes.values.foreach { change =>
       if (!change.isGone && !change.isStored && change.isWaiting) register(change)
-      change.save(state)
+      change.save()
     }
     moved.values.foreach { row =>
       group.rows(0) += (if (row.lack == null) 0 else 1) - (if (row.isStored) 1 else 0)
-      row.save(state)
+      row.save()
     }
   }
 
@@ -170,7 +170,7 @@ private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: Grou
       touch(found)
       found
     } else {
-      val loaded = ChangeCell.load(id, now, state)
+      val loaded = new ChangeCell(id, now, state)
       changes(id) = loaded
       loaded.claim match {
         case Claim.ByRow(key) => rowOf(key)
@@ -189,7 +189,7 @@ private final class MoveBatch(waitMs: Long, functions: RowFunctions, group: Grou
     val found = moved.getOrElse(name, null)
     if (found != null) found
     else {
-      val loaded = MovedRow.load(key, state)
+      val loaded = new MovedRow(key, state)
       moved(name) = loaded
       if (loaded.lack != null) {
         judge(loaded)

@@ -94,7 +94,7 @@ private[rejoin] final class LackingRow(row: CompleteRow, cell: NormalizedCell, f
     unhealed += event
   }
 
-  /** The row is complete, or gone: nobody has to find what it lacked any longer. */
+  /** The row is complete, or gone: what it lacked is not looked for any longer. */
   private def endLack(): Unit =
     if (cell.lack != null) {
       news += Unclaimed(cell.lack.change)

@@ -3,7 +3,7 @@ package rejoin.core.machine
 import java.util.Arrays
 
 import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
-import rejoin.core.state.{HeaderCell, KeyedState, RowQueue}
+import rejoin.core.state.{KeyedState, RowQueue, StateCell}
 import rejoin.core.time.{BootstrapGate, GroupState, IdleRetention, KeyVisits}
 
 /** Processing-time temporal join: each left (probe) row meets what the right (build) side holds of its key now.
@@ -22,7 +22,7 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
   private val build = JoinSide.withoutMatches(temporal.join.right, 1, ttlMs = 0L, functions.right, 'V')
   private val waiting = new RowQueue('W')
   private val results = outputs.arrivalOrder()
-  private val header = new HeaderCell(keyTag)
+  private val header = new StateCell(keyTag)
 
   override def holdsWatermark(group: GroupState): Boolean = gate.isClosed(group)
 

@@ -18,7 +18,7 @@ trait Machine {
   /** The key group that keeps a key. */
   def groupOf(key: Array[Byte], groups: Int): Int = KeyGroup.of(key, groups)
 
-  /** What is stored of a key, for people; changes nothing. */
+  /** What is stored of a key, for display; changes nothing. */
   def look(key: Array[Byte], state: KeyedState): KeyContents
 
   /** By how much the rows it emits may lag behind its watermark, in milliseconds. */

@@ -1,15 +1,16 @@
 package rejoin.core.machine
 
-import rejoin.core.row.{CellReader, CellWriter, Codec, Lack, Unhealed}
-import rejoin.core.state.{Cell, KeyedState}
+import rejoin.core.row.{CellReader, Lack, Unhealed}
+import rejoin.core.state.{KeyedState, StateCell}
 
 /** The row of a key that lacks values which its old row has, or may have.
   *
   * {{{
-  * cell 'K' + primary key : version, row, lack, events to be rejected if nobody has the values
+  * cell 'K' + primary key : version, row, lack, events to be rejected if the values are lost
   * }}}
   */
-private final class MovedRow(val key: Array[Byte], val isStored: Boolean) {
+private final class MovedRow(val key: Array[Byte], state: KeyedState) {
+  private val cell = new StateCell(MovedRow.Tag)
   var row: Array[Byte] = _
   var lack: Lack = _
   var unhealed: Seq[Unhealed] = Nil
@@ -26,34 +27,31 @@ private final class MovedRow(val key: Array[Byte], val isStored: Boolean) {
   /** Whether it is certain that no row has the values that this one lacks. */
   var valuesAreLost = false
 
+  read(cell.open(key, state))
+
+  private def read(in: CellReader): Unit = if (in != null) {
+    set(in.blob(), Lack.read(in))
+    unhealed = Seq.fill(in.int())(Unhealed.read(in))
+  }
+
+  def isStored: Boolean = cell.isStored
+
   def set(row: Array[Byte], lack: Lack): Unit = {
     this.row = row
     this.lack = lack
   }
 
-  def save(state: KeyedState): Unit = {
-    val name = Cell.key(MovedRow.Tag, key)
-    if (lack != null) {
-      val out = new CellWriter().byte(Codec.Version).blob(row)
+  def save(): Unit =
+    if (lack == null) cell.save(state, isEmpty = true)
+    else {
+      val out = cell.write().blob(row)
       Lack.write(lack, out)
       out.varLong(unhealed.size.toLong)
       unhealed.foreach(_.write(out))
-      state.put(name, out.result())
-    } else if (isStored) state.remove(name)
-  }
+      cell.save(state)
+    }
 }
 
 private object MovedRow {
   final val Tag = 'K'
-
-  def load(key: Array[Byte], state: KeyedState): MovedRow = {
-    val stored = state.get(Cell.key(Tag, key))
-    val found = new MovedRow(key, stored != null)
-    if (stored != null) {
-      val in = new CellReader(stored).version()
-      found.set(in.blob(), Lack.read(in))
-      found.unhealed = Seq.fill(in.int())(Unhealed.read(in))
-    }
-    found
-  }
 }

@@ -22,13 +22,13 @@ final class MultiJoin(spec: MultiJoinSpec, functions: MultiJoinFunctions, output
     val ttlMs = spec.timing.ttlMs.lift(i).getOrElse(0L)
     JoinSide.withoutMatches(spec.sides(i), number = i, ttlMs, functions.sides(i), pageTag(i))
   }.toArray
-  private val state = new JoinState(sides, changes, functions.canMatch)
   private val rules = new MultiRules(spec, sides, functions.combination, changes)
+  private val state = new JoinState(sides, rules, changes, functions.canMatch)
 
   private def pageTag(side: Int): Char = ('a' + side).toChar
 
   def process(batch: GroupBatch, group: GroupState, keyed: KeyedState, out: Output): Unit =
-    state.process(batch, group, keyed, rules, out)
+    state.process(batch, group, keyed, out)
 
   def keyTag: Char = JoinState.Tag
 
@@ -150,12 +150,5 @@ final class MultiRules(
       combination.passes(step)
     }
 
-  private def emit(kind: Byte, times: Long): Unit = {
-    val packed = combination.packed()
-    var n = times
-    while (n > 0) {
-      changes.add(kind, packed, null)
-      n -= 1
-    }
-  }
+  private def emit(kind: Byte, times: Long): Unit = changes.add(kind, combination.packed(), null, times)
 }

@@ -2,8 +2,8 @@ package rejoin.core.machine
 
 import java.util.Arrays
 
-import rejoin.core.row.{CellReader, CellWriter, Codec, Envelope, KeptRow, KeyContents, Lack, SourcePosition}
-import rejoin.core.state.{Cell, KeyedState}
+import rejoin.core.row.{Codec, Envelope, KeptRow, KeyContents, Lack, SourcePosition}
+import rejoin.core.state.{KeyedState, StateCell}
 import rejoin.core.time.{GroupState, KeyTtl}
 
 /** What a normaliser stores of one primary key.
@@ -23,8 +23,7 @@ private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
   import NormalizedCell._
 
   private val ttlMs = spec.timing.ttlMs.head
-  private val value = new CellWriter
-  private var isStored = false
+  private val stored = new StateCell(Tag, LackVersion)
   val ttl = new KeyTtl(if (ttlMs == 0 && spec.positions) DeletedMs else ttlMs)
 
   /** Whether an unchanged row leaves again. */
@@ -44,17 +43,14 @@ private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
     lack = null
     ttl.reset()
     position.clear()
-    val stored = state.get(Cell.key(Tag, key))
-    isStored = stored != null
-    if (isStored) {
-      val in = new CellReader(stored)
-      val version = in.version(LackVersion)
+    val in = stored.open(key, state)
+    if (in != null) {
       ttl.read(in)
-      if (version == Codec.Version) row = in.blob()
+      if (stored.version == Codec.Version) row = in.blob()
       else {
         position.set(in.signed(), in.signed())
         row = in.nullable()
-        if (version == LackVersion) {
+        if (stored.version == LackVersion) {
           require(spec.keyChanges, "a row waits for values of its old key, which this job no longer looks for")
           lack = Lack.read(in)
         }
@@ -67,7 +63,7 @@ private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
     val at = Seq("log" -> position.log, "committed" -> position.committedMs).filter(_._2 != Envelope.NoTime)
     val deleted = if (row == null) Seq("deleted" -> true) else Nil
     KeyContents(
-      Option.when(isStored)(KeptRow(0, row, ttl.writtenMs, deleted ++ at ++ ttl.facts)),
+      Option.when(stored.isStored)(KeptRow(0, row, ttl.writtenMs, deleted ++ at ++ ttl.facts)),
       isDeleted = row == null)
   }
 
@@ -76,10 +72,10 @@ private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
     */
   def save(before: Array[Byte], wasThere: Boolean, group: GroupState, state: KeyedState): Unit =
     if (row == null) {
-      if (spec.positions && (wasThere || isStored)) {
+      if (spec.positions && (wasThere || stored.isStored)) {
         ttl.touch(key, group)
         write(state)
-      } else if (isStored) state.remove(Cell.key(Tag, key))
+      } else stored.save(state, isEmpty = true)
     } else if (repeats) {
       ttl.touch(key, group)
       write(state)
@@ -90,18 +86,18 @@ private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
 
   private def write(state: KeyedState): Unit = {
     val version = if (lack != null) LackVersion else if (spec.positions) PositionVersion else Codec.Version
-    value.reset().byte(version.toInt)
-    ttl.write(value)
-    if (spec.positions) value.signed(position.log).signed(position.committedMs).nullable(row) else value.blob(row)
-    if (lack != null) Lack.write(lack, value)
-    state.put(Cell.key(Tag, key), value.result())
+    val out = stored.write(version)
+    ttl.write(out)
+    if (spec.positions) out.signed(position.log).signed(position.committedMs).nullable(row) else out.blob(row)
+    if (lack != null) Lack.write(lack, out)
+    stored.save(state)
   }
 
   /** At a visit by the clock: removes the cell if its time is over; whether it did. */
   def expire(group: GroupState, state: KeyedState): Boolean = {
-    val ends = isStored && (repeats || row == null)
+    val ends = stored.isStored && (repeats || row == null)
     val isOver = ends && ttl.hasExpired(group)
-    if (isOver) state.remove(Cell.key(Tag, key))
+    if (isOver) stored.save(state, isEmpty = true)
     else if (ends && ttl.visitAgain(key, group)) write(state)
     isOver
   }

@@ -35,7 +35,7 @@ private[rejoin] final class CompleteRow(
   private var seq = 0L
   private var isAdded = false
 
-  /** Where in the database's log the change in hand stands; known once [[isNew]] has been asked. */
+  /** Where in the database's log the change in hand stands; set by [[isNew]]. */
   val at = new SourcePosition
 
   /** The row as it is stored, or null. */

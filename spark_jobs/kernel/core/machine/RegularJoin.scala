@@ -17,12 +17,12 @@ final class RegularJoin(regular: RegularJoinSpec, functions: JoinFunctions, outp
   private val left = side(0, spec.left, spec.leftIsOuter, functions.left, 'L')
   private val right = side(1, spec.right, spec.rightIsOuter, functions.right, 'R')
   private val changes = outputs.changes()
-  private val state = new JoinState(Array(left, right), changes, functions.canMatch)
   private val rules: JoinRules = {
     val residual = if (spec.hasResidual) functions.residual else null
     if (spec.isSemi || spec.isAnti) new SemiRules(spec.isAnti, left, right, residual, changes)
     else new PairRules(left, right, residual, changes)
   }
+  private val state = new JoinState(Array(left, right), rules, changes, functions.canMatch)
 
   private def side(
       number: Int,
@@ -38,7 +38,7 @@ final class RegularJoin(regular: RegularJoinSpec, functions: JoinFunctions, outp
   }
 
   def process(batch: GroupBatch, group: GroupState, keyed: KeyedState, out: Output): Unit =
-    state.process(batch, group, keyed, rules, out)
+    state.process(batch, group, keyed, out)
 
   def keyTag: Char = JoinState.Tag
 
@@ -57,7 +57,6 @@ final class PairRules(
     changes: Changes)
     extends JoinRules {
 
-  /** A row appears: it meets the other side's rows, whose padding goes with their first match. */
   def accumulate(
       input: JoinSide,
       kind: Byte,
@@ -65,56 +64,47 @@ final class PairRules(
       row: Array[Byte],
       known: StoredRow,
       matchable: Boolean): Unit = {
-    val other = if (input eq left) right else left
-    val joinedKind = if (input.isOuter || other.isOuter) RowKind.Insert else kind
-    var matches = 0L
-    if (matchable && other.stored.rows > 0) {
-      other.stored.foreach { candidate =>
-        if (passesResidual(input, row, candidate.row)) {
-          if (other.isOuter && other.matchesOf(candidate, input) == 0)
-            emit(other, RowKind.Delete, candidate.row, null, candidate.copies)
-          other.addMatches(candidate, 1)
-          emit(input, joinedKind, row, candidate.row, candidate.copies)
-          matches += candidate.copies
-        }
-      }
-      other.refresh()
-    }
-    if (input.isOuter && matches == 0) emit(input, RowKind.Insert, row, null, 1)
-    input.store(id, row, known, matches)
+    val joinedKind = if (input.isOuter || otherOf(input).isOuter) RowKind.Insert else kind
+    input.store(id, row, known, meet(input, row, by = 1, joinedKind, matchable))
   }
 
-  /** A row disappears: its results go, and rows of the other side that lose their last match are padded. */
   def retract(input: JoinSide, kind: Byte, row: Array[Byte], stored: StoredRow, matchable: Boolean): Unit = {
-    val other = if (input eq left) right else left
-    val joinedKind = if (input.isOuter) RowKind.Delete else kind
+    meet(input, row, by = -1, if (input.isOuter) RowKind.Delete else kind, matchable)
+    input.forget(stored)
+  }
+
+  /** A row that appears (`by` 1) or disappears (-1) meets the rows of the other side; gives the number of matches.
+    *
+    * The other side's rows lose their padding with their first match, and are padded again after the last one.
+    */
+  private def meet(input: JoinSide, row: Array[Byte], by: Int, joinedKind: Byte, matchable: Boolean): Long = {
+    val other = otherOf(input)
     var matches = 0L
     if (matchable && other.stored.rows > 0) {
+      val matchesAtPadding = if (by > 0) 0L else 1L
+      val paddingKind = if (by > 0) RowKind.Delete else RowKind.Insert
       other.stored.foreach { candidate =>
         if (passesResidual(input, row, candidate.row)) {
+          if (other.isOuter && other.matchesOf(candidate, input) == matchesAtPadding)
+            emit(other, paddingKind, candidate.row, null, candidate.copies)
+          other.addMatches(candidate, by.toLong)
           emit(input, joinedKind, row, candidate.row, candidate.copies)
-          if (other.isOuter && other.matchesOf(candidate, input) == 1)
-            emit(other, RowKind.Insert, candidate.row, null, candidate.copies)
-          other.addMatches(candidate, -1)
           matches += candidate.copies
         }
       }
       other.refresh()
     }
-    if (input.isOuter && matches == 0) emit(input, RowKind.Delete, row, null, 1)
-    input.forget(stored)
+    if (input.isOuter && matches == 0) emit(input, if (by > 0) RowKind.Insert else RowKind.Delete, row, null, 1)
+    matches
   }
+
+  private def otherOf(input: JoinSide): JoinSide = if (input eq left) right else left
 
   private def passesResidual(input: JoinSide, row: Array[Byte], candidate: Array[Byte]): Boolean =
     residual == null || (if (input eq left) residual(row, candidate) else residual(candidate, row))
 
-  private def emit(side: JoinSide, kind: Byte, row: Array[Byte], otherRow: Array[Byte], times: Long): Unit = {
-    var n = times
-    while (n > 0) {
-      if (side eq left) changes.add(kind, row, otherRow) else changes.add(kind, otherRow, row)
-      n -= 1
-    }
-  }
+  private def emit(side: JoinSide, kind: Byte, row: Array[Byte], otherRow: Array[Byte], times: Long): Unit =
+    if (side eq left) changes.add(kind, row, otherRow, times) else changes.add(kind, otherRow, row, times)
 }
 
 /** Semi and anti joins: left rows with a match, or those without one.
@@ -137,24 +127,27 @@ final class SemiRules(
       row: Array[Byte],
       known: StoredRow,
       matchable: Boolean): Unit =
-    if (input eq left) {
-      val matches = if (matchable) matchesOf(row) else 0L
-      if ((matches == 0) == isAnti) changes.add(kind, row, null)
-      left.store(id, row, known, matches)
-    } else {
+    if (input eq left) left.store(id, row, known, show(kind, row, matchable))
+    else {
       if (matchable) changeMatches(row, before = 0, by = 1, if (isAnti) RowKind.Delete else kind)
       right.store(id, row, known, 0)
     }
 
   def retract(input: JoinSide, kind: Byte, row: Array[Byte], stored: StoredRow, matchable: Boolean): Unit =
     if (input eq left) {
-      val matches = if (matchable) matchesOf(row) else 0L
-      if ((matches == 0) == isAnti) changes.add(kind, row, null)
+      show(kind, row, matchable)
       left.forget(stored)
     } else {
       if (matchable) changeMatches(row, before = 1, by = -1, if (isAnti) RowKind.Insert else kind)
       right.forget(stored)
     }
+
+  /** Emits a left row if it is part of the result; gives the number of its matches. */
+  private def show(kind: Byte, row: Array[Byte], matchable: Boolean): Long = {
+    val matches = if (matchable) matchesOf(row) else 0L
+    if ((matches == 0) == isAnti) changes.add(kind, row, null)
+    matches
+  }
 
   private def matchesOf(row: Array[Byte]): Long =
     if (!left.countsMatches || right.stored.rows == 0) right.stored.rows
@@ -181,11 +174,5 @@ final class SemiRules(
   private def passesResidual(leftRow: Array[Byte], rightRow: Array[Byte]): Boolean =
     residual == null || residual(leftRow, rightRow)
 
-  private def emit(kind: Byte, row: StoredRow): Unit = {
-    var n = row.copies
-    while (n > 0) {
-      changes.add(kind, row.row, null)
-      n -= 1
-    }
-  }
+  private def emit(kind: Byte, row: StoredRow): Unit = changes.add(kind, row.row, null, row.copies)
 }

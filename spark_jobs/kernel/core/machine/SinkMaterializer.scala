@@ -1,7 +1,7 @@
 package rejoin.core.machine
 
 import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowFunctions, RowKind}
-import rejoin.core.state.{HeaderCell, KeyedState, SinkRows}
+import rejoin.core.state.{KeyedState, SinkRows, StateCell}
 import rejoin.core.time.{GroupState, KeyTtl}
 
 /** The rows of each sink key as an ordered list, of which the newest shows: ON CONFLICT DO DEDUPLICATE.
@@ -17,7 +17,7 @@ final class SinkMaterializer(spec: SinkMaterializerSpec, functions: RowFunctions
   private val ttl = new KeyTtl(spec.timing.ttlMs.head)
   private val rows = new SinkRows(functions.uniqueKey(_), spec.isUnique)
   private val result = new SinkResult(outputs)
-  private val header = new HeaderCell(keyTag)
+  private val header = new StateCell(keyTag)
   private var shown = SinkRows.NoPlace
   private var lastRetraction: Array[Byte] = _
   private var hasAdds = false

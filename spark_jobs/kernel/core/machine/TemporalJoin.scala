@@ -3,7 +3,7 @@ package rejoin.core.machine
 import scala.collection.mutable.ArrayBuffer
 
 import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
-import rejoin.core.state.{HeaderCell, KeyedState, TimePages, TimedRow}
+import rejoin.core.state.{KeyedState, StateCell, TimePages, TimedRow}
 import rejoin.core.time.{DueSlot, GroupState, IdleRetention, KeyVisits}
 
 /** Event-time temporal join: each left (probe) row meets the right (build) version valid at its time.
@@ -24,7 +24,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   private val versions = new TimePages('V')
   private val waiting = new TimePages('W')
   private val due = new ArrayBuffer[TimedRow]
-  private val header = new HeaderCell(keyTag)
+  private val header = new StateCell(keyTag)
   private val dueSlot = new DueSlot
   private val retention = new IdleRetention(temporal.timing)
   private val results = outputs.arrivalOrder()
@@ -32,7 +32,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   private var nextOrder = 0L
   private var lastBuildTime = Long.MinValue
 
-  /** With retention: the first time, of the rows since the last visit by the watermark, that it will reach. */
+  /** With retention: the earliest time of the rows that came since the watermark's last visit. */
   private var nextUse = NoTime
 
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
@@ -78,8 +78,8 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
     use(row.time, group)
   }
 
-  /** -U is dropped: the +U that follows says all. A deletion ends the version at its own time; a
-    * tombstone has no time and takes that of the key's last row, which it thereby erases.
+  /** -U is dropped: the +U that follows says all. A deletion ends the version at its own time. A
+    * tombstone has no time; it takes that of the key's last row, and so replaces it.
     */
   private def addVersion(row: Envelope, group: GroupState): Unit =
     if (RowKind.isAdd(row.kind)) addVersion(row.time, row.row, group)
@@ -89,8 +89,8 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
       if (time != Envelope.NoTime) addVersion(time, null, group)
     }
 
-  /** What the row lacks is that of the last build row to arrive, whatever the times of the two: a
-    * database logs its changes in order. Where that one is gone, nobody knows.
+  /** What the row lacks is taken from the last build row to arrive, whatever the times of the two: a
+    * database logs its changes in order. Where that row is gone, the event is rejected.
     */
   private def addPartial(row: Envelope, partial: PartialRow, group: GroupState): Unit = {
     val last = if (lastBuildTime == Envelope.NoTime) null else versions.floor(lastBuildTime)
@@ -114,7 +114,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
     results.flush(hash, out)
   }
 
-  /** A late row is not shown versions that a watermark had already made obsolete. */
+  /** A late row does not meet versions that a watermark had already made obsolete. */
   private def join(probe: TimedRow, matchable: Boolean, before: Long, hash: Int, out: Output): Unit = {
     val found = if (matchable) versions.floor(math.max(probe.time, before)) else null
     val version = if (found != null && found.time <= probe.time) found else null
@@ -151,7 +151,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
     nextUse = NoTime
   }
 
-  /** Asks for a visit when the first waiting row, or a version that replaces another, is reached. */
+  /** Registers a visit for when the first waiting row, or a version that replaces another, is reached. */
   private def register(key: Array[Byte], group: GroupState): Unit = {
     dueSlot.forgetTaken(group)
     if (!waiting.isEmpty) dueSlot.register(waiting.firstTime, key, group)

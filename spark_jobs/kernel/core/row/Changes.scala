@@ -28,13 +28,18 @@ final class Changes(
   private var rights = new Array[Array[Byte]](16)
   private var count = 0
 
-  def add(kind: Byte, left: Array[Byte], right: Array[Byte]): Unit =
+  /** Adds one change for each of `times` equal rows. */
+  def add(kind: Byte, left: Array[Byte], right: Array[Byte], times: Long = 1L): Unit =
     if (accepts(left, right)) {
-      if (count == kinds.length) enlarge()
-      kinds(count) = kind
-      lefts(count) = left
-      rights(count) = right
-      count += 1
+      var n = times
+      while (n > 0) {
+        if (count == kinds.length) enlarge()
+        kinds(count) = kind
+        lefts(count) = left
+        rights(count) = right
+        count += 1
+        n -= 1
+      }
     }
 
   /** Emits what is left after netting and forgets it. */

@@ -4,7 +4,13 @@ import java.util
 
 /** Names of state cells: a tag that says what the cell holds, then what it is about. */
 object Cell {
-  val Group: Array[Byte] = Array('G'.toByte)
+  private[core] final val GroupTag = 'G'
+
+  /** The cell of what a group knows besides its rows. */
+  val Group: Array[Byte] = Array(GroupTag.toByte)
+
+  /** In place of a key, for a cell of which a group has one. */
+  val NoKey: Array[Byte] = Array.emptyByteArray
 
   def hasTag(cell: Array[Byte], tag: Char): Boolean = cell(0) == tag.toByte
 

@@ -133,16 +133,14 @@ final class SideRows(
   def compact(): Unit = if (hasExpired) shrink()
 
   /** Reads a page that the due index has given out; whether it has to be written. */
-  def visit(number: Int): Boolean =
-    number < pageCount && {
-      val visited = page(number)
-      val isDue = visited.dueSlot < DueIndex.slotOf(now)
-      if (isDue) {
-        visited.dueSlot = NotDue
-        visited.isDirty = true
-      }
-      isDue
+  def visit(number: Int): Boolean = {
+    val isDue = number < pageCount && page(number).dueSlot < DueIndex.slotOf(now)
+    if (isDue) {
+      page(number).dueSlot = NotDue
+      page(number).isDirty = true
     }
+    isDue
+  }
 
   /** Removes all rows, without reading their pages. */
   def clear(): Unit = {
@@ -251,20 +249,12 @@ final class SideRows(
     }
 
     def find(id: Array[Byte]): StoredRow = {
-      val at = indexOf(id)
-      if (at < 0) null else items.get(at)
-    }
-
-    def remove(row: StoredRow): Unit = {
-      items.remove(indexOf(row.id))
-      isDirty = true
-    }
-
-    private def indexOf(id: Array[Byte]): Int = {
       var i = 0
       while (i < items.size && !util.Arrays.equals(items.get(i).id, id)) i += 1
-      if (i < items.size) i else -1
+      if (i < items.size) items.get(i) else null
     }
+
+    def remove(row: StoredRow): Unit = isDirty |= items.remove(row)
 
     def foreach(visit: StoredRow => Unit): Unit = {
       var i = 0
@@ -286,14 +276,12 @@ final class SideRows(
       target.isDirty = true
     }
 
-    private def removeWhere(goes: StoredRow => Boolean)(removed: StoredRow => Unit): Unit = {
-      val isAnyGone = items.removeIf { row =>
+    private def removeWhere(goes: StoredRow => Boolean)(removed: StoredRow => Unit): Unit =
+      isDirty |= items.removeIf { row =>
         val isGone = goes(row)
         if (isGone) removed(row)
         isGone
       }
-      isDirty ||= isAnyGone
-    }
 
     def read(in: CellReader): Unit = {
       if (ttlMs > 0) dueSlot = in.signed()
@@ -307,15 +295,13 @@ final class SideRows(
         if (ttlMs > 0) stored.written = in.varLong()
         items.add(stored)
       }
-      if (ttlMs > 0) dropExpired()
+      if (ttlMs > 0)
+        removeWhere(row => expiryOf(row) <= now) { row =>
+          rows -= row.copies
+          bytes -= sizeOf(row)
+          hasExpired = true
+        }
     }
-
-    private def dropExpired(): Unit =
-      removeWhere(row => expiryOf(row) <= now) { row =>
-        rows -= row.copies
-        bytes -= sizeOf(row)
-        hasExpired = true
-      }
 
     def write(out: CellWriter): Unit = {
       if (ttlMs > 0) {

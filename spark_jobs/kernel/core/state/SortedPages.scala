@@ -40,11 +40,7 @@ final class SortedPages(pageTag: Char) {
   }
 
   /** The first key, or null. */
-  def first: Array[Byte] = {
-    var node = root
-    while (!node.isLeaf) node = child(node, 0)
-    if (node.isEmpty) null else node.entries(0).key
-  }
+  def first: Array[Byte] = ceiling(NoBytes)
 
   /** The last key, or null. */
   def last: Array[Byte] = {
@@ -54,10 +50,10 @@ final class SortedPages(pageTag: Char) {
   }
 
   /** The first key at or after this one, or null. */
-  def ceiling(key: Array[Byte]): Array[Byte] = ceiling(root, key)
+  def ceiling(key: Array[Byte]): Array[Byte] = neighbour(root, key, step = 1)
 
   /** The last key before this one, or null. */
-  def lower(key: Array[Byte]): Array[Byte] = lower(root, key)
+  def lower(key: Array[Byte]): Array[Byte] = neighbour(root, key, step = -1)
 
   def put(key: Array[Byte], value: Array[Byte]): Unit = {
     val right = put(root, key, value)
@@ -87,33 +83,21 @@ final class SortedPages(pageTag: Char) {
     root = new Node(0)
   }
 
-  private def ceiling(node: Node, key: Array[Byte]): Array[Byte] =
+  /** The first key at or after this one (step 1) or the last one before it (step -1), below a node. */
+  private def neighbour(node: Node, key: Array[Byte], step: Int): Array[Byte] = {
+    var found: Array[Byte] = null
     if (node.isLeaf) {
-      val from = node.placeOf(key)
-      if (from < node.entries.size) node.entries(from).key else null
+      val place = if (step > 0) node.placeOf(key) else node.placeOf(key) - 1
+      if (place >= 0 && place < node.entries.size) found = node.entries(place).key
     } else {
       var i = node.childOf(key)
-      var found = ceiling(child(node, i), key)
-      while (found == null && i + 1 < node.entries.size) {
-        i += 1
-        found = ceiling(child(node, i), key)
+      while (found == null && i >= 0 && i < node.entries.size) {
+        found = neighbour(child(node, i), key, step)
+        i += step
       }
-      found
     }
-
-  private def lower(node: Node, key: Array[Byte]): Array[Byte] =
-    if (node.isLeaf) {
-      val until = node.placeOf(key)
-      if (until > 0) node.entries(until - 1).key else null
-    } else {
-      var i = node.childOf(key)
-      var found = lower(child(node, i), key)
-      while (found == null && i > 0) {
-        i -= 1
-        found = lower(child(node, i), key)
-      }
-      found
-    }
+    found
+  }
 
   private def foreach(node: Node, visit: (Array[Byte], Array[Byte]) => Unit): Unit =
     node.entries.indices.foreach { i =>

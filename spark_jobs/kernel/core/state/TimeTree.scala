@@ -95,10 +95,16 @@ abstract class TimeTree[R >: Null <: Timed](pageTag: Char) {
   def foreach(from: Long, to: Long)(visit: R => Boolean): Unit = if (!isEmpty && from <= to) scan(root, from, to, visit)
 
   /** Removes all rows up to the time and visits them, in order. */
-  def takeUpTo(time: Long)(visit: R => Unit): Unit = removeUpTo(time, visit)
+  def takeUpTo(time: Long)(visit: R => Unit): Unit =
+    if (!isEmpty && root.firstTime <= time) {
+      cut(root, time, visit)
+      while (root.level > 0 && root.children.size == 1) unwrap()
+      size = root.count
+      if (isEmpty) root = new TimePage(0)
+    }
 
   /** Removes all rows up to the time; pages that go as a whole are not read. */
-  def dropUpTo(time: Long): Unit = removeUpTo(time, null)
+  def dropUpTo(time: Long): Unit = takeUpTo(time)(null)
 
   private def secondTime(page: TimePage): Long =
     if (page.level > 0) {
@@ -143,14 +149,6 @@ abstract class TimeTree[R >: Null <: Timed](pageTag: Char) {
         scan(below(page, i), from, to, visit)
         i += 1
       }
-    }
-
-  private def removeUpTo(time: Long, visit: R => Unit): Unit =
-    if (!isEmpty && root.firstTime <= time) {
-      cut(root, time, visit)
-      while (root.level > 0 && root.children.size == 1) unwrap()
-      size = root.count
-      if (isEmpty) root = new TimePage(0)
     }
 
   /** Makes the root's only child the root, and so part of the header. */

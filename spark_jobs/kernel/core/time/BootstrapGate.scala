@@ -1,9 +1,6 @@
 package rejoin.core.time
 
-import java.util.Arrays
-
-import rejoin.core.row.{CellReader, CellWriter, Codec}
-import rejoin.core.state.KeyedState
+import rejoin.core.state.{Cell, KeyedState, StateCell}
 
 /** When the probe rows of a processing-time temporal join may look at the build side.
   *
@@ -16,7 +13,7 @@ import rejoin.core.state.KeyedState
 final class BootstrapGate(spec: GateSpec) {
   import BootstrapGate._
 
-  private var stored: Array[Byte] = _
+  private val cell = new StateCell('B')
   private var waitingSince = Unknown
   private var buildWatermark = Unknown
 
@@ -33,7 +30,8 @@ final class BootstrapGate(spec: GateSpec) {
       group.isOpen = true
       openedAt = group.now
     }
-    save(state)
+    cell.write().signed(waitingSince).signed(buildWatermark).signed(openedAt)
+    cell.save(state)
     opens
   }
 
@@ -75,22 +73,15 @@ final class BootstrapGate(spec: GateSpec) {
   }
 
   private def load(state: KeyedState): Unit = {
-    stored = state.get(Cells)
     waitingSince = Unknown
     buildWatermark = Unknown
     openedAt = Long.MaxValue
-    if (stored != null) {
-      val in = new CellReader(stored).version()
+    val in = cell.open(Cell.NoKey, state)
+    if (in != null) {
       waitingSince = in.signed()
       buildWatermark = in.signed()
       openedAt = in.signed()
     }
-  }
-
-  private def save(state: KeyedState): Unit = {
-    val value = new CellWriter().byte(Codec.Version).signed(waitingSince).signed(buildWatermark).signed(openedAt)
-    val bytes = value.result()
-    if (!Arrays.equals(bytes, stored)) state.put(Cells, bytes)
   }
 }
 
@@ -104,5 +95,4 @@ object BootstrapGate {
   final val Slot = 0L
 
   private final val Unknown = Long.MinValue
-  private val Cells = Array('B'.toByte)
 }

@@ -19,6 +19,9 @@ final class DueIndex(tag: Char) {
   private val chunks = mutable.TreeMap.empty[Long, Int]
   private val added = mutable.TreeMap.empty[Long, ArrayBuffer[Array[Byte]]]
 
+  /** Whether no slot is in use. */
+  def isEmpty: Boolean = chunks.isEmpty
+
   def register(slot: Long, key: Array[Byte]): Unit = added.getOrElseUpdate(slot, new ArrayBuffer) += key
 
   /** Takes all keys registered for slots up to `last`; a key may come more than once. */

@@ -18,7 +18,7 @@ final class DueSlot {
   def forgetTaken(group: GroupState): Unit =
     if (group.isAdvanced && slot <= DueIndex.slotOf(group.watermarks.current)) slot = NoSlot
 
-  /** Asks for a visit when the watermark reaches the time, unless there will be one earlier. */
+  /** Registers a visit for when the watermark reaches the time, unless one comes earlier. */
   def register(time: Long, key: Array[Byte], group: GroupState): Unit =
     if (DueIndex.slotOf(time) < slot) {
       slot = DueIndex.slotOf(time)

@@ -3,7 +3,7 @@ package rejoin.core.time
 /** When probe rows may look at the build side: `none`, `loaded`, or `watermark` at `atMs`.
   *
   * @param table
-  *   the build side's name, for people
+  *   the build side's name, for messages
   * @param build
   *   the streams whose marks open the gate
   */

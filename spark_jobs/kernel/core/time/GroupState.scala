@@ -1,11 +1,9 @@
 package rejoin.core.time
 
-import java.util
-
 import scala.collection.mutable.ArrayBuffer
 
-import rejoin.core.row.{CellReader, CellWriter, Codec, Envelope, Unhealed}
-import rejoin.core.state.{Cell, KeyedState}
+import rejoin.core.row.{CellReader, Envelope, Unhealed}
+import rejoin.core.state.{Cell, KeyedState, StateCell}
 
 /** What one key group knows besides its rows: row counts per side, watermarks, what is due.
   *
@@ -14,7 +12,8 @@ import rejoin.core.state.{Cell, KeyedState}
   *            watermarks, event-time slots in use, clock slots in use
   * }}}
   */
-final class GroupState private (stored: Array[Byte]) {
+final class GroupState private (state: KeyedState) {
+  private val cell = new StateCell(Cell.GroupTag)
 
   /** Stored rows of each side, copies counted. */
   val rows = new Array[Long](2)
@@ -64,8 +63,9 @@ final class GroupState private (stored: Array[Byte]) {
     watermarks.advance(timing)
   }
 
-  if (stored != null) {
-    val in = new CellReader(stored).version()
+  read(cell.open(Cell.NoKey, state))
+
+  private def read(in: CellReader): Unit = if (in != null) {
     rows(0) = in.varLong()
     rows(1) = in.varLong()
     lateRows = in.varLong()
@@ -80,17 +80,15 @@ final class GroupState private (stored: Array[Byte]) {
   def save(state: KeyedState): Unit = {
     due.flush(state)
     expiries.flush(state)
-    val out = new CellWriter().byte(Codec.Version)
-    out.varLong(rows(0)).varLong(rows(1)).varLong(lateRows).varLong(unknownRetractions)
+    val out = cell.write().varLong(rows(0)).varLong(rows(1)).varLong(lateRows).varLong(unknownRetractions)
     out.byte(if (isOpen) 1 else 0).varLong(gateTimeouts)
     watermarks.write(out)
     due.write(out)
     expiries.write(out)
-    val value = out.result()
-    if (!util.Arrays.equals(value, stored)) state.put(Cell.Group, value)
+    cell.save(state)
   }
 }
 
 object GroupState {
-  def load(state: KeyedState): GroupState = new GroupState(state.get(Cell.Group))
+  def load(state: KeyedState): GroupState = new GroupState(state)
 }

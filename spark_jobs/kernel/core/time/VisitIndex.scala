@@ -1,9 +1,6 @@
 package rejoin.core.time
 
-import java.util.Arrays
-
-import rejoin.core.row.{CellReader, CellWriter, Codec}
-import rejoin.core.state.KeyedState
+import rejoin.core.state.{Cell, KeyedState, StateCell}
 
 /** A [[DueIndex]] for visits that must come at an exact time, while time moves on in small steps.
   *
@@ -19,8 +16,8 @@ final class VisitIndex(far: DueIndex, state: KeyedState) {
   import VisitIndex._
 
   private val near = new DueIndex('N')
-  private val stored = state.get(NearSlots)
-  if (stored != null) near.read(new CellReader(stored).version())
+  private val nearSlots = new StateCell('H')
+  Option(nearSlots.open(Cell.NoKey, state)).foreach(near.read)
 
   /** Takes all keys whose visit is at or before the time; a key may come more than once. */
   def take(time: Long): Iterator[Array[Byte]] =
@@ -40,17 +37,12 @@ final class VisitIndex(far: DueIndex, state: KeyedState) {
   /** Writes the near index; the far one is the group's to write. */
   def flush(): Unit = {
     near.flush(state)
-    val out = new CellWriter().byte(Codec.Version)
-    near.write(out)
-    val value = out.result()
-    if (stored == null && value.length > EmptyLength || stored != null && !Arrays.equals(value, stored))
-      if (value.length > EmptyLength) state.put(NearSlots, value) else state.remove(NearSlots)
+    near.write(nearSlots.write())
+    nearSlots.save(state, isEmpty = near.isEmpty)
   }
 }
 
 object VisitIndex {
   private val NearBits = 4
   private val FarBits = 12
-  private val EmptyLength = 2
-  private val NearSlots = Array('H'.toByte)
 }

@@ -4,26 +4,39 @@ import java.util.Arrays
 
 import rejoin.core.row.{CellReader, CellWriter, Codec}
 
-/** The header cell of one key at a time: read when the key is visited, written if its content has changed. */
-final class HeaderCell(tag: Char) {
+/** One cell of the state at a time, such as the header cell of the key in hand: read when it is opened, written if
+  * its content has changed.
+  *
+  * @param newest
+  *   the highest version that is read
+  */
+final class StateCell(tag: Char, newest: Byte = Codec.Version) {
   private val out = new CellWriter
   private var name: Array[Byte] = _
   private var stored: Array[Byte] = _
+
+  /** The version of the stored content. */
+  var version: Byte = Codec.Version
 
   /** Turns to a key; gives what follows the version in its cell, or null where there is no cell. */
   def open(key: Array[Byte], state: KeyedState): CellReader = {
     name = Cell.key(tag, key)
     stored = state.get(name)
-    if (stored == null) null else new CellReader(stored).version()
+    if (stored == null) null
+    else {
+      val in = new CellReader(stored)
+      if (newest > Codec.Version) version = in.version(newest) else in.version()
+      in
+    }
   }
 
-  /** Whether the key had a cell when it was opened. */
+  /** Whether there was a cell when it was opened. */
   def isStored: Boolean = stored != null
 
   /** Begins the new content; the version stands there already. */
-  def write(): CellWriter = out.reset().byte(Codec.Version)
+  def write(version: Byte = Codec.Version): CellWriter = out.reset().byte(version.toInt)
 
-  /** Stores the new content, or removes the cell of a key of which nothing is left. */
+  /** Stores the new content, or removes the cell where nothing is left to keep. */
   def save(state: KeyedState, isEmpty: Boolean = false): Unit =
     if (isEmpty) {
       if (isStored) state.remove(name)
