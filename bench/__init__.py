@@ -1,1 +1,1 @@
-"""What rejoin does per second, and what Flink SQL does with the same job, data and cores."""
+"""Measures rejoin, and Flink SQL with the same job, data and cores."""

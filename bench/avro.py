@@ -1,6 +1,6 @@
-"""Avro bytes at the speed of a benchmark: encoders for the few types its topics hold.
+"""Fast Avro encoders for the few types in the benchmark's topics.
 
-Reading back is left to fastavro (results.py), so that no error here can hide itself.
+Results are decoded by fastavro (results.py), so that an error here cannot cancel itself out.
 """
 
 import json
@@ -10,14 +10,14 @@ from typing import TypeAlias
 
 import httpx
 
-Field: TypeAlias = tuple[str, "str | dict[str, str]"]
+AvroField: TypeAlias = tuple[str, "str | dict[str, str]"]
 TIMESTAMP_MS = {"type": "long", "logicalType": "timestamp-millis"}
 _FRAME = struct.Struct(">bI")
 _HTTP_TIMEOUT_S = 30.0
 
 
 def encode_long(number: int) -> bytes:
-    """Zigzag, seven bits a byte.
+    """A long in Avro's zigzag encoding, seven bits per byte.
 
     >>> encode_long(0), encode_long(-1), encode_long(64)
     (b'\\x00', b'\\x01', b'\\x80\\x01')
@@ -32,7 +32,7 @@ def encode_long(number: int) -> bytes:
 
 
 def encode_string(text: str) -> bytes:
-    """Length, then UTF-8.
+    """A string: its length, then UTF-8.
 
     >>> encode_string("ab")
     b'\\x04ab'
@@ -42,7 +42,7 @@ def encode_string(text: str) -> bytes:
 
 
 def encode_instant(ms: int) -> bytes:
-    """A time of this century in epoch milliseconds: always six bytes, hence no loop.
+    """A time of this century in epoch milliseconds; always six bytes, so no loop is needed.
 
     >>> encode_instant(1_700_000_000_000) == encode_long(1_700_000_000_000)
     True
@@ -69,20 +69,20 @@ def frame(schema_id: int) -> bytes:
     return _FRAME.pack(0, schema_id)
 
 
-def record_schema(name: str, fields: Sequence[Field]) -> str:
-    """A record none of whose fields is nullable."""
+def record_schema(name: str, fields: Sequence[AvroField]) -> str:
+    """The schema of a record whose fields are not nullable."""
     described = [{"name": field, "type": kind} for field, kind in fields]
     return json.dumps({"type": "record", "name": name, "namespace": "bench", "fields": described})
 
 
 def register(registry_url: str, subject: str, schema: str) -> int:
-    """The id that the registry gives the schema."""
+    """Register the schema; returns its id."""
     address = f"{registry_url}/subjects/{subject}/versions"
     answer = httpx.post(address, json={"schema": schema}, timeout=_HTTP_TIMEOUT_S)
     return int(answer.raise_for_status().json()["id"])
 
 
 def schema_by_id(registry_url: str, schema_id: int) -> str:
-    """The schema that the registry knows under that id."""
+    """The schema with this id in the registry."""
     answer = httpx.get(f"{registry_url}/schemas/ids/{schema_id}", timeout=_HTTP_TIMEOUT_S)
     return str(answer.raise_for_status().json()["schema"])

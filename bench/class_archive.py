@@ -1,7 +1,7 @@
-"""Makes the archive of loaded classes: both joins over a few records, in a JVM that keeps them.
+"""Creates the JVM's archive of loaded classes by running both joins over a few records.
 
-`python -m bench.class_archive`; a process of its own, because Kafka clients complain for as long
-as they live when their broker has gone.
+`python -m bench.class_archive` runs in a process of its own, because Kafka clients keep logging
+errors after their broker has stopped.
 """
 
 import subprocess
@@ -23,7 +23,7 @@ _TIMEOUT_S = 600.0
 
 
 def ensure_class_archive() -> None:
-    """Make it unless there is one for the present jars. Raises RejoinError if that fails."""
+    """Create the archive unless it exists for the present jars. Raises RejoinError on failure."""
     _run([sys.executable, "-m", "bench.class_archive"])
 
 
@@ -56,7 +56,7 @@ def _run(command: list[str]) -> None:
         check=False,
     )
     if ended.returncode != 0:
-        raise RejoinError("CLASS_ARCHIVE_FAILED", f"the job for it failed:\n{ended.stderr[-4000:]}")
+        raise RejoinError("CLASS_ARCHIVE_FAILED", f"its job failed:\n{ended.stderr[-4000:]}")
 
 
 if __name__ == "__main__" and not is_fresh(jar=kernel_jar()):

@@ -1,4 +1,4 @@
-"""`rejoin bench regular|temporal`: options in, a table or JSON out."""
+"""The command `rejoin bench`: its options, and its report as a table or JSON."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,24 +11,26 @@ from rich.table import Table
 
 from bench.engines import Flink, Rejoin
 from bench.jobs import JOBS, JobName
-from bench.run import EngineReport, Plan, Report, run_bench
+from bench.run import BenchPlan, BenchReport, EngineReport, run_bench
 from spark_jobs.terminal import AsJson, write_json
 
-Job = Annotated[JobName, typer.Argument(help="Which join.")]
-Rows = Annotated[int, typer.Option(help="Records over both topics.", min=1_000)]
-Keys = Annotated[int | None, typer.Option(help="Distinct keys; default by job.", min=1)]
-WithFlink = Annotated[bool, typer.Option("--flink", help="Also run Flink SQL, and compare.")]
-OnlyFlink = Annotated[bool, typer.Option("--only-flink", help="Run Flink SQL alone.")]
-Setting = Annotated[list[str] | None, typer.Option("--set", help="name=value for rejoin's job.")]
-FlinkSetting = Annotated[list[str] | None, typer.Option(help="name=value for Flink's job.")]
-Timeout = Annotated[float, typer.Option(help="Seconds an engine may take.", min=10)]
+JobArgument = Annotated[JobName, typer.Argument(help="The join to measure.")]
+RowCount = Annotated[int, typer.Option(help="Records in both topics together.", min=1_000)]
+KeyCount = Annotated[int | None, typer.Option(help="Distinct keys; default by join.", min=1)]
+WithFlink = Annotated[bool, typer.Option("--flink", help="Also run Flink SQL and compare.")]
+OnlyFlink = Annotated[bool, typer.Option("--only-flink", help="Run only Flink SQL.")]
+Setting = Annotated[
+    list[str] | None, typer.Option("--set", help="Setting of rejoin's job, name=value.")
+]
+FlinkSetting = Annotated[list[str] | None, typer.Option(help="Setting of Flink's job, name=value.")]
+Timeout = Annotated[float, typer.Option(help="Most seconds that an engine may take.", min=10)]
 Keep = Annotated[bool, typer.Option("--keep", help="Keep data, logs and state in build/bench.")]
 
 
 def bench(
-    job: Job,
-    rows: Rows = 4_000_000,
-    keys: Keys = None,
+    job: JobArgument,
+    rows: RowCount = 4_000_000,
+    keys: KeyCount = None,
     flink: WithFlink = False,
     only_flink: OnlyFlink = False,
     settings: Setting = None,
@@ -37,11 +39,11 @@ def bench(
     keep: Keep = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a join, Kafka to Kafka, exactly once, and verify every row of its result.
+    """Measure a join from Kafka to Kafka with exactly-once delivery, and verify every result row.
 
-    For whoever compares machines, settings or releases: data, broker and registry are made for it.
+    For comparing machines, settings or releases. Data, broker and registry are created for it.
     """
-    plan = Plan(
+    plan = BenchPlan(
         job=job,
         rows=rows,
         keys=keys or min(JOBS[job].default_keys, rows),
@@ -66,11 +68,11 @@ def _engines(flink: bool, only_flink: bool) -> tuple[str, ...]:
 def _pairs(settings: list[str] | None) -> dict[str, str]:
     pairs = [setting.partition("=") for setting in settings or ()]
     if wrong := [name for name, sign, _ in pairs if not sign]:
-        raise typer.BadParameter(f"{wrong[0]} is not name=value")
+        raise typer.BadParameter(f"'{wrong[0]}' has no '=': give name=value")
     return {name: value for name, _, value in pairs}
 
 
-def _table(report: Report) -> Table:
+def _table(report: BenchReport) -> Table:
     title = f"{report.title}: {report.rows:,} records, {report.parallelism} cores"
     caption = None if report.speedup is None else f"rejoin is {report.speedup:.2f} x as fast"
     table = Table(title=title, caption=caption)

@@ -1,6 +1,6 @@
-"""The benchmark's input: the same records at every run, and what their join must give.
+"""Generates the benchmark's input and the expected result, the same in every run.
 
-A generator of our own, because Python's is neither needed nor the same across its versions.
+It has its own random generator, because the numbers of Python's may change between versions.
 """
 
 import struct
@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from bench.avro import (
     TIMESTAMP_MS,
-    Field,
+    AvroField,
     encode_instant,
     encode_long,
     encode_string,
@@ -22,8 +22,8 @@ from bench.avro import (
 
 PARTITIONS = 2
 START_MS = 1_704_067_200_000  # 2024-01-01T00:00:00Z
-SPAN_MS = 3_600_000  # the event time that a topic covers
-DISORDER_MS = 4_000  # less than the 5 s that the tables' watermarks wait, so that no row is late
+SPAN_MS = 3_600_000  # range of event time in a topic
+DISORDER_MS = 4_000  # less than the 5 s delay of the watermarks, so that no row is late
 
 Record: TypeAlias = tuple[int, bytes | None, bytes | None]  # partition, key, value
 Row: TypeAlias = tuple[object, ...]
@@ -39,7 +39,7 @@ _INTERLEAVE = 0x9E3779B97F4A7C15
 
 
 def _random(seed: int) -> Iterator[int]:
-    """31 random bits at a time: the upper half of Knuth's 64-bit linear congruence."""
+    """31 random bits each: the upper half of Knuth's 64-bit linear congruential generator."""
     state = (seed + 1) * _INTERLEAVE & 0xFFFFFFFFFFFFFFFF
     while True:
         state = state * 6364136223846793005 + 1442695040888963407 & 0xFFFFFFFFFFFFFFFF
@@ -48,14 +48,14 @@ def _random(seed: int) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class InputTopic:
-    """A topic and the Avro schemas of its records; `key` is None where records have no key."""
+    """A topic and the Avro fields of its records; `key` is None if records have no key."""
 
     name: str
-    key: tuple[Field, ...] | None
-    value: tuple[Field, ...]
+    key: tuple[AvroField, ...] | None
+    value: tuple[AvroField, ...]
 
     def schemas(self) -> dict[str, str]:
-        """By registry subject."""
+        """The schemas by registry subject."""
         found = {f"{self.name}-value": record_schema(f"{self.name}_value", self.value)}
         if self.key is not None:
             found[f"{self.name}-key"] = record_schema(f"{self.name}_key", self.key)
@@ -90,10 +90,10 @@ PRICES = InputTopic(
 
 
 class RegularData:
-    """Two upsert topics with the same key space, half of `rows` each; one left row in 100 a delete.
+    """Two upsert topics with the same keys and half of `rows` each; 1 % of left rows are deletes.
 
-    No deletes on the right: Flink 2.3.0 forgets the left row when a right row that was updated
-    goes (FLINK-40681), or when the tombstone of one that never was arrives.
+    There are no deletes on the right: Flink 2.3.0 loses the left row when an updated right row is
+    deleted (FLINK-40681), or when a tombstone arrives for a right row that never existed.
     """
 
     topics = (ORDERS_A, ORDERS_B)
@@ -105,13 +105,13 @@ class RegularData:
         self._right: list[Row] = [(None, None)] * keys
 
     def records(self, topic: InputTopic, key_id: int, value_id: int) -> Iterator[Record]:
-        """Of one topic, in order; the expected result is complete after all have been drawn."""
+        """The records of one topic in order; once all topics are read, `expected` is complete."""
         if topic is ORDERS_A:
             return self._orders_a(self.rows - self.rows // 2, frame(key_id), frame(value_id))
         return self._orders_b(self.rows // 2, frame(key_id), frame(value_id))
 
     def expected(self) -> Expected:
-        """id -> (id, amount, note, placed_at, carrier, weight)."""
+        """Expected rows by id: (id, amount, note, placed_at, carrier, weight)."""
         pairs = enumerate(zip(self._left, self._right, strict=True))
         return {key: (key, *left, *right) for key, (left, right) in pairs if left is not None}
 
@@ -142,9 +142,9 @@ class RegularData:
 
 
 class TemporalData:
-    """An append topic of three quarters of `rows`, and versions of prices; both out of order.
+    """An append topic with three quarters of `rows` and a topic of price versions; both unordered.
 
-    No product has two versions of the same time: which of them holds would be nobody's to say.
+    No product has two versions at the same time, because the result would be undefined.
     """
 
     topics = (ORDERS, PRICES)
@@ -156,13 +156,13 @@ class TemporalData:
         self._versions: list[list[tuple[int, float]]] = [[] for _ in range(keys)]
 
     def records(self, topic: InputTopic, key_id: int, value_id: int) -> Iterator[Record]:
-        """Of one topic, in order; the expected result is complete after all have been drawn."""
+        """The records of one topic in order; once all topics are read, `expected` is complete."""
         if topic is ORDERS:
             return self._append_orders(self.rows - self.rows // 4, frame(value_id))
         return self._price_versions(self.rows // 4, frame(key_id), frame(value_id))
 
     def expected(self) -> Expected:
-        """order_id -> (order_id, product_id, quantity, order_time, price at that time or None)."""
+        """Expected rows by order: (order_id, product_id, quantity, order_time, price or None)."""
         histories = [sorted(versions) for versions in self._versions]
         times = [[time for time, _ in history] for history in histories]
         rows: Expected = {}

@@ -1,7 +1,7 @@
-"""`python -m bench.delivery`: what exactly-once costs against at-least-once.
+"""`python -m bench.delivery`: measures the cost of exactly-once over at-least-once delivery.
 
-The same job over the same topics, one guarantee after the other, in turns, so that whatever else
-the machine does falls on both. Every run's rows are verified. To be run by hand when it is idle.
+The same job runs over the same topics with both guarantees in turns, so that other load on the
+machine affects both alike. The rows of every run are verified. Run it by hand on an idle machine.
 """
 
 import argparse
@@ -11,9 +11,9 @@ from statistics import median
 
 from bench.engines import Folders, Rejoin
 from bench.jobs import JOBS, BenchJob, Guarantee, render
-from bench.load import Data, create_topics, load
-from bench.measure import BenchError, SinkProgress, run_measured
-from bench.results import differences, fold, in_micros
+from bench.load import BenchData, create_topics, load
+from bench.measure import SinkProgress, run_measured
+from bench.results import in_micros, verified
 from bench.run import WORK
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
@@ -24,7 +24,7 @@ _GUARANTEES: tuple[Guarantee, ...] = ("at-least-once", "exactly-once")
 def main() -> None:
     options = _options()
     job = JOBS[options.job]
-    data: Data = job.data(options.rows, options.keys or min(job.default_keys, options.rows))
+    data: BenchData = job.data(options.rows, options.keys or min(job.default_keys, options.rows))
     Rejoin({}).prepare()
     work = WORK / f"delivery-{job.name}"
     shutil.rmtree(work, ignore_errors=True)
@@ -45,13 +45,13 @@ def main() -> None:
 
 def _run(
     job: BenchJob,
-    data: Data,
+    data: BenchData,
     kafka: tuple[str, str],
     guarantee: Guarantee,
     folders: Folders,
     timeout_s: float,
 ) -> float:
-    """Seconds from the start of the process to its end; its rows are verified then."""
+    """Run and verify; returns the seconds from the start of the process to its end."""
     topic = folders.root.name
     engine = Rejoin({})
     folders.root.mkdir()
@@ -64,18 +64,9 @@ def _run(
         measured = run_measured(command, folders.log, folders.state, progress, timeout_s)
     finally:
         progress.close()
-    _verify(job, data, kafka, topic)
+    verified(job, in_micros(data.expected(), job.sink_columns), *kafka, topic)
     shutil.rmtree(folders.root, ignore_errors=True)
     return measured.seconds
-
-
-def _verify(job: BenchJob, data: Data, kafka: tuple[str, str], topic: str) -> None:
-    found = fold(job, *kafka, topic)
-    wanted = in_micros(data.expected(), job.sink_columns)
-    if found.repeated:
-        raise BenchError("BENCH_DOUBLED", f"{topic}: {len(found.repeated)} rows came twice")
-    if lines := differences(found.rows, wanted, (topic, "the expected result")):
-        raise BenchError("BENCH_WRONG_RESULT", "\n".join(lines))
 
 
 def _report(job: str, rows: int, seconds: dict[Guarantee, list[float]]) -> None:
@@ -98,8 +89,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--job", choices=sorted(JOBS), default="regular")
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--keys", type=int)
-    parser.add_argument("--turns", type=int, default=5, help="runs of each guarantee")
-    parser.add_argument("--timeout", type=float, default=900.0, help="seconds for one run")
+    parser.add_argument("--turns", type=int, default=5, help="runs per guarantee")
+    parser.add_argument("--timeout", type=float, default=900.0, help="most seconds for one run")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""The two engines as processes: how each is started, and with which settings."""
+"""The two engines as processes: their commands and settings."""
 
 import sys
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _REJOIN = "from spark_jobs.cli import main; main()"
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Where one run of one engine leaves its files."""
+    """The files of one run of one engine."""
 
     root: Path
 
@@ -31,27 +31,27 @@ class Folders:
 
     @property
     def state(self) -> Path:
-        """The engine's checkpoints."""
+        """Folder of the checkpoints."""
         return self.root / "checkpoint"
 
 
 class Engine(Protocol):
-    """One of the two."""
+    """rejoin or Flink."""
 
     name: str
 
     def prepare(self) -> None:
-        """What must not be part of the measured time: installation."""
+        """Install what is needed, outside the measured time."""
 
     def settings(self, folders: Folders) -> Mapping[str, str]:
-        """The job's SET statements."""
+        """The settings for the job's SET statements."""
 
     def command(self, folders: Folders) -> list[str]:
-        """The process that runs the job and ends with it."""
+        """The command that runs the job and ends when it ends."""
 
 
 class Rejoin:
-    """`rejoin run`, as a user starts it, without the sidecar."""
+    """`rejoin run` without the sidecar."""
 
     name = "rejoin"
 
@@ -59,7 +59,7 @@ class Rejoin:
         self._overrides = overrides
 
     def prepare(self) -> None:
-        """The archive of loaded classes, which an installation makes once."""
+        """Create the archive of loaded classes, which an installation does once."""
         ensure_class_archive()
 
     def settings(self, folders: Folders) -> Mapping[str, str]:
@@ -72,7 +72,7 @@ class Rejoin:
 
 
 class Flink:
-    """Flink SQL in one JVM: RocksDB with memory to work in, incremental checkpoints every 10 s."""
+    """Flink SQL in one JVM: RocksDB with 1 GB of memory, incremental checkpoints every 10 s."""
 
     name = "flink"
 

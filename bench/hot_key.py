@@ -1,7 +1,7 @@
-"""`python -m bench.hot_key`: what a change costs when very many rows share one join key.
+"""`python -m bench.hot_key`: measures the cost of a change when many rows share one join key.
 
-Runs a regular join's machine in a JVM without Spark, over state in memory: time per change and
-state bytes per row show whether a cost grows with the rows of the key. To be run by hand.
+Runs a regular join in a JVM without Spark, with its state in memory. Time per change and bytes per
+row show whether the cost grows with the number of rows. Run it by hand.
 """
 
 import argparse
@@ -34,7 +34,7 @@ _LOAD_BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one change in a batch of its own."""
+    """The mean cost of a change that is processed in a batch of its own."""
 
     micros: float
     cells: float
@@ -46,7 +46,7 @@ def row(number: int, value: int) -> list[Any]:
 
 
 def load(machine: Any, side: str, rows: int) -> float:
-    """Seconds for all rows, in large batches."""
+    """Insert all rows in large batches; returns the seconds."""
     started = time.perf_counter()
     for start in range(0, rows, _LOAD_BATCH):
         batch = [[side, "+I", row(n, 0)] for n in range(start, min(start + _LOAD_BATCH, rows))]

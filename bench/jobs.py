@@ -1,4 +1,4 @@
-"""The benchmark's two jobs: one SQL text, which both engines run but for their SET statements."""
+"""The two jobs of the benchmark; both engines run the same SQL, apart from SET statements."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from string import Template
 from typing import Literal
 
 from bench.data import RegularData, TemporalData
-from bench.load import Data
+from bench.load import BenchData
 
 JobName = Literal["regular", "temporal"]
 Guarantee = Literal["exactly-once", "at-least-once"]
@@ -78,9 +78,9 @@ ON o.product_id = p.product_id;
 
 @dataclass(frozen=True, slots=True)
 class BenchJob:
-    """What is joined, over which data, and how its result is told apart row by row.
+    """A job with its data and the columns of its result, the first of which is the key.
 
-    `appends`: each row appears once; otherwise the last record of a key is its row.
+    If `appends`, each row is written once; otherwise the last record of a key is its row.
     """
 
     name: JobName
@@ -89,7 +89,7 @@ class BenchJob:
     sink_columns: tuple[str, ...]
     appends: bool
     default_keys: int
-    data: Callable[[int, int], Data]
+    data: Callable[[int, int], BenchData]
 
 
 JOBS: dict[JobName, BenchJob] = {
@@ -122,7 +122,7 @@ def render(
     registry_url: str,
     guarantee: Guarantee = "exactly-once",
 ) -> str:
-    """The job as one engine runs it: its settings, and a sink topic of its own."""
+    """The SQL for one engine, with its settings and its own sink topic."""
     sets = "".join(f"SET '{name}' = '{value}';\n" for name, value in settings.items())
     broker = {"properties.bootstrap.servers": bootstrap_servers}
     bounded = {"scan.bounded.mode": "latest-offset"}
@@ -131,7 +131,7 @@ def render(
     sink = {"topic": sink_topic, "sink.delivery-guarantee": guarantee}
     if guarantee == "exactly-once":
         sink["sink.transactional-id-prefix"] = sink_topic
-        # Flink's own default of an hour is more than a broker allows
+        # Flink's default of an hour exceeds the broker's limit
         sink["properties.transaction.timeout.ms"] = "600000"
     append = {"connector": "kafka", **broker, **value}
     upsert = {"connector": "upsert-kafka", **broker, **both}

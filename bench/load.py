@@ -1,4 +1,4 @@
-"""Puts a benchmark's input into Kafka, as fast as one Python thread can."""
+"""Loads a benchmark's input into Kafka, as fast as one Python thread can."""
 
 import time
 from collections.abc import Iterable
@@ -20,34 +20,34 @@ _ADMIN_TIMEOUT_S = 30.0
 _FLUSH_TIMEOUT_S = 120.0
 
 
-class Data(Protocol):
-    """What a job reads, and what it must give."""
+class BenchData(Protocol):
+    """The input of a job and its expected result."""
 
     @property
     def topics(self) -> tuple[InputTopic, ...]:
-        """In the order in which they are filled."""
+        """The topics, in the order in which they are loaded."""
 
     @property
     def rows(self) -> int:
-        """Records over all topics."""
+        """Number of records in all topics."""
 
     def records(self, topic: InputTopic, key_id: int, value_id: int) -> Iterable[Record]:
-        """Of one topic, in order."""
+        """The records of one topic, in order."""
 
     def expected(self) -> Expected:
-        """The result by its key, once all records have been drawn."""
+        """The result by key; complete once all records have been read."""
 
 
 def create_topics(bootstrap_servers: str, names: Iterable[str]) -> None:
-    """With as many partitions as the generator fills; they must not exist yet."""
+    """Create topics with `PARTITIONS` partitions; they must not exist yet."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 3})
     made = admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names])
     for future in made.values():
         future.result(_ADMIN_TIMEOUT_S)
 
 
-def load(data: Data, bootstrap_servers: str, registry_url: str) -> float:
-    """Create the input topics, register their schemas, fill them; the seconds filling took."""
+def load(data: BenchData, bootstrap_servers: str, registry_url: str) -> float:
+    """Create the input topics, register schemas and load; returns the seconds for loading."""
     create_topics(bootstrap_servers, [topic.name for topic in data.topics])
     loader = _Loader(bootstrap_servers)
     started = time.monotonic()
@@ -94,7 +94,7 @@ class _Loader:
             self._check()
 
     def finish(self) -> None:
-        """Every record is with the broker when this returns."""
+        """Wait until the broker has all records."""
         left = self._producer.flush(_FLUSH_TIMEOUT_S)
         self._check()
         if left:

@@ -1,4 +1,4 @@
-"""Runs one process tree and measures it from outside: seconds, memory, disk, output over time."""
+"""Runs a process and measures it from outside: time, memory, disk and output over time."""
 
 import os
 import signal
@@ -21,14 +21,14 @@ _WARM_FROM, _WARM_TO = 0.25, 0.9
 
 
 class BenchError(RejoinError):
-    """An engine failed, or the two disagree."""
+    """An engine failed, or its result is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Of one engine's run; sizes are 0 where the system cannot tell them.
+    """The figures of one run; sizes are 0 if the system does not provide them.
 
-    `warm_share_per_s`: the share of all output that appeared per second in the middle of the run.
+    `warm_share_per_s` is the share of all output that is written per second mid-run.
     """
 
     seconds: float
@@ -44,9 +44,9 @@ def run_measured(
     output: Callable[[], int],
     timeout_s: float,
 ) -> Measurement:
-    """From the start of the process to its exit; raise BenchError unless that is exit 0.
+    """Measure a process from start to exit; raises BenchError unless its exit code is 0.
 
-    `output` counts the records in the sink so far; `state_dir` is what grows with the state.
+    `output` counts the records in the sink so far; `state_dir` is the folder of the state.
     """
     started = time.monotonic()
     child = Child(command, log_path)
@@ -57,7 +57,7 @@ def run_measured(
             now = time.monotonic() - started
             if now > timeout_s:
                 raise BenchError(
-                    "BENCH_TIMEOUT", f"no end after {timeout_s:.0f} s:\n{child.log_tail()}"
+                    "BENCH_TIMEOUT", f"still running after {timeout_s:.0f} s:\n{child.log_tail()}"
                 )
             peak_rss = max(peak_rss, tree_rss_bytes(child.pid))
             peak_state = max(peak_state, folder_bytes(state_dir))
@@ -74,7 +74,7 @@ def run_measured(
 
 
 def warm_share_per_s(samples: Sequence[tuple[float, int]]) -> float:
-    """The slope of the output between a quarter and nine tenths of it; 0 if it came at once.
+    """Share of the output per second, between 25 % and 90 % of it; 0 if it came at once.
 
     >>> warm_share_per_s([(0.0, 0), (5.0, 0), (6.0, 25), (7.0, 50), (8.0, 75), (9.0, 100)])
     0.25
@@ -88,7 +88,7 @@ def warm_share_per_s(samples: Sequence[tuple[float, int]]) -> float:
 
 
 class SinkProgress:
-    """How many records a topic holds, committed or not."""
+    """Counts the records of a topic, committed or not."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         self._partitions = [TopicPartition(topic, p) for p in range(PARTITIONS)]
@@ -96,14 +96,14 @@ class SinkProgress:
             {
                 "bootstrap.servers": bootstrap_servers,
                 "group.id": "rejoin-bench-progress",
-                "isolation.level": "read_uncommitted",  # else an open transaction hides its records
+                "isolation.level": "read_uncommitted",  # to count records of open transactions
                 "log_level": 3,
             }
         )
         self._last = 0
 
     def __call__(self) -> int:
-        """The latest count; the one before it if the broker is too busy to answer."""
+        """The current count; the last one if the broker does not answer in time."""
         try:
             ends = [
                 self._consumer.get_watermark_offsets(p, timeout=_QUERY_TIMEOUT_S, cached=False)
@@ -119,12 +119,12 @@ class SinkProgress:
 
 
 def process_tree(root: int) -> list[int]:
-    """The process and everything below it; only itself where there is no /proc."""
+    """The process and its descendants; only the process itself where there is no /proc."""
     children: dict[int, list[int]] = {}
     for stat in _PROC.glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
         children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
     found = [root]
@@ -134,19 +134,19 @@ def process_tree(root: int) -> list[int]:
 
 
 def tree_rss_bytes(root: int) -> int:
-    """Resident memory of a process and everything below it."""
+    """Resident memory of a process and its descendants."""
     page = os.sysconf("SC_PAGE_SIZE")
     total = 0
     for pid in process_tree(root):
         try:
             total += int((_PROC / str(pid) / "statm").read_text().split()[1]) * page
-        except OSError:  # it has ended, or there is no /proc
+        except OSError:  # the process has ended, or there is no /proc
             continue
     return total
 
 
 def folder_bytes(folder: Path) -> int:
-    """Of all files below a folder that others are writing to."""
+    """Size of all files below a folder, which may change meanwhile."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -158,7 +158,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def stop_tree(child: Child) -> None:
-    """The process and its descendants, by their ids; harmless when they have ended."""
+    """Stop the process and its descendants by their ids; does nothing if they have ended."""
     pids = process_tree(child.pid) if child.exit_code is None else []
     child.stop(_STOP_GRACE_S)
     for pid in pids[1:]:

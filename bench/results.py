@@ -1,4 +1,4 @@
-"""What an engine left in its sink topic, as a downstream read_committed consumer folds it."""
+"""Reads an engine's sink topic as a read_committed consumer does, and verifies the result."""
 
 import json
 import time
@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError as ClientError
 from bench.avro import schema_by_id
 from bench.data import PARTITIONS, Expected, Row
 from bench.jobs import BenchJob
+from bench.measure import BenchError
 from spark_jobs.errors import FormatError, KafkaError
 
 _POLL_S = 0.2
@@ -32,9 +33,9 @@ _MICROS_PER_UNIT = {
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """The final rows by key, the records they took, and the keys that came more often than once.
+    """The final rows by key, the number of records, and keys with more than one row.
 
-    `repeated` is empty for an upsert sink, where repetition is an update.
+    `repeated` is empty for an upsert sink, where a repeated key is an update.
     """
 
     rows: dict[int, Row]
@@ -43,10 +44,24 @@ class Folded:
 
 
 def fold(job: BenchJob, bootstrap_servers: str, registry_url: str, topic: str) -> Folded:
-    """Read the sink topic to its end; fold it by key (upsert) or count each row (append)."""
+    """Read the sink topic to its end and fold it into rows by key."""
     read = Decoder(registry_url, job.sink_columns)
     messages = committed(bootstrap_servers, topic)
     return _fold_appends(read, messages) if job.appends else _fold_upserts(read, messages, topic)
+
+
+def verified(
+    job: BenchJob, expected: Expected, bootstrap_servers: str, registry_url: str, topic: str
+) -> Folded:
+    """The folded result; raises BenchError unless it has exactly the expected rows."""
+    found = fold(job, bootstrap_servers, registry_url, topic)
+    if found.repeated:
+        keys = ", ".join(str(key) for key in found.repeated[:5])
+        count = len(found.repeated)
+        raise BenchError("BENCH_DOUBLED", f"{topic}: {count} rows were written twice: {keys}")
+    if lines := differences(found.rows, expected, (topic, "the expected result")):
+        raise BenchError("BENCH_WRONG_RESULT", "\n".join(lines))
+    return found
 
 
 def _fold_appends(read: "Decoder", messages: Iterable[Message]) -> Folded:
@@ -63,10 +78,10 @@ def _fold_appends(read: "Decoder", messages: Iterable[Message]) -> Folded:
 
 
 def _fold_upserts(read: "Decoder", messages: Iterable[Message], topic: str) -> Folded:
-    """Only the last value of a key is decoded.
+    """Fold by key, decoding only the last value of each.
 
-    Keys are compared as bytes: equal keys are equal bytes within one schema id, and the check
-    below finds a key that came under two.
+    Keys are compared as bytes, which is correct within one schema id. The check below finds a key
+    that was written with two ids.
     """
     last: list[dict[bytes, bytes | None]] = [{} for _ in range(PARTITIONS)]
     records = 0
@@ -81,14 +96,14 @@ def _fold_upserts(read: "Decoder", messages: Iterable[Message], topic: str) -> F
             key, row = read(value)
             if key in rows:
                 raise FormatError(
-                    "BENCH_KEY_SPLIT", f"{topic}: key {key} came in two partitions or encodings"
+                    "BENCH_KEY_SPLIT", f"{topic}: key {key} is in two partitions or encodings"
                 )
             rows[key] = row
     return Folded(rows, records, ())
 
 
 class Decoder:
-    """Confluent-framed Avro to the sink's row; times become microseconds, whatever their unit."""
+    """Decodes Confluent-framed Avro to rows; times of any unit become microseconds."""
 
     def __init__(self, registry_url: str, columns: tuple[str, ...]) -> None:
         self._registry_url = registry_url
@@ -96,7 +111,7 @@ class Decoder:
         self._readers: dict[int, Callable[[bytes], Row]] = {}
 
     def __call__(self, framed: bytes) -> tuple[int, Row]:
-        """The value of the first column, which is the key, and the row."""
+        """The key, which is the first column, and the row."""
         schema_id = int.from_bytes(framed[1:_FRAME_BYTES])
         reader = self._readers.get(schema_id)
         if reader is None:
@@ -125,7 +140,7 @@ class Decoder:
 
 
 def _time_scale(kind: Any) -> int | None:
-    """Microseconds in a unit of this type; None if it is no time."""
+    """Microseconds per unit of this type; None if it is no time."""
     match kind:
         case list():
             return next((scale for member in kind if (scale := _time_scale(member))), None)
@@ -136,7 +151,7 @@ def _time_scale(kind: Any) -> int | None:
 
 
 def _without_logical_types(schema: Any) -> Any:
-    """So that times stay numbers: datetimes would take half of the reading."""
+    """Remove logical types, because creating datetimes would take half of the reading time."""
     match schema:
         case dict():
             kept = {name: part for name, part in schema.items() if name != "logicalType"}
@@ -148,7 +163,7 @@ def _without_logical_types(schema: Any) -> Any:
 
 
 def committed(bootstrap_servers: str, topic: str) -> Iterator[Message]:
-    """Every committed record that the topic holds now."""
+    """All committed records that are in the topic now."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -166,11 +181,11 @@ def committed(bootstrap_servers: str, topic: str) -> Iterator[Message]:
         at_end: set[int] = set()
         deadline = time.monotonic() + _STALL_S
         while len(at_end) < PARTITIONS:
-            batch = consumer.consume(_BATCH, _POLL_S)  # waits this long for the last, short batch
+            batch = consumer.consume(_BATCH, _POLL_S)  # only the last batch waits this long
             if batch:
                 deadline = time.monotonic() + _STALL_S
             elif time.monotonic() > deadline:
-                raise KafkaError("BENCH_READ_STALLED", f"{topic}: nothing for {_STALL_S:.0f} s")
+                raise KafkaError("BENCH_READ_STALLED", f"{topic}: no record for {_STALL_S:.0f} s")
             for message in batch:
                 error = message.error()
                 if error is None:
@@ -184,7 +199,7 @@ def committed(bootstrap_servers: str, topic: str) -> Iterator[Message]:
 
 
 def in_micros(expected: Expected, columns: tuple[str, ...]) -> Expected:
-    """The generator's rows with their times in microseconds, as folded rows have them."""
+    """The expected rows with times in microseconds, as in folded rows."""
     at = next(n for n, column in enumerate(columns) if column in ("placed_at", "order_time"))
     return {
         key: (*row[:at], cast(int, row[at]) * 1000, *row[at + 1 :]) for key, row in expected.items()
@@ -192,7 +207,7 @@ def in_micros(expected: Expected, columns: tuple[str, ...]) -> Expected:
 
 
 def differences(found: dict[int, Row], wanted: dict[int, Row], names: tuple[str, str]) -> list[str]:
-    """A few of the rows in which the two differ, in words; empty when they are equal."""
+    """Some of the differences as text; empty if the rows are equal."""
     if found == wanted:
         return []
     one, other = names

@@ -1,4 +1,4 @@
-"""One benchmark from an empty broker: load, run, verify, and only then compare times."""
+"""Runs one benchmark with a new broker: load, run, verify, then compare times."""
 
 import os
 import shutil
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from bench.engines import PARALLELISM, Engine, Flink, Folders, Rejoin
 from bench.jobs import JOBS, BenchJob, JobName, render
-from bench.load import Data, create_topics, load
-from bench.measure import BenchError, Measurement, SinkProgress, run_measured
-from bench.results import Folded, differences, fold, in_micros
+from bench.load import BenchData, create_topics, load
+from bench.measure import Measurement, SinkProgress, run_measured
+from bench.results import Folded, in_micros, verified
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
 
@@ -22,8 +22,8 @@ Say = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to run; `settings` are further SET statements by engine name."""
+class BenchPlan:
+    """What to run; `settings` has additional SET statements by engine."""
 
     job: JobName
     rows: int
@@ -36,7 +36,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """One engine's figures; its result has been verified when this exists."""
+    """The figures of one engine, whose result has been verified."""
 
     engine: str
     seconds: float
@@ -49,8 +49,8 @@ class EngineReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """One run of the benchmark. `speedup` is Flink's whole-run time over rejoin's."""
+class BenchReport:
+    """The figures of a benchmark. `speedup` is Flink's time divided by rejoin's."""
 
     job: str
     title: str
@@ -68,8 +68,8 @@ class _Kafka:
     registry_url: str
 
 
-def run_bench(plan: Plan, say: Say) -> Report:
-    """Load the topics once; run each engine over them, one after the other; verify; report."""
+def run_bench(plan: BenchPlan, say: Say) -> BenchReport:
+    """Load the topics once, run the engines one after the other, verify and report."""
     job = JOBS[plan.job]
     engines = [_engine(name, plan.settings.get(name, {})) for name in plan.engines]
     for engine in engines:
@@ -90,7 +90,7 @@ def run_bench(plan: Plan, say: Say) -> Report:
         _engine_report(engine, plan.rows, measurement, result)
         for engine, measurement, result in zip(engines, measured, results, strict=True)
     )
-    return Report(
+    return BenchReport(
         job=job.name,
         title=job.title,
         rows=plan.rows,
@@ -107,18 +107,18 @@ def _engine(name: str, overrides: Mapping[str, str]) -> Engine:
 
 
 def _use_cores(count: int) -> None:
-    """Everything started from here shares these cores, broker included."""
+    """Limit this process and its children, including the broker, to these cores."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
 
 @contextmanager
-def _work_folder(plan: Plan) -> Iterator[Path]:
+def _work_folder(plan: BenchPlan) -> Iterator[Path]:
     work = WORK / plan.job
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     yield work
-    if not plan.keep:  # kept after a failure, whose logs are in it
+    if not plan.keep:  # not reached after a failure, which keeps the logs
         shutil.rmtree(work, ignore_errors=True)
 
 
@@ -153,23 +153,15 @@ def _run_engine(
 
 
 def _verified_results(
-    job: BenchJob, data: Data, kafka: _Kafka, engines: Sequence[Engine], say: Say
+    job: BenchJob, data: BenchData, kafka: _Kafka, engines: Sequence[Engine], say: Say
 ) -> list[Folded]:
-    """Each engine's folded result; raise BenchError unless all equal the generator's own."""
-    wanted = in_micros(data.expected(), job.sink_columns)
+    """The result of each engine; raises BenchError unless all are as expected."""
+    expected = in_micros(data.expected(), job.sink_columns)
     results = []
     for engine in engines:
-        topic = _sink_topic(engine)
-        found = fold(job, kafka.bootstrap_servers, kafka.registry_url, topic)
-        if found.repeated:
-            shown = ", ".join(str(key) for key in found.repeated[:5])
-            raise BenchError(
-                "BENCH_DOUBLED", f"{engine.name}: {len(found.repeated)} rows came twice: {shown}"
-            )
-        if lines := differences(found.rows, wanted, (engine.name, "the expected result")):
-            raise BenchError("BENCH_WRONG_RESULT", "\n".join(lines))
-        say(f"{engine.name}: {len(found.rows):,} rows, each as expected")
-        results.append(found)
+        servers, registry_url = kafka.bootstrap_servers, kafka.registry_url
+        results.append(verified(job, expected, servers, registry_url, _sink_topic(engine)))
+        say(f"{engine.name}: {len(results[-1].rows):,} rows, each as expected")
     return results
 
 

@@ -1,7 +1,7 @@
-"""`python -m bench.sidecar`: the sidecar under load, one core for it and another one for the load.
+"""`python -m bench.sidecar`: measures the sidecar under load, each on a core of its own.
 
-Open loop: request i is due at start + i / rate whatever became of the others, and its latency
-counts from then, so that a stall is paid for by every request that was due in it.
+The load is an open loop: request i is due at start + i / rate, however slow the others are. Its
+latency counts from that moment, so that a stall affects every request that was due in it.
 """
 
 import argparse
@@ -35,8 +35,8 @@ _MIB = 2**20
 
 
 @dataclass(slots=True)
-class Outcome:
-    """Of one load: latencies in seconds, memory in bytes."""
+class LoadResult:
+    """The result of one load; latencies in seconds, memory in bytes."""
 
     latencies: list[float] = field(default_factory=list)
     errors: int = 0
@@ -50,19 +50,19 @@ class Outcome:
         return ordered[min(int(len(ordered) * share), len(ordered) - 1)] * 1000
 
     def growth(self) -> float:
-        """From the second sample on: the first one may be of a process that still warms up."""
+        """Relative growth of memory since the second sample; the first may be of a cold process."""
         first, last = self.rss[min(1, len(self.rss) - 1)], self.rss[-1]
         return last / first - 1
 
 
 class Load:
-    """Requests that are due, and the connections that wait for the next one."""
+    """Requests that are due, and idle connections."""
 
     def __init__(self, request: bytes, until: float) -> None:
         self.request = request
         self.due: deque[float] = deque()
         self.free: deque[Connection] = deque()
-        self.outcome = Outcome()
+        self.result = LoadResult()
         self.counts_from = until
 
     def pair(self) -> None:
@@ -71,14 +71,14 @@ class Load:
 
     def done(self, due: float, good: bool, size: int) -> None:
         if not good:
-            self.outcome.errors += 1
+            self.result.errors += 1
         elif due >= self.counts_from:
-            self.outcome.latencies.append(time.perf_counter() - due)
-            self.outcome.body_bytes = size
+            self.result.latencies.append(time.perf_counter() - due)
+            self.result.body_bytes = size
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time over one connection."""
+    """A connection that has one request at a time."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
@@ -88,7 +88,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's have a class of their own
+        self._transport = cast(asyncio.Transport, transport)  # uvloop has its own class
         self._load.free.append(self)
 
     def send(self, due: float) -> None:
@@ -119,8 +119,8 @@ class Connection(asyncio.Protocol):
         self._load.pair()
 
 
-async def drive(port: int, pid: int, rate: float, seconds: float, encoding: str) -> Outcome:
-    """`seconds` of load after a warm-up, on as many connections as are ever needed at once."""
+async def run_load(port: int, pid: int, rate: float, seconds: float, encoding: str) -> LoadResult:
+    """Run the load for `seconds` after a warm-up, over `CONNECTIONS` connections."""
     request = (
         f"GET /metrics HTTP/1.1\r\nHost: {LOOPBACK}\r\nAccept-Encoding: {encoding}\r\n\r\n"
     ).encode()
@@ -129,7 +129,7 @@ async def drive(port: int, pid: int, rate: float, seconds: float, encoding: str)
     loop = asyncio.get_running_loop()
     for _ in range(CONNECTIONS):
         await loop.create_connection(lambda: Connection(load), LOOPBACK, port)
-    watching = asyncio.create_task(watch(pid, load.outcome))
+    memory_watch = asyncio.create_task(watch_memory(pid, load.result))
     used_s = processor_s(pid)
     sent, total = 0, int((WARM_S + seconds) * rate)
     while sent < total:
@@ -142,38 +142,38 @@ async def drive(port: int, pid: int, rate: float, seconds: float, encoding: str)
     deadline = time.perf_counter() + _DRAIN_S
     while len(load.free) < CONNECTIONS and time.perf_counter() < deadline:
         await asyncio.sleep(0.01)
-    load.outcome.errors += len(load.due) + CONNECTIONS - len(load.free)
-    load.outcome.seconds = time.perf_counter() - load.counts_from
-    load.outcome.cpu_s = processor_s(pid) - used_s
-    watching.cancel()
-    load.outcome.rss.append(resident(pid))
-    return load.outcome
+    load.result.errors += len(load.due) + CONNECTIONS - len(load.free)
+    load.result.seconds = time.perf_counter() - load.counts_from
+    load.result.cpu_s = processor_s(pid) - used_s
+    memory_watch.cancel()
+    load.result.rss.append(resident(pid))
+    return load.result
 
 
-async def watch(pid: int, outcome: Outcome) -> None:
+async def watch_memory(pid: int, result: LoadResult) -> None:
     began = time.perf_counter()
     while True:
-        outcome.rss.append(resident(pid))
+        result.rss.append(resident(pid))
         at_s = time.perf_counter() - began
-        sys.stdout.write(f"{at_s:6.0f} s  RSS {outcome.rss[-1] / _MIB:.1f} MiB\n")
+        sys.stdout.write(f"{at_s:6.0f} s  RSS {result.rss[-1] / _MIB:.1f} MiB\n")
         sys.stdout.flush()
         await asyncio.sleep(RSS_EVERY_S)
 
 
 def resident(pid: int) -> int:
-    """Bytes of the process that are in memory."""
+    """Resident memory of the process, in bytes."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def processor_s(pid: int) -> float:
-    """What the process has computed so far."""
+    """CPU time of the process so far, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """1 if the sidecar missed the target: p99, rate, errors, memory."""
+    """Returns exit code 1 if p99, rate, errors or memory missed the target."""
     options = _options(arguments)
     own, other = _cores()
     os.sched_setaffinity(0, {own})
@@ -190,53 +190,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _wait_until_up(port)
             encoding = "identity" if options.plain else "gzip"
             seconds = options.minutes * 60
-            outcome = uvloop.run(drive(port, child.pid, options.rate, seconds, encoding))
+            result = uvloop.run(run_load(port, child.pid, options.rate, seconds, encoding))
         finally:
             child.stop(5.0)
             writer.terminate()
             writer.join()
-    return _judge(outcome, options.rate)
+    return _report_result(result, options.rate)
 
 
-def _judge(outcome: Outcome, rate: float) -> int:
-    achieved = len(outcome.latencies) / outcome.seconds if outcome.seconds else 0.0
-    if not outcome.latencies:
-        sys.stdout.write(f"no answer at all, {outcome.errors} errors\n")
+def _report_result(result: LoadResult, rate: float) -> int:
+    achieved = len(result.latencies) / result.seconds if result.seconds else 0.0
+    if not result.latencies:
+        sys.stdout.write(f"no request was answered, {result.errors} errors\n")
         return 1
-    told = {
-        "requests": len(outcome.latencies),
-        "errors": outcome.errors,
+    report = {
+        "requests": len(result.latencies),
+        "errors": result.errors,
         "asked_per_second": rate,
         "achieved_per_second": round(achieved, 1),
-        "p50_ms": round(outcome.quantile_ms(0.5), 2),
-        "p99_ms": round(outcome.quantile_ms(0.99), 2),
-        "max_ms": round(outcome.quantile_ms(1.0), 2),
-        "cpu_ms_per_request": round(outcome.cpu_s * 1000 / (rate * (outcome.seconds + WARM_S)), 3),
-        "answer_bytes": outcome.body_bytes,
-        "rss_mib": [round(n / _MIB, 1) for n in outcome.rss],
-        "rss_growth": round(outcome.growth(), 4),
+        "p50_ms": round(result.quantile_ms(0.5), 2),
+        "p99_ms": round(result.quantile_ms(0.99), 2),
+        "max_ms": round(result.quantile_ms(1.0), 2),
+        "cpu_ms_per_request": round(result.cpu_s * 1000 / (rate * (result.seconds + WARM_S)), 3),
+        "answer_bytes": result.body_bytes,
+        "rss_mib": [round(n / _MIB, 1) for n in result.rss],
+        "rss_growth": round(result.growth(), 4),
     }
     good = (
-        outcome.errors == 0
+        result.errors == 0
         and achieved >= 0.99 * rate
-        and outcome.quantile_ms(0.99) < P99_MS
-        and outcome.growth() < MOST_GROWTH
+        and result.quantile_ms(0.99) < P99_MS
+        and result.growth() < MOST_GROWTH
     )
-    sys.stdout.write(json.dumps({**told, "met": good}, indent=1) + "\n")
+    sys.stdout.write(json.dumps({**report, "met": good}, indent=1) + "\n")
     return 0 if good else 1
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.sidecar", description=__doc__)
     parser.add_argument("--rate", type=float, default=1000.0, help="requests per second")
-    parser.add_argument("--minutes", type=float, default=10.0, help="after a warm-up")
-    parser.add_argument("--partitions", type=int, default=50, help="of each of the six tables")
-    parser.add_argument("--plain", action="store_true", help="uncompressed, as nobody scrapes")
+    parser.add_argument("--minutes", type=float, default=10.0, help="duration after the warm-up")
+    parser.add_argument("--partitions", type=int, default=50, help="per table, of six tables")
+    parser.add_argument("--plain", action="store_true", help="request uncompressed answers")
     return parser.parse_args(arguments)
 
 
 def _cores() -> tuple[int, int]:
-    """For the load and for the sidecar; the same one where there is no other."""
+    """The cores for the load and for the sidecar; the same core if there is only one."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[-1], cores[0]
 

@@ -1,4 +1,4 @@
-"""The status of a job that never ran: as large as a real one's, and different every second."""
+"""Writes the status of a pretended job, as large as a real one and changing every second."""
 
 import itertools
 import time
@@ -23,14 +23,14 @@ _PHASES = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffs
 
 
 def keep_changing(folder: str, partitions: int) -> None:
-    """Write a new status each second, until the process is ended."""
+    """Write a new status every second until the process is stopped."""
     for epoch in itertools.count(1):
         write_status(Path(folder), status(epoch, partitions))
         time.sleep(EVERY_S)
 
 
 def status(epoch: int, partitions: int) -> JobStatus:
-    """Three queries, each of which joins two tables of so many partitions."""
+    """A status with three queries, each joining two tables with so many partitions."""
     queries = tuple(_query(f"query_{n}", n, epoch, partitions) for n in range(3))
     return JobStatus(
         job="bench",

@@ -1,6 +1,6 @@
-"""rejoin for people who live in PySpark: jobs from SQL or from Column expressions.
+"""The public Python API of rejoin, described in docs/python.md.
 
-docs/python.md has the whole of it; everything else below `spark_jobs` may change at any time.
+Everything else in `spark_jobs` is internal and may change at any time.
 """
 
 from spark_jobs import __version__

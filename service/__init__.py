@@ -1,1 +1,1 @@
-"""The sidecar: tells people and machines how a job is doing, from the status its driver writes."""
+"""The sidecar: serves health, metrics and the live page of a job from its driver's status."""

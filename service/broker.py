@@ -1,4 +1,4 @@
-"""What the sidecar asks Kafka: how far the topics reach, and the latest records of a sink."""
+"""Queries Kafka for the ends of topics and for the latest records of a sink."""
 
 import json
 import threading
@@ -17,15 +17,15 @@ TIMEOUT_S = 3.0
 FRESH_S = 2.0
 _MOST_TEXT = 2000
 MASK = "***"
-# what a question can end with; the last three where a status names what no topic is called
-_NO_ANSWER = (KafkaException, OSError, ValueError, TypeError, LookupError, OverflowError)
+# errors of a query; the last three occur if a status file names an impossible topic
+_QUERY_ERRORS = (KafkaException, OSError, ValueError, TypeError, LookupError, OverflowError)
 
 
-class Broker:
-    """A client that is opened when it is first needed; a broker that is down is a `Reason`.
+class BrokerClient:
+    """A Kafka client that connects at the first query and returns failures as `Reason`.
 
-    `config_file` holds librdkafka's properties (`name=value` a line), where the brokers want
-    credentials; without one, the servers that the job names are asked.
+    `config_file` has librdkafka's properties (lines `name=value`), if the brokers need credentials;
+    without it, the client connects to the servers in the job record.
     """
 
     def __init__(self, config_file: Path | None) -> None:
@@ -33,13 +33,13 @@ class Broker:
         self._lock = threading.Lock()
         self._client: Consumer | None = None
         self._ends: dict[tuple[str, int], int] = {}
-        self._asked_s = float("-inf")
+        self._queried_s = float("-inf")
         self._problem: Reason | None = None
 
     def lag(self, status: JobStatus | None, job: JobRecord | None) -> LagBody:
-        """Of every source partition; as the driver saw it where the broker does not answer."""
-        seen = _seen(status)
-        places = [(p.topic, p.partition) for p in seen]
+        """The lag of every source partition; as of the last epoch if the broker does not answer."""
+        from_driver = _driver_lag(status)
+        places = [(p.topic, p.partition) for p in from_driver]
         ends, problem = self._latest(places, job)
         measured = tuple(
             p
@@ -47,7 +47,7 @@ class Broker:
             else p.model_copy(
                 update={"end_offset": max(end, p.offset), "lag_records": max(end - p.offset, 0)}
             )
-            for p in seen
+            for p in from_driver
         )
         return LagBody(
             measured="broker" if problem is None and measured else "driver",
@@ -65,8 +65,8 @@ class Broker:
                 client = self._open(job)
                 known = client.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
                 found = _tail(client, topic, sorted(known), count)
-            except _NO_ANSWER as error:
-                return (), self._forget(error)
+            except _QUERY_ERRORS as error:
+                return (), self._reset_client(error)
         newest = sorted(found, key=lambda m: m.timestamp()[1], reverse=True)[:count]
         return tuple(_row(message, frozenset(hidden)) for message in newest), None
 
@@ -74,7 +74,7 @@ class Broker:
         self, places: Sequence[tuple[str, int]], job: JobRecord | None
     ) -> tuple[dict[tuple[str, int], int], Reason | None]:
         with self._lock:
-            if time.monotonic() - self._asked_s < FRESH_S:
+            if time.monotonic() - self._queried_s < FRESH_S:
                 return dict(self._ends), self._problem
             try:
                 client = self._open(job)
@@ -85,9 +85,9 @@ class Broker:
                     for place in places
                 }
                 self._problem = None
-            except _NO_ANSWER as error:
-                self._problem = self._forget(error)
-            self._asked_s = time.monotonic()
+            except _QUERY_ERRORS as error:
+                self._problem = self._reset_client(error)
+            self._queried_s = time.monotonic()
             return dict(self._ends), self._problem
 
     def _open(self, job: JobRecord | None) -> Consumer:
@@ -110,20 +110,20 @@ class Broker:
             pairs = [line.split("=", 1) for line in lines if "=" in line and line[0] != "#"]
             return {name.strip(): value.strip() for name, value in pairs}
         if job is None or not job.servers:
-            raise ValueError("the driver has not said yet which brokers it reads")
+            raise ValueError("the driver has not written yet which brokers it uses")
         if job.secured:
-            raise ValueError("the brokers want credentials: give the sidecar a kafka config file")
+            raise ValueError("the brokers need credentials: start the sidecar with --kafka-config")
         return {"bootstrap.servers": ",".join(job.servers)}
 
-    def _forget(self, error: Exception) -> Reason:
-        """The next question opens a new client: the settings may have changed by then."""
+    def _reset_client(self, error: Exception) -> Reason:
+        """Drop the client, so that the next query opens one with the settings of that time."""
         self._client = None
         text = error.args[0] if isinstance(error, KafkaException) else error
         return Reason(code="broker_unreachable", message=str(text)[:500])
 
 
-def _seen(status: JobStatus | None) -> list[PartitionLag]:
-    """A topic that two queries read is listed with the offset of the slower one."""
+def _driver_lag(status: JobStatus | None) -> list[PartitionLag]:
+    """The lag in the status; of two queries that read a topic, that of the slower one."""
     found: dict[tuple[str, str, int], PartitionLag] = {}
     for query in status.queries if status is not None else ():
         for source in query.sources:
@@ -143,7 +143,7 @@ def _seen(status: JobStatus | None) -> list[PartitionLag]:
 
 
 def _tail(client: Consumer, topic: str, partitions: Sequence[int], count: int) -> list[Message]:
-    """Transaction markers take offsets too, so a few more than wanted are looked at."""
+    """The last records. Reads more than `count` offsets, because transaction markers have some."""
     starts = []
     for partition in partitions:
         at = TopicPartition(topic, partition)
@@ -175,7 +175,7 @@ def _row(message: Message, hidden: frozenset[str]) -> SampleRow:
 
 
 def _text(data: bytes | str | None, hidden: frozenset[str]) -> str | None:
-    """JSON with masked columns; of what has none only the size, where any are to be masked."""
+    """JSON with masked columns; only the size if it is not JSON, or no object while masking."""
     if data is None:
         return None
     raw = data.encode() if isinstance(data, str) else data

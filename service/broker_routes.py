@@ -1,31 +1,31 @@
-"""Addresses that ask Kafka. They may wait for it, so each request has a thread of its own."""
+"""Endpoints that query Kafka. They may block, so they run in FastAPI's thread pool."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query
 
 from service import examples
-from service.broker import Broker
+from service.broker import BrokerClient
 from service.driver import Driver
 from service.models import NO_QUERY, LagBody, SampleBody
 from service.settings import Settings
 
 
 def build_broker_router(driver: Driver, settings: Settings) -> APIRouter:
-    """Lag as the broker has it, and the latest output rows where the settings allow them."""
+    """The endpoints for the current lag and, if enabled, for the latest output rows."""
     router = APIRouter(tags=["kafka"])
-    broker = Broker(settings.kafka_config)
+    broker = BrokerClient(settings.kafka_config)
 
     @router.get("/lag", responses=examples.LAG)
     def lag() -> LagBody:
-        """Records that are in the source topics and not yet in a committed epoch."""
+        """Records of the source topics that no committed epoch has read."""
         return broker.lag(driver.look().status, driver.job())
 
     @router.get("/rows", responses=examples.ROWS | NO_QUERY)
     def rows(
-        query: Annotated[str, Query(description="whose sink is read")],
+        query: Annotated[str, Query(description="name of the query")],
     ) -> SampleBody:
-        """The latest records of a query's sink topic, masked columns hidden."""
+        """The latest records of a query's sink topic, with masked columns hidden."""
         if not settings.sample_rows:
             return SampleBody(enabled=False, problem=None, rows=())
         view = driver.look()

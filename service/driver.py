@@ -1,4 +1,4 @@
-"""The sidecar's one view of the driver: what it runs, and what it last said of itself."""
+"""Reads what the driver has written about itself: its job and its last status."""
 
 import time
 from dataclasses import dataclass
@@ -6,20 +6,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from service.files import RecordFile
+from service.files import FileProblem, RecordFile
 from spark_jobs.job_record import JOB_FILE, JobRecord
 from spark_jobs.status import STATUS_FILE, JobStatus
 
-Problem = Literal["status_missing", "status_unreadable", "status_stale"]
+StatusProblem = Literal["status_missing", "status_unreadable", "status_stale"]
+_PROBLEMS: dict[FileProblem, StatusProblem] = {
+    "missing": "status_missing", "unreadable": "status_unreadable"
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What is known of the driver now. `status` is the last good one, also beside a problem."""
+class DriverView:
+    """What is known about the driver. `status` is the last good one, even if there is a problem."""
 
     status: JobStatus | None
     age_s: float | None
-    problem: Problem | None
+    problem: StatusProblem | None
     detail: str
 
 
@@ -36,28 +39,24 @@ class Driver:
     def read_errors(self) -> int:
         return self._status.read_errors + self._job.read_errors
 
-    def look(self) -> View:
-        """The state of things; never raises."""
-        found = self._status.look()
+    def look(self) -> DriverView:
+        """Read the status; never raises."""
+        found = self._status.read()
+        problem = None if found.problem is None else _PROBLEMS[found.problem]
         if found.record is None:
-            missing = found.problem == "missing"
-            return View(
-                None, None, "status_missing" if missing else "status_unreadable", found.detail
-            )
+            return DriverView(None, None, problem, found.detail)
         age_s = time.time() - instant(found.record.updated_at)
-        if found.problem is not None:
-            missing = found.problem == "missing"
-            problem: Problem = "status_missing" if missing else "status_unreadable"
-            return View(found.record, age_s, problem, found.detail)
+        if problem is not None:
+            return DriverView(found.record, age_s, problem, found.detail)
         if abs(age_s) > self._stale_after_s:
-            # a status from the future comes from a clock that cannot be trusted either
+            # a status from the future is stale too: one of the clocks is wrong
             side = "old" if age_s > 0 else "ahead of this clock"
-            return View(found.record, age_s, "status_stale", f"{abs(age_s):.0f} s {side}")
-        return View(found.record, age_s, None, "")
+            return DriverView(found.record, age_s, "status_stale", f"{abs(age_s):.0f} s {side}")
+        return DriverView(found.record, age_s, None, "")
 
     def job(self) -> JobRecord | None:
-        """What the driver runs, as far as it has said so."""
-        return self._job.look().record
+        """The job record; None if the driver has not written one yet."""
+        return self._job.read().record
 
 
 def instant(time_of_status: datetime) -> float:

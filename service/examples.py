@@ -1,11 +1,11 @@
-"""The examples of the OpenAPI document: one small job, seen through the sidecar's own functions."""
+"""Examples in the OpenAPI document, made from one small job by the sidecar's own functions."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from service.driver import View
+from service.driver import DriverView
 from service.health import unready_reasons
 from service.history import History
 from service.models import (
@@ -125,14 +125,15 @@ _JOB = JobRecord(
         ),
     ),
 )
-_VIEW = View(_STATUS, 0.4, None, "")
-_SILENT = View(_STATUS, 75.2, "status_stale", "75 s old")
+_VIEW = DriverView(_STATUS, 0.4, None, "")
+_SILENT = DriverView(_STATUS, 75.2, "status_stale", "75 s old")
+_MISSING = DriverView(None, None, "status_missing", "none")
 _STALE = Reason(code="status_stale", message="75 s old")
 _DOWN = Reason(code="broker_unreachable", message="127.0.0.1:9092: timed out")
 
 
 def _history() -> History:
-    """Of a minute in which nothing grew, so that there are rates."""
+    """Two samples, a minute apart, so that there are rates."""
     moments = iter((0.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0))
     history = History(lambda: next(moments))
     history.add(_STATUS)
@@ -149,11 +150,12 @@ LIVE = _answer(Health(ok=True))
 READY = _answer(Health(ok=True)) | {
     503: {
         "model": Health,
-        "description": "the job is not doing its work now",
+        "description": "the job is not working now",
         "content": {
             "application/json": {
                 "example": Health(
-                    ok=False, reasons=unready_reasons(View(None, None, "status_missing", "none"))
+                    ok=False,
+                    reasons=unready_reasons(_MISSING),
                 ).model_dump(mode="json")
             }
         },

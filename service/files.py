@@ -1,4 +1,4 @@
-"""A record file of another process: read when asked, however old, broken or absent it is."""
+"""Reads a record file that another process writes, even if it is stale, broken or missing."""
 
 import os
 import stat
@@ -9,40 +9,40 @@ from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-MAX_BYTES = 4 * 2**20  # a job of a thousand partitions writes a tenth of it
+MAX_BYTES = 4 * 2**20  # a job with a thousand partitions writes a tenth of that
 
-Problem = Literal["missing", "unreadable"]
+FileProblem = Literal["missing", "unreadable"]
 Record = TypeVar("Record", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Look(Generic[Record]):
-    """One look: the file's identity, the last good record, what is wrong with the present one."""
+class ReadResult(Generic[Record]):
+    """The file's version, the last good record, and what is wrong with the file now."""
 
     version: tuple[int, int, int] | None
     record: Record | None
-    problem: Problem | None
+    problem: FileProblem | None
     detail: str
 
 
 class RecordFile(Generic[Record]):
-    """Parses the file again only when it has changed; never raises."""
+    """Parses the file only if it has changed since the last read; never raises."""
 
     def __init__(self, path: Path, model: type[Record]) -> None:
         self._path = path
         self._model = model
         self._lock = threading.Lock()
-        self._last: Look[Record] = Look(None, None, "missing", "not looked yet")
+        self._last: ReadResult[Record] = ReadResult(None, None, "missing", "not read yet")
         self.read_errors = 0
 
-    def look(self) -> Look[Record]:
+    def read(self) -> ReadResult[Record]:
         with self._lock:
             self._last = found = self._read()
         return found
 
-    def _read(self) -> Look[Record]:
+    def _read(self) -> ReadResult[Record]:
         try:
-            # NONBLOCK: a pipe of that name must not stop the sidecar; NOFOLLOW: nor lead it away
+            # O_NONBLOCK: a pipe must not block the sidecar; O_NOFOLLOW: no link to other files
             handle = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except FileNotFoundError:
             return self._problem("missing", f"no {self._path.name} in {self._path.parent}")
@@ -55,7 +55,7 @@ class RecordFile(Generic[Record]):
         finally:
             os.close(handle)
 
-    def _parse(self, handle: int) -> Look[Record]:
+    def _parse(self, handle: int) -> ReadResult[Record]:
         facts = os.fstat(handle)
         version = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
         if version == self._last.version:
@@ -71,17 +71,17 @@ class RecordFile(Generic[Record]):
         except (ValidationError, RecursionError, ValueError) as error:
             reason = _first_problem(error)
             return replace(self._problem("unreadable", reason), version=version)
-        return Look(version, record, None, "")
+        return ReadResult(version, record, None, "")
 
-    def _problem(self, problem: Problem, detail: str) -> Look[Record]:
-        """Keeps the last good record: half a second of a bad file must not blind the metrics."""
+    def _problem(self, problem: FileProblem, detail: str) -> ReadResult[Record]:
+        """Keep the last good record, so that one unreadable file does not interrupt the metrics."""
         if problem == "unreadable":
             self.read_errors += 1
-        return Look(None, self._last.record, problem, detail)
+        return ReadResult(None, self._last.record, problem, detail)
 
 
 def _first_problem(error: Exception) -> str:
-    """Where, and what; never the file's own text, which nobody has vouched for."""
+    """Position and kind of the first error, but no text of the file, which is not trusted."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"

@@ -1,12 +1,12 @@
-"""What keeps a job from being ready; none of it is a reason to restart the sidecar."""
+"""Why a job is not ready; restarting the sidecar would help with none of it."""
 
-from service.driver import View
+from service.driver import DriverView
 from service.models import Reason
 from spark_jobs.status import BootstrapStatus
 
 
-def unready_reasons(view: View) -> tuple[Reason, ...]:
-    """Everything that keeps the job from being ready, the status file's own trouble first."""
+def unready_reasons(view: DriverView) -> tuple[Reason, ...]:
+    """All reasons why the job is not ready; problems of the status file come first."""
     reasons = []
     if view.problem is not None:
         reasons.append(Reason(code=view.problem, message=view.detail))
@@ -23,7 +23,7 @@ def unready_reasons(view: View) -> tuple[Reason, ...]:
     waiting = [query.name for query in view.status.queries if query.epoch is None]
     if waiting:
         names = ", ".join(waiting)[:500]
-        reasons.append(Reason(code="first_epoch_pending", message=f"no epoch yet of {names}"))
+        reasons.append(Reason(code="first_epoch_pending", message=f"no epoch yet in {names}"))
     reasons += [
         _bootstrap_pending(query.name, operator.bootstrap)
         for query in view.status.queries

@@ -1,4 +1,4 @@
-"""The recent past of a job, as far back as this process has watched it: rates and growth."""
+"""Samples of the status over the last hour, for rates and growth."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ RATE_WINDOW_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Totals at one moment, by query, (query, operator) and (query, table)."""
+    """One sample: totals by query, or by (query, operator)."""
 
     at_s: float
     rows_in: dict[str, int]
@@ -25,7 +25,7 @@ class Point:
 
 
 class History:
-    """Samples of the status; a driver that starts anew begins a new history."""
+    """Samples of the status; a restart of the driver clears them."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -34,7 +34,7 @@ class History:
         self._driver: tuple[int, object] | None = None
 
     def add(self, status: JobStatus | None) -> None:
-        """Take a sample, unless the last one is young."""
+        """Take a sample unless the last one is recent."""
         if status is None:
             return
         now = self._clock()
@@ -49,7 +49,7 @@ class History:
                 self._points.popleft()
 
     def input_rate(self, query: str) -> float | None:
-        """Rows per second over the last minute; None until two samples are there."""
+        """Rows per second over the last minute; None with fewer than two samples."""
         return self._slope(lambda p: p.rows_in.get(query))
 
     def output_rate(self, query: str) -> float | None:
@@ -62,7 +62,7 @@ class History:
         return _per_minute(self._slope(lambda p: p.state_bytes.get((query, operator))))
 
     def state_series(self, query: str, operator: str) -> list[tuple[float, int]]:
-        """(seconds ago, rows), oldest first."""
+        """Samples as (seconds ago, rows), oldest first."""
         with self._lock:
             now = self._clock()
             key = (query, operator)

@@ -1,4 +1,4 @@
-"""`python -m service.main --status-dir DIR`: the sidecar as a process of its own."""
+"""Runs the sidecar: `python -m service.main --status-dir DIR`."""
 
 import argparse
 import asyncio
@@ -25,7 +25,7 @@ _GRACE_S = 2
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The application over one job's status directory; its pages load nothing from elsewhere."""
+    """The application for one status folder; its pages load nothing from other hosts."""
     driver = Driver(settings.status_dir, settings.stale_after_s)
     history = History()
     app = FastAPI(
@@ -44,7 +44,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 @contextlib.asynccontextmanager
 async def _watching(driver: Driver, history: History) -> AsyncIterator[None]:
-    """Keeps the history going while nobody asks."""
+    """Collects history in the background, also while there are no requests."""
 
     async def watch() -> None:
         while True:
@@ -61,7 +61,7 @@ async def _watching(driver: Driver, history: History) -> AsyncIterator[None]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve until SIGTERM or Ctrl-C; the exit code."""
+    """Serve until SIGTERM or Ctrl-C; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m service.main", description=__doc__)
     for name, field in Settings.model_fields.items():
         flag = f"--{name.replace('_', '-')}"
@@ -79,18 +79,18 @@ def main(arguments: list[str] | None = None) -> int:
         create_app(settings),
         log_level="warning",
         access_log=False,
-        proxy_headers=False,  # who asks is told by the connection, not by a header
+        proxy_headers=False,  # the client is the peer of the connection, whatever a header says
         timeout_graceful_shutdown=_GRACE_S,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
-        # until uvicorn's handlers are there, and when it raises the signal again after its stop
+        # for signals before uvicorn has its handlers, and the one that it raises again at its end
         signal.signal(number, lambda *_: sys.exit(0))
     uvicorn.Server(config).run(sockets=[listener])
     return 0
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Before the server starts, so that a taken port is one clear line."""
+    """Bind before the server starts, so that a port in use is one clear error line."""
     try:
         return socket.create_server((host, port), backlog=128)
     except OSError as cause:

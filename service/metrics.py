@@ -1,4 +1,4 @@
-"""Every Prometheus name, label and help text of the sidecar, and the values behind them.
+"""All metrics of the sidecar: names, labels, help texts and values.
 
 `python -m service.metrics` prints docs/metrics.md.
 """
@@ -15,7 +15,7 @@ from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from service.driver import Driver, View, instant
+from service.driver import Driver, DriverView, instant
 from spark_jobs.status import JobStatus, QueryStatus, SourceStatus
 
 Sample: TypeAlias = tuple[str, tuple[str, ...], float]
@@ -24,8 +24,8 @@ _MS = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """One metric as Prometheus shows it; a counter's name ends in `_total`."""
+class MetricInfo:
+    """Name, kind, help text and labels of a metric; a counter's name ends in `_total`."""
 
     name: str
     kind: Literal["counter", "gauge"]
@@ -37,168 +37,168 @@ _QUERY = ("query",)
 _PARTITION = ("query", "table", "topic", "partition")
 _OPERATOR = ("query", "operator", "kind")
 
-METRICS: tuple[Described, ...] = (
-    Described(
+METRICS: tuple[MetricInfo, ...] = (
+    MetricInfo(
         "rejoin_build_info",
         "gauge",
-        "Always 1; the labels say which release and job the driver runs.",
+        "Always 1; the labels have the release of the driver and the name of the job.",
         ("version", "name"),
     ),
-    Described(
+    MetricInfo(
         "rejoin_job_state_info",
         "gauge",
         "1 for the job's state: starting, running, draining, stopped or failed.",
         ("state",),
     ),
-    Described(
+    MetricInfo(
         "rejoin_job_error_info",
         "gauge",
-        "1 if the job has failed, with the code of docs/errors.md.",
+        "1 if the job has failed; docs/errors.md lists the codes.",
         ("code",),
     ),
-    Described(
+    MetricInfo(
         "rejoin_job_start_timestamp_seconds",
         "gauge",
-        "When the driver started, in Unix time.",
+        "Start of the driver, in Unix time.",
     ),
-    Described(
+    MetricInfo(
         "rejoin_status_age_seconds",
         "gauge",
-        "Age of the last readable status; grows if the driver no longer writes it.",
+        "Age of the last good status; grows if the driver has stopped writing it.",
     ),
-    Described(
+    MetricInfo(
         "rejoin_registry_waiting_seconds",
         "gauge",
         "How long epochs have waited for a schema registry that does not answer; 0 if none waits.",
     ),
-    Described(
+    MetricInfo(
         "rejoin_status_errors_total",
         "counter",
         "Reads of the status file that found it unreadable.",
     ),
-    Described(
+    MetricInfo(
         "rejoin_epochs_total",
         "counter",
         "Epochs committed since the checkpoint began.",
         _QUERY,
     ),
-    Described(
+    MetricInfo(
         "rejoin_input_rows_total",
         "counter",
-        "Rows that the query read, and records that it rejected, since the checkpoint began.",
+        "Rows that the query read, and records that it could not read, since the checkpoint began.",
         _QUERY,
     ),
-    Described(
+    MetricInfo(
         "rejoin_output_rows_total",
         "counter",
         "Records written to the sink since the checkpoint began.",
         _QUERY,
     ),
-    Described(
+    MetricInfo(
         "rejoin_output_changes_total",
         "counter",
         "Changes of the result by row kind (+I, -U, +U, -D); -U and -D retract rows. A repeated"
         " epoch counts again.",
         ("query", "kind"),
     ),
-    Described(
+    MetricInfo(
         "rejoin_sink_transactions_total",
         "counter",
         "Transactions of the sink's writers, one per writer and epoch, by outcome: committed or"
         " aborted.",
         ("query", "outcome"),
     ),
-    Described(
+    MetricInfo(
         "rejoin_registry_calls_total",
         "counter",
-        "Requests to the schema registry by outcome: answered or failed; schemas are cached.",
+        "Requests to schema registries by outcome: answered or failed. Schemas are cached.",
         ("outcome",),
     ),
-    Described(
+    MetricInfo(
         "rejoin_rejected_records_total",
         "counter",
-        "Records that could not become rows, by reason: dead-lettered or skipped.",
+        "Records that could not become rows and were dead-lettered or skipped, by reason.",
         ("query", "reason"),
     ),
-    Described(
+    MetricInfo(
         "rejoin_late_rows_total",
         "counter",
-        "Rows older than the watermark at their arrival.",
+        "Rows that arrived behind the watermark.",
         _QUERY,
     ),
-    Described(
+    MetricInfo(
         "rejoin_operator_late_rows_total",
         "counter",
-        "Rows older than the watermark at their arrival, by operator.",
+        "Rows that arrived behind the watermark, by operator.",
         _OPERATOR,
     ),
-    Described(
+    MetricInfo(
         "rejoin_query_restarts_total",
         "counter",
-        "Restarts of failed queries by the driver.",
+        "Restarts of a failed query by the driver.",
         _QUERY,
     ),
-    Described(
+    MetricInfo(
         "rejoin_lost_records_total",
         "counter",
-        "Records that were deleted before they were read, if the job goes on after that.",
+        "Records that were deleted before they were read, if the job continues after data loss.",
         _QUERY,
     ),
-    Described(
+    MetricInfo(
         "rejoin_epoch_duration_seconds",
         "gauge",
-        "How long the last epoch took.",
+        "Duration of the last epoch.",
         _QUERY,
     ),
-    Described(
+    MetricInfo(
         "rejoin_epoch_phase_duration_seconds",
         "gauge",
-        "How long each phase of the last epoch took, by Spark's names of the phases.",
+        "Duration of each phase of the last epoch, by Spark's name of the phase.",
         ("query", "phase"),
     ),
-    Described(
+    MetricInfo(
         "rejoin_source_lag_records",
         "gauge",
         "Offsets between the next record to read and the end of the partition.",
         _PARTITION,
     ),
-    Described(
+    MetricInfo(
         "rejoin_source_watermark_timestamp_seconds",
         "gauge",
-        "Event time up to which a partition is complete.",
+        "Watermark of a partition: the event time up to which it is complete.",
         _PARTITION,
     ),
-    Described(
+    MetricInfo(
         "rejoin_watermark_timestamp_seconds",
         "gauge",
-        "Event time up to which the query's result is complete.",
+        "Watermark of a query: the event time up to which its result is complete.",
         _QUERY,
     ),
-    Described(
+    MetricInfo(
         "rejoin_event_time_lag_seconds",
         "gauge",
-        "How far the query's watermark is behind the clock; grows while no records arrive.",
+        "How far the query's watermark is behind the clock; grows while no event times arrive.",
         _QUERY,
     ),
-    Described(
+    MetricInfo(
         "rejoin_unknown_retraction_rows_total",
         "counter",
         "Retractions of rows that are not in the operator's state; they are ignored.",
         _OPERATOR,
     ),
-    Described(
+    MetricInfo(
         "rejoin_bootstrap_waiting_rows",
         "gauge",
         "Rows that wait until the build side of a processing-time join is loaded.",
         _OPERATOR,
     ),
-    Described(
+    MetricInfo(
         "rejoin_state_rows",
         "gauge",
-        "Rows that an operator keeps of one of its inputs.",
+        "Rows of one input that an operator keeps.",
         (*_OPERATOR, "side"),
     ),
-    Described(
+    MetricInfo(
         "rejoin_state_bytes",
         "gauge",
         "Size of an operator's state.",
@@ -207,8 +207,8 @@ METRICS: tuple[Described, ...] = (
 )
 
 
-# these move between two words of the driver
-_BY_THE_CLOCK = frozenset(
+# these change between two status files
+_TIME_DEPENDENT = frozenset(
     {
         "rejoin_status_age_seconds",
         "rejoin_status_errors_total",
@@ -219,50 +219,51 @@ _BY_THE_CLOCK = frozenset(
 
 
 class Exposition:
-    """The bytes of a scrape, plain or compressed: rendered once, then served as they are.
+    """The body of a scrape, plain or compressed, cached between scrapes.
 
-    What a status says is rendered when the status changes; what goes by the clock every `FRESH_S`.
+    Metrics of the status are rendered when the status changes, those of the clock every `FRESH_S`.
     """
 
     FRESH_S = 0.25
-    _COMPRESSION = 1  # text of names: more effort gains nothing
+    _COMPRESSION = 1  # mostly repeated names: a higher level gains nothing
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._lock = threading.Lock()
         self._status: JobStatus | None = None
-        self._steady = _render(_STEADY, ())
-        self._made_s = float("-inf")
+        self._status_text = _render(_STATUS_METRICS, ())
+        self._rendered_s = float("-inf")
         self._text = b""
         self._compressed: bytes | None = None
 
     def text(self) -> bytes:
         with self._lock:
-            self._renew()
+            self._refresh()
             return self._text
 
     def compressed(self) -> bytes:
-        """By gzip."""
+        """The body in gzip."""
         with self._lock:
-            self._renew()
+            self._refresh()
             if self._compressed is None:
                 self._compressed = gzip.compress(self._text, self._COMPRESSION)
             return self._compressed
 
-    def _renew(self) -> None:
-        if time.monotonic() - self._made_s < self.FRESH_S:
+    def _refresh(self) -> None:
+        if time.monotonic() - self._rendered_s < self.FRESH_S:
             return
         view = self._driver.look()
         if view.status is not self._status:
             self._status = view.status
-            self._steady = _render(_STEADY, _steady(view.status))
-        self._text = self._steady + _render(_MOVING, _moving(view, self._driver.read_errors))
+            self._status_text = _render(_STATUS_METRICS, _status_samples(view.status))
+        samples = _clock_samples(view, self._driver.read_errors)
+        self._text = self._status_text + _render(_CLOCK_METRICS, samples)
         self._compressed = None
-        self._made_s = time.monotonic()
+        self._rendered_s = time.monotonic()
 
 
-_STEADY = tuple(metric for metric in METRICS if metric.name not in _BY_THE_CLOCK)
-_MOVING = tuple(metric for metric in METRICS if metric.name in _BY_THE_CLOCK)
+_STATUS_METRICS = tuple(metric for metric in METRICS if metric.name not in _TIME_DEPENDENT)
+_CLOCK_METRICS = tuple(metric for metric in METRICS if metric.name in _TIME_DEPENDENT)
 
 
 class _Families(Collector):
@@ -273,10 +274,10 @@ class _Families(Collector):
         return self._families
 
 
-def _render(metrics: Sequence[Described], samples: Iterable[Sample]) -> bytes:
+def _render(metrics: Sequence[MetricInfo], samples: Iterable[Sample]) -> bytes:
     values: dict[str, dict[tuple[str, ...], float]] = {m.name: {} for m in metrics}
     for name, labels, value in samples:
-        # by label set: a status that names a query twice must not spoil the whole scrape
+        # by label set: a status file that names a query twice must not break the scrape
         values[name][tuple(label[:_MAX_LABEL_CHARS] for label in labels)] = value
     families = []
     for metric in metrics:
@@ -288,7 +289,7 @@ def _render(metrics: Sequence[Described], samples: Iterable[Sample]) -> bytes:
     return generate_latest(_Families(families))
 
 
-def _moving(view: View, read_errors: int) -> Iterator[Sample]:
+def _clock_samples(view: DriverView, read_errors: int) -> Iterator[Sample]:
     yield "rejoin_status_errors_total", (), read_errors
     if view.age_s is not None:
         yield "rejoin_status_age_seconds", (), view.age_s
@@ -302,7 +303,7 @@ def _moving(view: View, read_errors: int) -> Iterator[Sample]:
             yield "rejoin_event_time_lag_seconds", (query.name,), _behind_s(query.watermark_ms)
 
 
-def _steady(status: JobStatus | None) -> Iterator[Sample]:
+def _status_samples(status: JobStatus | None) -> Iterator[Sample]:
     if status is None:
         return
     yield "rejoin_build_info", (status.build.version, status.job), 1
@@ -314,7 +315,7 @@ def _steady(status: JobStatus | None) -> Iterator[Sample]:
     yield "rejoin_registry_calls_total", ("failed",), failures
     if status.error is not None:
         yield "rejoin_job_error_info", (status.error.code,), 1
-    if status.state == "starting":  # its totals are not known before the checkpoints are open
+    if status.state == "starting":  # totals are unknown until the checkpoints are open
         return
     for query in status.queries:
         yield from _query_samples(query)
@@ -365,12 +366,12 @@ def _source_samples(query: str, source: SourceStatus) -> Iterator[Sample]:
 
 
 def _behind_s(watermark_ms: int) -> float:
-    """Inputs that have ended, whose watermark lies beyond all times, are not behind."""
+    """Seconds behind the clock; 0 for ended inputs, whose watermark is far in the future."""
     return max(time.time() - watermark_ms / _MS, 0.0)
 
 
 def _count(number: int) -> int:
-    """A counter never falls below zero, whatever the file says."""
+    """Zero for a negative number, because a counter must not be negative."""
     return max(number, 0)
 
 
@@ -379,12 +380,10 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "The metrics that the sidecar serves at `/metrics`. `python -m service.metrics` prints",
-        "this page, and a test compares the two.",
-        "",
-        "Counters are kept in the checkpoint and go on over restarts (after a driver was killed,",
-        "up to ten seconds can be missing), except those of transactions, registry calls and",
-        "restarts, which start at zero with the driver. Use `rate()` in Prometheus for rates.",
+        "The metrics at the sidecar's `/metrics`. `python -m service.metrics` prints this page; a",
+        "test compares it with the code. Totals that are kept in the checkpoint survive restarts",
+        "(a killed driver may lose ten seconds of them); transactions, registry calls and restarts",
+        "start at zero with the driver. Let Prometheus derive rates.",
         "",
         "| Name | Type | Labels | Meaning |",
         "|---|---|---|---|",

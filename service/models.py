@@ -1,4 +1,4 @@
-"""The bodies of the sidecar's answers; times are Unix milliseconds, sizes bytes."""
+"""Response bodies of the sidecar; times are in Unix milliseconds, sizes in bytes."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ class _Body(BaseModel):
 
 
 class Problem(_Body):
-    """Why there is no answer, in words."""
+    """The reason for an error response."""
 
     detail: str = Field(examples=["no such query"])
 
@@ -28,7 +28,7 @@ NO_QUERY: dict[int | str, dict[str, Any]] = {
 
 
 class Reason(_Body):
-    """Why something is not as it should be: a stable code, and words."""
+    """A problem: a stable code and a message."""
 
     code: str = Field(examples=["status_stale"])
     message: str = Field(examples=["75 s old"])
@@ -42,12 +42,12 @@ class Health(_Body):
 
 
 class StatusBody(_Body):
-    """The driver's last good status, how old it is, what is wrong with it, and with the job."""
+    """The driver's last good status, its age, and the problems of the status file and the job."""
 
     status: JobStatus | None
     age_seconds: float | None
     problem: Reason | None
-    unready: tuple[Reason, ...] = Field(description="as /health/ready has them")
+    unready: tuple[Reason, ...] = Field(description="the reasons of /health/ready")
 
 
 class SideState(_Body):
@@ -58,7 +58,7 @@ class SideState(_Body):
 
 
 class OperatorState(_Body):
-    """What one operator keeps. Growth is of the last minute, absent until it is known."""
+    """The state of one operator. Growth is that of the last minute; null until it is known."""
 
     query: str
     operator: str
@@ -75,8 +75,8 @@ class OperatorState(_Body):
     bootstrap: BootstrapStatus | None
     series: tuple[tuple[float, int], ...] = Field(description="seconds ago and rows, oldest first")
     top_keys: str = Field(
-        description="what shows the keys with the most rows and how old their rows are: counting "
-        "them would cost the job itself",
+        description="command that shows the keys with the most rows; the sidecar does not count "
+        "them, because that would slow the job down",
         examples=["rejoin state top JOB.sql --operator enriched/regular-join"],
     )
 
@@ -103,19 +103,19 @@ class QuerySummary(_Body):
 
 
 class QueryPlan(_Body):
-    """The plan of one INSERT: what is drawn, what `rejoin explain` prints, what the kernel runs."""
+    """The plan of one INSERT: as a graph, as text of `rejoin explain`, and as run by the kernel."""
 
     name: str
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]
     warnings: tuple[str, ...]
-    advice: tuple[AdviceRecord, ...] = Field(description="warnings too, each with lines to add")
+    advice: tuple[AdviceRecord, ...] = Field(description="warnings too, with lines of SQL")
     text: str
     plan: dict[str, Any]
 
 
 class PartitionWatermark(_Body):
-    """`counts`: an operator follows the table's watermark."""
+    """The watermark of a partition; `counts` says whether an operator uses it."""
 
     table: str
     topic: str
@@ -128,7 +128,7 @@ class PartitionWatermark(_Body):
 
 
 class HeldBack(_Body):
-    """A partition that keeps the watermark where it is, why, and what would change that."""
+    """A partition that holds the watermark back, with the reason and advice."""
 
     partition: PartitionWatermark
     reason: str
@@ -136,7 +136,7 @@ class HeldBack(_Body):
 
 
 class QueryWatermarks(_Body):
-    """The watermark of a query and of what it follows."""
+    """The watermarks of a query and of its source partitions."""
 
     query: str
     watermark_ms: int | None
@@ -145,7 +145,7 @@ class QueryWatermarks(_Body):
 
 
 class PartitionLag(_Body):
-    """Records between what is committed and the end of the partition."""
+    """Number of records between the committed offset and the end of the partition."""
 
     table: str
     topic: str
@@ -156,7 +156,7 @@ class PartitionLag(_Body):
 
 
 class LagBody(_Body):
-    """`measured` at the broker, or as the driver saw it at its last epoch."""
+    """The lag, `measured` at the broker, or by the driver at its last epoch."""
 
     measured: str = Field(examples=["broker"], description="broker or driver")
     problem: Reason | None
@@ -165,14 +165,14 @@ class LagBody(_Body):
 
 
 class ConfigBody(_Body):
-    """Effective settings and the options of each table; what is secret reads `***`."""
+    """Effective settings and the options of each table; secrets are `***`."""
 
     settings: dict[str, str]
     tables: dict[str, dict[str, str]]
 
 
 class SampleRow(_Body):
-    """A record of a sink topic as text; masked columns read `***`."""
+    """A record of a sink topic as text; masked columns are `***`."""
 
     topic: str
     partition: int
@@ -183,7 +183,7 @@ class SampleRow(_Body):
 
 
 class SampleBody(_Body):
-    """The latest records of a sink, newest first; off unless the sidecar was told otherwise."""
+    """The latest records of a sink, newest first; off unless enabled in the settings."""
 
     enabled: bool
     problem: Reason | None

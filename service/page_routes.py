@@ -1,4 +1,4 @@
-"""The live page: four files of this package and nothing from anywhere else."""
+"""Serves the live page, which consists of four files and loads nothing from other hosts."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ _HEADERS = {
 
 
 def build_page() -> APIRouter:
-    """The page at `/`; it asks the other addresses for everything that it shows."""
+    """The page at `/`; it gets its data from the other endpoints."""
     router = APIRouter(include_in_schema=False)
     for address, (name, kind) in _FILES.items():
         router.get(address)(_file((FOLDER / name).read_bytes(), kind))

@@ -1,4 +1,4 @@
-"""The sidecar's addresses that only read; they answer whatever the driver does."""
+"""The read-only endpoints of the sidecar; they work even if the driver does not."""
 
 from collections.abc import Callable
 from typing import Annotated, Literal
@@ -7,7 +7,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from service import examples
-from service.driver import Driver, View
+from service.driver import Driver, DriverView
 from service.health import unready_reasons
 from service.history import History
 from service.metrics import Exposition
@@ -32,14 +32,14 @@ _GZIP = {"Content-Encoding": "gzip", **_VARY}
 
 
 def build_router(driver: Driver, history: History) -> APIRouter:
-    """Over one driver. The functions are coroutines that never wait: no thread per request."""
+    """The endpoints for one driver; none of them blocks, so they need no threads."""
     router = APIRouter(tags=["job"])
     router.include_router(_health(driver))
     router.include_router(_metrics(driver))
 
     @router.get("/status", responses=examples.STATUS)
     async def status() -> StatusBody:
-        """The driver's last good status, whole."""
+        """The driver's last good status."""
         view = driver.look()
         problem = Reason(code=view.problem, message=view.detail) if view.problem else None
         return StatusBody(
@@ -51,17 +51,17 @@ def build_router(driver: Driver, history: History) -> APIRouter:
 
     @router.get("/queries", responses=examples.QUERIES)
     async def queries() -> tuple[QuerySummary, ...]:
-        """Each INSERT: epoch, rates of the last minute, lag, rejects."""
+        """Each INSERT with epoch, rates of the last minute, lag and rejected records."""
         return query_summaries(_sampled(driver, history), driver.job(), history)
 
     @router.get("/state", responses=examples.STATE)
     async def state() -> tuple[OperatorState, ...]:
-        """What each operator keeps, for how long, and how fast it grows."""
+        """The state of each operator: rows, retention and growth."""
         return operator_states(_sampled(driver, history), driver.job(), history)
 
     @router.get("/watermarks", responses=examples.WATERMARKS)
     async def marks() -> tuple[QueryWatermarks, ...]:
-        """Per partition: its watermark, and whether it holds the query back."""
+        """The watermark of each partition, and which partitions hold a query back."""
         return watermarks(driver.look().status, driver.job())
 
     router.include_router(_job(driver))
@@ -69,12 +69,12 @@ def build_router(driver: Driver, history: History) -> APIRouter:
 
 
 def _job(driver: Driver) -> APIRouter:
-    """What the driver was asked for, which stays as it is while it runs."""
+    """The endpoints for configuration and plan, which do not change while the driver runs."""
     router = APIRouter()
 
     @router.get("/config", responses=examples.CONFIG)
     async def config() -> ConfigBody:
-        """Settings and table options as the driver has them; secrets are masked."""
+        """The effective settings and table options; secrets are masked."""
         job = driver.job()
         return ConfigBody(settings=job.config if job else {}, tables=job.tables if job else {})
 
@@ -90,7 +90,7 @@ def _metrics(driver: Driver) -> APIRouter:
 
     @router.get("/metrics", response_class=PlainTextResponse, responses=examples.METRICS)
     async def metrics(request: Request) -> Response:
-        """For Prometheus."""
+        """All metrics in Prometheus' text format."""
         if "gzip" in request.headers.get("accept-encoding", ""):
             return Response(exposition.compressed(), headers=_GZIP, media_type=_METRICS)
         return Response(exposition.text(), headers=_VARY, media_type=_METRICS)
@@ -100,10 +100,10 @@ def _metrics(driver: Driver) -> APIRouter:
 
 def _plan(driver: Driver) -> Callable[..., object]:
     async def plan(
-        query: Annotated[str | None, Query(description="of one query only")] = None,
+        query: Annotated[str | None, Query(description="name of a query; all if omitted")] = None,
         format: Annotated[Literal["json", "text"], Query()] = "json",
     ) -> object:
-        """The plan of each INSERT, as JSON to draw or as the text of `rejoin explain`."""
+        """The plan of each INSERT, as JSON or as the text of `rejoin explain`."""
         job = driver.job()
         found = [q for q in (job.queries if job else ()) if query in (None, q.name)]
         if query is not None and not found:
@@ -115,7 +115,7 @@ def _plan(driver: Driver) -> Callable[..., object]:
     return plan
 
 
-def _sampled(driver: Driver, history: History) -> View:
+def _sampled(driver: Driver, history: History) -> DriverView:
     view = driver.look()
     history.add(view.status)
     return view
@@ -126,12 +126,12 @@ def _health(driver: Driver) -> APIRouter:
 
     @router.get("/live", responses=examples.LIVE)
     async def live() -> Health:
-        """This process answers. Restarting it helps nothing else, so nothing else counts."""
+        """200 while this process answers, whatever the state of the job."""
         return Health(ok=True)
 
     @router.get("/ready", response_model=Health, responses=examples.READY)
     async def ready() -> Response:
-        """200 when the job is doing its work now, 503 with the reasons when it is not."""
+        """200 if the job is working now, else 503 with the reasons."""
         reasons = unready_reasons(driver.look())
         health = Health(ok=not reasons, reasons=reasons)
         return Response(health.model_dump_json(), 503 if reasons else 200, media_type=_JSON)

@@ -1,8 +1,8 @@
-"""Queries and operators as they are now, with what the plan and the recent past say of them."""
+"""Combines status, plan and history into the bodies of /queries and /state."""
 
 import shlex
 
-from service.driver import View
+from service.driver import DriverView
 from service.history import History
 from service.models import OperatorState, QuerySummary, SideState
 from spark_jobs.job_record import GraphNode, JobRecord, QueryRecord
@@ -10,9 +10,9 @@ from spark_jobs.status import OperatorStatus
 
 
 def query_summaries(
-    view: View, job: JobRecord | None, history: History
+    view: DriverView, job: JobRecord | None, history: History
 ) -> tuple[QuerySummary, ...]:
-    """Of every INSERT."""
+    """One summary per INSERT."""
     records = _records(job)
     return tuple(
         QuerySummary(
@@ -38,9 +38,9 @@ def query_summaries(
 
 
 def operator_states(
-    view: View, job: JobRecord | None, history: History
+    view: DriverView, job: JobRecord | None, history: History
 ) -> tuple[OperatorState, ...]:
-    """Of every stateful operator."""
+    """One entry per stateful operator."""
     nodes = {n.operator: n for q in _records(job).values() for n in q.nodes if n.operator}
     return tuple(
         _state(query.name, operator, nodes.get(operator.id), history, _checkpoint(job))
@@ -72,7 +72,7 @@ def _state(
 
 
 def _checkpoint(job: JobRecord | None) -> str:
-    """The option that names the job's checkpoint, where the driver has said which it is."""
+    """The command line option with the job's checkpoint, if the job record has it."""
     folder = None if job is None else job.config.get("rejoin.checkpoint")
     return "" if folder is None else f" --checkpoint {shlex.quote(folder)}"
 

@@ -1,4 +1,4 @@
-"""Which partition holds a query's watermark back, and what can be done about it."""
+"""Finds the partitions that hold a query's watermark back, with advice."""
 
 from collections.abc import Iterator
 
@@ -6,14 +6,14 @@ from service.models import HeldBack, PartitionWatermark, QueryWatermarks
 from spark_jobs.job_record import GraphNode, JobRecord
 from spark_jobs.status import JobStatus, PartitionStatus, QueryStatus
 
-_END_MS = 2**62  # the watermark of inputs that have ended lies beyond all times
+_END_MS = 2**62  # inputs that have ended have a watermark above this
 
 
 def watermarks(status: JobStatus | None, job: JobRecord | None) -> tuple[QueryWatermarks, ...]:
-    """Of every query; which tables' watermarks count is known from the job's record."""
+    """The watermarks of every query; the job record says which tables count."""
     if status is None:
         return ()
-    return tuple(_of_query(query, _nodes(job, query.name)) for query in status.queries)
+    return tuple(_query_watermarks(query, _nodes(job, query.name)) for query in status.queries)
 
 
 def _nodes(job: JobRecord | None, query: str) -> dict[str, GraphNode]:
@@ -21,13 +21,13 @@ def _nodes(job: JobRecord | None, query: str) -> dict[str, GraphNode]:
     return {n.table: n for q in found for n in q.nodes if n.kind == "source" and n.table}
 
 
-def _of_query(query: QueryStatus, nodes: dict[str, GraphNode]) -> QueryWatermarks:
+def _query_watermarks(query: QueryStatus, nodes: dict[str, GraphNode]) -> QueryWatermarks:
     partitions = tuple(_partitions(query, nodes))
     counting = [p for p in partitions if p.counts]
     counted = [p for p in counting if not p.idle]
     silent = [p for p in counted if p.watermark_ms is None]
     slowest = min((p.watermark_ms for p in counted if p.watermark_ms is not None), default=None)
-    # a partition that has never spoken holds back more than any that has
+    # a partition without a watermark holds back more than any with one
     holding = silent or [p for p in counted if p.watermark_ms == slowest and slowest is not None]
     if not counted:
         holding = counting[:1]
@@ -63,18 +63,16 @@ def _counts(node: GraphNode | None, part: PartitionStatus) -> bool:
 def _held_back(part: PartitionWatermark, node: GraphNode | None) -> HeldBack:
     place = f"partition {part.partition} of topic {part.topic} (table {part.table})"
     if part.idle:
-        reason = f"{place} is idle, and so is every other: time stands still until a record comes"
-        return HeldBack(
-            partition=part, reason=reason, advice="one record moves it; no setting does"
-        )
+        reason = f"{place} is idle like all others: event time stops until a record arrives"
+        return HeldBack(partition=part, reason=reason, advice="send a record; no setting helps")
     if part.lag_records > 0:
-        reason = f"{place} has {part.lag_records} records that are not read yet"
-        advice = "it catches up by itself; more cores or fewer records per batch help"
+        reason = f"{place} has {part.lag_records} unread records"
+        advice = "the job is catching up; more cores or fewer records per epoch help"
         return HeldBack(partition=part, reason=reason, advice=advice)
     if part.watermark_ms is None:
-        reason = f"{place} has sent nothing that tells the time"
+        reason = f"{place} has sent no event time yet"
     else:
-        reason = f"{place} has the lowest watermark and nothing more to read"
+        reason = f"{place} has the lowest watermark and no unread records"
     return HeldBack(partition=part, reason=reason, advice=_advice(node))
 
 
@@ -82,8 +80,8 @@ def _advice(node: GraphNode | None) -> str:
     option = "'scan.watermark.idle-timeout'"
     if node is not None and node.idle_timeout_ms:
         seconds = node.idle_timeout_ms / 1000
-        return f"{option} lets the others go on once it has been silent for {seconds:g} s"
+        return f"{option} lets the others continue once it has been silent for {seconds:g} s"
     return (
-        f"with {option} = '30 s' in the table's WITH clause, a partition that is silent for 30 s"
-        " would no longer hold the others back; rows that it sends later may then be late"
+        f"set {option} = '30 s' in the table's WITH clause: a partition that is silent for 30 s no"
+        " longer holds the others back, but rows that it sends later may be late"
     )

@@ -1,4 +1,4 @@
-"""The command `rejoin`: options in, one call, exit code out."""
+"""The command `rejoin`: parses options, calls one function, turns errors into exit codes."""
 
 import sys
 import traceback
@@ -30,17 +30,17 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="The streaming joins of Flink SQL on Spark, Kafka to Kafka.\n\n"
-    "A job is one SQL file. Begin with 'rejoin demo', which needs nothing else on the machine; "
+    help="Streaming joins in Flink SQL, executed by Spark, from Kafka to Kafka.\n\n"
+    "A job is one SQL file. Start with 'rejoin demo', which needs nothing else on the machine; "
     "then explain, test, check and run a file of your own.\n\n"
-    "With --json every verb answers programs, errors included; colours are for terminals, and "
-    "NO_COLOR turns them off.\n\n"
-    "Exit codes: 0 done, 2 the job or its settings are wrong, 3 Kafka, the registry or the machine "
-    "failed, 4 rejoin failed.",
+    "With --json every command prints JSON, errors included. Terminals get colours, unless "
+    "NO_COLOR is set.\n\n"
+    "Exit codes: 0 success; 2 the job or its settings are wrong; 3 Kafka, a schema registry or the "
+    "machine failed; 4 rejoin failed.",
     epilog="Example: rejoin explain orders.sql",
 )
 
-SqlFile = Annotated[Path, typer.Argument(metavar="JOB.sql", help="Tables, settings, INSERT INTO.")]
+SqlFile = Annotated[Path, typer.Argument(metavar="JOB.sql", help="Tables, settings and INSERTs.")]
 
 
 @app.command(
@@ -50,31 +50,32 @@ SqlFile = Annotated[Path, typer.Argument(metavar="JOB.sql", help="Tables, settin
 def run(
     job: SqlFile,
     checkpoint: Annotated[
-        str | None, typer.Option(help="Folder of the checkpoint; a restart goes on from it.")
+        str | None, typer.Option(help="Folder of the checkpoint; a restart continues from it.")
     ] = None,
     status_dir: Annotated[
-        Path | None, typer.Option(help="Where status.json is kept for the sidecar.")
+        Path | None, typer.Option(help="Folder for status.json, which the sidecar reads.")
     ] = None,
     sidecar_port: Annotated[
-        int | None, typer.Option(help="Of health and metrics; 9640 or a free one if omitted.")
+        int | None, typer.Option(help="Port of the sidecar; 9640 or a free one if omitted.")
     ] = None,
     sidecar: Annotated[
-        bool, typer.Option("--sidecar/--no-sidecar", help="Serve health and metrics.")
+        bool,
+        typer.Option("--sidecar/--no-sidecar", help="Serve health, metrics and page."),
     ] = True,
     epoch_written: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[QUERY=]yes|no",
-            help="After SINK_LEDGER_MISSING: whether the sink has the epoch it names; repeatable.",
+            help="After SINK_LEDGER_MISSING: is that epoch in the sink? Repeatable.",
         ),
     ] = None,
     as_json: AsJsonLines = False,
 ) -> None:
     """Run the INSERTs of a job file until their inputs end, or for ever.
 
-    For production and for trying: SIGTERM and Ctrl-C let the running epoch finish. The checkpoint
-    is where a restart goes on, with neither loss nor repetition. Progress goes to stderr, with
-    lag, rate and the time until it is caught up; as JSON to stdout.
+    SIGTERM and Ctrl-C are a graceful stop: the running epoch finishes. A restart continues from the
+    checkpoint; no row is lost or repeated. Progress lines go to stderr and show lag, rate and the
+    time until the job has caught up; with --json they go to stdout.
     """
     from spark_jobs.driver.console import JsonConsole, TextConsole
     from spark_jobs.main import run_job
@@ -84,13 +85,13 @@ def run(
 
 
 @app.command(
-    short_help="Show a job's plans, with advice.", epilog="Example: rejoin explain orders.sql"
+    short_help="Show the plan of a job, with advice.", epilog="Example: rejoin explain orders.sql"
 )
 def explain(job: SqlFile, as_json: AsJson = False) -> None:
-    """Show the plans of a job file: what is joined how, what is kept, what to do about it.
+    """Show the plan of a job file: which joins run, what state they keep, and advice.
 
-    For whoever writes the SQL, before it runs: connects to nothing. Advice comes with the line to
-    add. A file whose last statement is a SELECT is explained too.
+    For writing SQL, before it runs; connects to nothing. Advice comes with the lines to add. The
+    last statement of the file may be a SELECT.
     """
     from spark_jobs.plan.text.explain import explain_json, explain_text
 
@@ -104,26 +105,25 @@ def explain(job: SqlFile, as_json: AsJson = False) -> None:
 
 
 @app.command(
-    short_help="Say whether a job would run.",
+    short_help="Check whether a job would run.",
     epilog="Example: rejoin check orders.sql --checkpoint /var/lib/rejoin/orders",
 )
 def check(
     job: SqlFile,
     checkpoint: Annotated[
         str | None,
-        typer.Option(help="Folder of the checkpoint; the job's own if omitted and there."),
+        typer.Option(help="Folder of the checkpoint; the job's default if omitted."),
     ] = None,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Plan and checkpoint only; connect to nothing.")
+        bool, typer.Option("--offline", help="Check plan and checkpoint only; connect to nothing.")
     ] = False,
     as_json: AsJsonLines = False,
 ) -> None:
-    """Say whether a job would run, and go on from its checkpoint, without running it.
+    """Check whether a job would run and continue from its checkpoint, without running it.
 
-    For the step before a deployment. Looks at the plan, the checkpoint's manifest, topics, their
-    settings and newest records, rights, schema registries and clocks, and says how much state an
-    hour brings (docs/check.md); writes nothing. Exits 0 if `run` would start, 2 or 3 for the worst
-    error.
+    For the step before a deployment. Checks the plan, the checkpoint, topics with their settings
+    and newest records, rights, schema registries and clocks, and estimates how fast state grows
+    (docs/check.md). Writes nothing. Exits 0 if `run` would start, else 2 or 3 for the worst error.
     """
     from spark_jobs.check.finding import Finding
     from spark_jobs.check.run import check_job
@@ -143,33 +143,34 @@ def check(
 
 
 @app.command(
-    short_help="See it work, on this machine alone.",
+    short_help="Watch rejoin work, on this machine alone.",
     epilog="Example: rejoin demo --seconds 30 --corrupt",
 )
 def demo(
     seconds: Annotated[
-        float | None, typer.Option(help="End by itself after that; until Ctrl-C if omitted.")
+        float | None, typer.Option(help="How long to run; until Ctrl-C if omitted.")
     ] = None,
     rate: Annotated[float, typer.Option(help="Orders per second.", min=0.1)] = 200.0,
     sidecar_port: Annotated[
-        int | None, typer.Option(help="Of the live page; a free one if omitted.")
+        int | None, typer.Option(help="Port of the live page; a free one if omitted.")
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     corrupt: Annotated[bool, typer.Option("--corrupt", help="Send broken records too.")] = False,
     avro: Annotated[
-        bool, typer.Option("--avro", help="Avro with a schema registry instead of JSON.")
+        bool, typer.Option("--avro", help="Use Avro and a schema registry instead of JSON.")
     ] = False,
     keep: Annotated[Path | None, typer.Option(help="Keep topics, state and logs there.")] = None,
     as_json: AsJsonLines = False,
 ) -> None:
-    """Broker, shop, job and subscriber on this machine; every joined row is verified.
+    """Run broker, data generator, job and subscriber on this machine; verify every joined row.
 
-    For a first look: nothing has to be installed or configured, and nothing stays behind. Exits
-    0 if each row was right, none was missing and none came twice.
+    For a first look: there is nothing to install or configure, and nothing is left behind. Exits 0
+    if every row was right, none was missing and none arrived twice.
     """
-    from spark_jobs.demo.run import run_demo
+    from spark_jobs.demo.run import DemoOptions, run_demo
 
-    raise typer.Exit(run_demo(seconds, rate, sidecar_port, corrupt, avro, keep, open_page, as_json))
+    options = DemoOptions(seconds, rate, sidecar_port, corrupt, avro, keep, open_page, as_json)
+    raise typer.Exit(run_demo(options))
 
 
 @app.command(
@@ -177,8 +178,8 @@ def demo(
     epilog="Example: rejoin kafka --port 9092 --data-dir /tmp/kafka --topic orders:3",
 )
 def kafka(
-    data_dir: Annotated[Path, typer.Option(help="Topics and offsets; kept between starts.")],
-    port: Annotated[int | None, typer.Option(help="A free one if omitted.")] = None,
+    data_dir: Annotated[Path, typer.Option(help="Folder of topics, kept between starts.")],
+    port: Annotated[int | None, typer.Option(help="Port; a free one if omitted.")] = None,
     topic: Annotated[
         list[str] | None,
         typer.Option(
@@ -187,10 +188,10 @@ def kafka(
     ] = None,
     as_json: AsJsonLines = False,
 ) -> None:
-    """Run a Kafka broker of one node in the foreground, for laptops and tests.
+    """Run a Kafka broker with one node in the foreground, for laptops and tests.
 
-    A real one in KRaft mode, on the loopback interface only; Ctrl-C or SIGTERM ends it. Topics are
-    never created by writing to them.
+    It is Apache Kafka in KRaft mode and listens on the loopback interface only. Ctrl-C or SIGTERM
+    stops it. Writing to a topic does not create it.
     """
     from spark_jobs.embedded.broker import run_broker
 
@@ -202,13 +203,13 @@ def kafka(
     epilog="Example: rejoin registry --port 8081 --schema-dir schemas",
 )
 def registry(
-    schema_dir: Annotated[Path, typer.Option(help="A file per subject version.")] = Path("schemas"),
-    port: Annotated[int | None, typer.Option(help="A free one if omitted.")] = None,
+    schema_dir: Annotated[Path, typer.Option(help="Folder of the schemas.")] = Path("schemas"),
+    port: Annotated[int | None, typer.Option(help="Port; a free one if omitted.")] = None,
     as_json: AsJsonLines = False,
 ) -> None:
     """Run a schema registry in the foreground, for laptops and tests.
 
-    It has the part of Confluent's API that clients use, on the loopback interface only.
+    It implements the part of Confluent's API that clients use, on the loopback interface only.
     """
     from spark_jobs.embedded.registry import run_registry
 
@@ -216,39 +217,39 @@ def registry(
 
 
 app.add_typer(dlq, name="dlq", short_help="Read, repair and replay dead letters.")
-app.add_typer(state, name="state", short_help="Look into what a job keeps.")
+app.add_typer(state, name="state", short_help="Inspect the state of a job.")
 app.command(
     "test",
     short_help="Test a job's SQL with rows in files.",
     epilog="Example: rejoin test scenarios --junit build/junit.xml",
 )(run_tests)
 app.command(
-    short_help="Measure a join, and verify its result.",
+    short_help="Measure a join and verify its result.",
     epilog="Example: rejoin bench regular --rows 1000000 --flink",
 )(bench)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Errors leave as text or as JSON; only a fault of ours shows where it came from."""
+    """Run the command line. Errors are printed as text or JSON; only internal ones with a trace."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
     try:
         sys.exit(app(given, prog_name="rejoin", standalone_mode=not as_json))
-    except (typer.Abort, BrokenPipeError):  # somebody said no, or reads no further
+    except (typer.Abort, BrokenPipeError):  # a declined confirmation, or a closed pipe
         sys.exit(1)
     except TyperException as error:  # the command line itself is wrong
-        told: RejoinError = ConfigError("COMMAND_LINE", error.format_message(), hint="see --help")
+        shown: RejoinError = ConfigError("COMMAND_LINE", error.format_message(), hint="see --help")
     except RejoinError as error:
-        told = error
+        shown = error
         if error.domain == "internal" and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
     except OSError as error:
-        told = MachineError("SYSTEM_REFUSED", str(error))
+        shown = MachineError("SYSTEM_REFUSED", str(error))
     except Exception as error:
         traceback.print_exception(error)
-        told = RejoinError("COMMAND_FAILED", repr(error), hint="a defect: report it with the trace")
-    (show_error_json if as_json else show_error)(told, sys.stderr)
-    sys.exit(told.exit_code)
+        shown = RejoinError("COMMAND_FAILED", repr(error), hint="report this defect with the trace")
+    (show_error_json if as_json else show_error)(shown, sys.stderr)
+    sys.exit(shown.exit_code)
 
 
 if __name__ == "__main__":

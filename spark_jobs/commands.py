@@ -1,7 +1,7 @@
-"""What the sidecar asks of the driver: one file per command in the status folder.
+"""Commands from the sidecar to the driver, as files in the status folder.
 
-The sidecar may run in another container, so that a file in the shared folder is all that both
-have. A command is taken once; its answer replaces it.
+Driver and sidecar may run in different containers that share nothing but this folder. The driver
+takes each command once and writes an answer file.
 """
 
 import contextlib
@@ -25,9 +25,10 @@ LogLevel = Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG"]
 
 
 class ReplayOrder(BaseModel):
-    """Which dead letters go back to their topics: of these tables and reasons, or all.
+    """Which dead letters to replay: those of these tables and reasons, or all.
 
-    No command repairs them on the way: whoever holds the token is not to run programs here.
+    Unlike `rejoin dlq replay`, there is no command to repair them: the holder of the admin token
+    must not be able to run programs.
     """
 
     model_config = ConfigDict(
@@ -39,7 +40,7 @@ class ReplayOrder(BaseModel):
     )
 
     topic: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")] | None = Field(
-        default=None, description="this dead-letter topic only"
+        default=None, description="only this dead-letter topic"
     )
     tables: tuple[Annotated[str, Field(pattern=r"^[^\x00-\x1f]{1,200}$")], ...] = Field(
         default=(), max_length=50
@@ -47,13 +48,13 @@ class ReplayOrder(BaseModel):
     reasons: tuple[Annotated[str, Field(pattern=r"^[a-z-]{1,60}$")], ...] = Field(
         default=(), max_length=50
     )
-    limit: int = Field(default=1000, ge=1, le=10_000, description="at most so many of a topic")
+    limit: int = Field(default=1000, ge=1, le=10_000, description="most records per topic")
 
 
 class Command(BaseModel):
-    """`stop` cuts the running epoch off, `drain` lets it finish.
+    """`stop` aborts the running epoch, `drain` lets it finish.
 
-    `level` is for log-level, `replay` for dlq-replay.
+    `level` belongs to log-level, `replay` to dlq-replay.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -67,7 +68,7 @@ class Command(BaseModel):
 
 
 class Answer(BaseModel):
-    """What became of a command."""
+    """The result of a command."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -78,14 +79,14 @@ class Answer(BaseModel):
     at: Moment = Field(examples=["2024-01-31T12:00:00Z"])
 
 
-def ask(
+def send(
     folder: Path,
     verb: Verb,
     asked_by: str,
     level: LogLevel | None = None,
     replay: ReplayOrder | None = None,
 ) -> Command:
-    """Leave a command for the driver of this status folder."""
+    """Write a command for the driver of this status folder."""
     command = Command(
         id=secrets.token_hex(8),
         verb=verb,
@@ -99,9 +100,10 @@ def ask(
 
 
 def take(folder: Path) -> Iterator[Command]:
-    """Each command that waits, oldest first, once; what is no command is removed.
+    """Waiting commands, oldest first; each file is removed before its command is returned.
 
-    One that cannot be removed is none: it would be carried out again and again.
+    A file that cannot be removed is skipped, because its command would run again and again. A
+    file that is no command is removed.
     """
     waiting = sorted((folder / FOLDER).glob("*.ask"), key=_age)
     for path in waiting:
@@ -117,10 +119,10 @@ def take(folder: Path) -> Iterator[Command]:
 
 
 def answer(folder: Path, command: Command, message: str, *, done: bool = True) -> None:
-    """Say what became of it, and forget old answers; a full disk there does not end the job."""
-    told = Answer(id=command.id, verb=command.verb, done=done, message=message, at=now())
+    """Write the answer and delete old ones; a full disk must not end the job."""
+    response = Answer(id=command.id, verb=command.verb, done=done, message=message, at=now())
     with contextlib.suppress(OSError):
-        replace_file(folder / FOLDER / f"{command.id}.answer", told.model_dump_json())
+        replace_file(folder / FOLDER / f"{command.id}.answer", response.model_dump_json())
     for path in (folder / FOLDER).glob("*.answer"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > KEPT_S:
@@ -136,13 +138,13 @@ def read_answer(folder: Path, command_id: str) -> Answer | None:
 
 
 def discard(folder: Path) -> None:
-    """Forget what was asked of an earlier driver."""
+    """Remove commands that were meant for an earlier driver."""
     for _ in take(folder):
         pass
 
 
 def _text(path: Path) -> bytes:
-    """Nothing of what is no small file: a pipe would be waited for, a device never ends."""
+    """The content of a small regular file, else nothing: reading a pipe or a device would hang."""
     facts = path.lstat()
     is_small = stat.S_ISREG(facts.st_mode) and facts.st_size <= _MOST_BYTES
     return path.read_bytes() if is_small else b""

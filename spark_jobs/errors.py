@@ -1,6 +1,6 @@
-"""All exceptions of the project; a code is stable and stands in docs/errors.md.
+"""All exceptions of the project. Their codes are stable and listed in docs/errors.md.
 
-A record that cannot be decoded is data, not an exception: it follows its table's policy.
+A record that cannot be decoded raises no exception: its table's 'rejoin.on-error' applies to it.
 """
 
 from collections.abc import Iterable
@@ -29,16 +29,16 @@ class RejoinError(Exception):
 
     @property
     def problems(self) -> "tuple[RejoinError, ...]":
-        """What it says one by one: most errors are one problem."""
+        """The single problems; most errors have one."""
         return (self,)
 
     @property
     def place(self) -> dict[str, str | int] | None:
-        """Where in a file, if it is about one."""
+        """The position in a file, if the error has one."""
         return None
 
     def json(self) -> dict[str, object]:
-        """For programs; docs/errors.md describes it."""
+        """The error as JSON, described in docs/errors.md."""
         return {
             "code": self.code,
             "message": self.message,
@@ -50,7 +50,7 @@ class RejoinError(Exception):
         return f"{self.code} {self.message}"
 
     def render(self) -> str:
-        """The text for a person."""
+        """The error as text, with hint and position."""
         return str(self) if self.hint is None else f"{self}\n  hint: {self.hint}"
 
 
@@ -83,7 +83,7 @@ class PositionedError(RejoinError):
         return {"file": self.source, "line": self.line, "column": self.column}
 
     def locate(self, text: str, source: str) -> None:
-        """Take the excerpt from the SQL text; for errors whose raiser knew only the position."""
+        """Add source and excerpt to an error that was raised with a position only."""
         self.source = source
         lines = text.split("\n")
         if not self.excerpt and 0 < self.line <= len(lines):
@@ -108,15 +108,15 @@ class UnsupportedError(PositionedError):
 
 
 class CatalogError(PositionedError):
-    """A table definition is wrong or names what does not exist."""
+    """A table definition is wrong or refers to something that does not exist."""
 
 
 class ScenarioError(PositionedError):
-    """A scenario file does not follow its format, or its rows are none of its tables."""
+    """A scenario file has a syntax error, or its rows do not fit its tables."""
 
 
 class SqlErrors(RejoinError):
-    """Every problem of one SQL or scenario file, in the order of the text."""
+    """All problems of one SQL or scenario file, in the order of the text."""
 
     domain: ClassVar[Domain] = "user"
 
@@ -143,39 +143,39 @@ class ConfigError(RejoinError):
 
 
 class FormatError(RejoinError):
-    """Bytes and declared schema do not fit, for the table as a whole."""
+    """A table's format or declared schema does not fit its records as a whole."""
 
     domain: ClassVar[Domain] = "user"
 
 
 class KafkaError(RejoinError):
-    """The broker or the registry refused or did not answer."""
+    """A broker or schema registry refused a request or did not answer."""
 
     domain: ClassVar[Domain] = "external"
     retryable: ClassVar[bool] = True
 
 
 class AccessError(RejoinError):
-    """The broker answers and does not let us: no repetition changes that."""
+    """The broker denies access; retrying does not help."""
 
     domain: ClassVar[Domain] = "external"
 
 
 class MachineError(RejoinError):
-    """The machine that the job runs on lacks something, for now."""
+    """The machine lacks a resource, at least for now."""
 
     domain: ClassVar[Domain] = "external"
     retryable: ClassVar[bool] = True
 
 
 class StateError(RejoinError):
-    """Checkpoint, ledger or state do not belong to this job."""
+    """Checkpoint, ledger or state do not fit this job."""
 
     domain: ClassVar[Domain] = "user"
 
 
 def _caret(excerpt: str, column: int) -> str:
-    # tabs are kept so that the caret stands below its column whatever a tab's width is
+    # tabs are copied, so that the caret is below its column at any tab width
     before = excerpt[: max(column - 1, 0)]
     return "".join("\t" if c == "\t" else " " for c in before) + "^"
 

@@ -1,7 +1,7 @@
-"""The driver's other record: what it runs. Written once at the start, read by the sidecar.
+"""The job record `job.json`: what a driver runs. Written once at the start, read by the sidecar.
 
-`status.json` says what happens, `job.json` what was asked for: plans, the graph of each query, the
-effective configuration with everything secret masked.
+It has the plan and the graph of each query and the effective configuration, with secrets masked.
+`status.json` has what changes while the job runs.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ JOB_FILE = "job.json"
 
 
 class _Record(BaseModel):
-    """Unknown fields are kept out of the way, as in the status record."""
+    """Ignores unknown fields, so that an older sidecar can read the record of a newer driver."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -23,9 +23,9 @@ class _Record(BaseModel):
 class GraphNode(_Record):
     """A table, an operator or a sink of one query.
 
-    `id` is unique in the query. `operator` is the id under which the status counts it.
-    `tells_time`: some operator follows the table's watermark; `idle_timeout_ms` is 0 for never.
-    `state` says per side what is kept, `retention` for how long.
+    `id` is unique in the query; `operator` is the operator's id in the status record. `tells_time`
+    means that an operator uses the table's watermark. `idle_timeout_ms` 0 means no timeout.
+    `retention` says how long state is kept.
     """
 
     id: str
@@ -42,7 +42,7 @@ class GraphNode(_Record):
 
 
 class GraphEdge(_Record):
-    """Rows flow from node `source` to node `target`; `side` is theirs at a join."""
+    """Rows flow from node `source` to node `target`; `side` is their side of a join."""
 
     source: str
     target: str
@@ -50,7 +50,7 @@ class GraphEdge(_Record):
 
 
 class AdviceRecord(_Record):
-    """What to do about a plan; `add` are lines of SQL."""
+    """Advice on a plan; `add` are lines of SQL to add."""
 
     text: str
     add: tuple[str, ...] = ()
@@ -58,9 +58,9 @@ class AdviceRecord(_Record):
 
 
 class QueryRecord(_Record):
-    """One INSERT: its graph, the text of `rejoin explain`, its plan as JSON, masked.
+    """One INSERT: its graph, the text of `rejoin explain`, and its plan as JSON without secrets.
 
-    `advice` has the warnings too, with the lines that help.
+    `advice` has the warnings too, with the lines to add.
     """
 
     name: str
@@ -73,7 +73,7 @@ class QueryRecord(_Record):
 
 
 class JobRecord(_Record):
-    """What a driver runs. `servers` are the brokers of its tables; they may need credentials."""
+    """What a driver runs. `servers` are its brokers; `secured` says that they need credentials."""
 
     version: Literal[1] = 1
     job: str
@@ -85,5 +85,5 @@ class JobRecord(_Record):
 
 
 def write_job(folder: Path, record: JobRecord) -> None:
-    """Replace the record in one step."""
+    """Write the record atomically."""
     replace_file(folder / JOB_FILE, record.model_dump_json(indent=1))

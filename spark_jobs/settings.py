@@ -1,7 +1,7 @@
-"""The effective settings of a job: the command line, then SET statements, then defaults.
+"""The effective settings of a job: from the command line, SET statements and defaults.
 
-The only place that reads the environment. Settings that shape the plan (watermark policy, idle
-timeout, time zone) are the planner's; here stands what shapes the run.
+Only this module reads environment variables. Settings that change the plan (watermark policy, idle
+timeout, time zone) belong to the planner; this module has those that change how a job runs.
 """
 
 import os
@@ -19,26 +19,26 @@ from spark_jobs.options.kinds import REFERENCE, parse_duration_ms
 from spark_jobs.options.settings import SETTINGS
 
 DEFAULT_GROUPS = 128
-MAX_OFFSETS = 1_000_000  # per epoch and table; bounds an epoch's memory and its transaction
+MAX_OFFSETS = 1_000_000  # per epoch and table; limits the memory and the transaction of an epoch
 
 
 class Environment(BaseSettings):
-    """What the machine decides, not the job: `REJOIN_...` variables."""
+    """Settings of the machine rather than the job, from variables `REJOIN_...`."""
 
     model_config = SettingsConfigDict(env_prefix="REJOIN_", frozen=True, extra="ignore")
 
     memory_mb: int = Field(
-        default=0, ge=0, description="heap of the JVM; 0: an eighth of the machine"
+        default=0, ge=0, description="heap of the JVM; 0: an eighth of the memory"
     )
     state_memory_mb: int = Field(
-        default=0, ge=0, description="RocksDB's share beside it; 0: chosen"
+        default=0, ge=0, description="memory of RocksDB outside the heap; 0: automatic"
     )
     master: str = Field(
         default="", description="Spark master; empty: local, a thread per core of the job"
     )
-    work_dir: Path = Field(default=Path(".rejoin"), description="where jobs keep theirs by default")
+    work_dir: Path = Field(default=Path(".rejoin"), description="default folder of all jobs")
     class_archive: Literal["use", "make", "off"] = Field(
-        default="use", description="loaded classes kept for the next start of the JVM"
+        default="use", description="archive of loaded classes for a faster start"
     )
     spark_log_level: Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG"] = "ERROR"
 
@@ -56,9 +56,10 @@ class Overrides:
 
 @dataclass(frozen=True, slots=True)
 class RestartStrategy:
-    """Flink's: `attempts` in a row, the first after `delay_s`, each later `multiplier` times that.
+    """Flink's restart strategy: up to `attempts` restarts, the first after `delay_s`.
 
-    After `reset_s` without a failure the attempts count anew.
+    Each further delay is `multiplier` times the one before. `reset_s` without a failure resets the
+    count.
     """
 
     attempts: int
@@ -70,7 +71,7 @@ class RestartStrategy:
 
     @classmethod
     def read(cls, declared: Mapping[str, str]) -> Self:
-        """Of SET statements, whose values the binder has checked."""
+        """Read it from SET statements, whose values the binder has checked."""
 
         def value(name: str) -> str:
             name = f"restart-strategy.{name}"
@@ -98,7 +99,7 @@ class RestartStrategy:
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """How a job runs. `parallelism` None: the checkpoint's, else one per core."""
+    """How a job runs. `parallelism` None is that of the checkpoint, else one task per core."""
 
     name: str
     checkpoint: str
@@ -119,7 +120,7 @@ class JobSettings:
         return self.parallelism or available_cores()
 
     def table(self) -> list[tuple[str, str]]:
-        """Names and values for people; there are no secrets among them."""
+        """Names and values to show; none of them is secret."""
         return [
             ("pipeline.name", self.name),
             ("rejoin.checkpoint", self.checkpoint),
@@ -139,28 +140,28 @@ def read_environment() -> Environment:
 
 
 def epoch_words(given: Sequence[str], queries: Sequence[str]) -> dict[str, Literal["yes", "no"]]:
-    """What a person says of epochs, by query: `yes` or `no` of the only one, else `query=yes`.
+    """Parse the values of --epoch-written: `yes` or `no` for a single query, else `query=yes`.
 
-    Raises ConfigError for anything else: of another query's epoch it would be a guess.
+    Raises ConfigError for anything else, because rejoin must not guess which query is meant.
     """
-    said: dict[str, Literal["yes", "no"]] = {}
+    answers: dict[str, Literal["yes", "no"]] = {}
     for text in given:
         name, _, word = text.rpartition("=")
         query = name or (queries[0] if len(queries) == 1 else "")
-        if query not in queries or query in said or word not in ("yes", "no"):
+        if query not in queries or query in answers or word not in ("yes", "no"):
             raise ConfigError(
                 "EPOCH_WRITTEN",
-                f"--epoch-written {text} does not say of which query it is, once, yes or no",
-                hint=f"say {' or '.join(f'{q}=yes' for q in queries)}, or no",
+                f"--epoch-written {text} is not yes or no for exactly one query",
+                hint=f"give {' or '.join(f'{q}=yes' for q in queries)}, or =no",
             )
-        said[query] = "yes" if word == "yes" else "no"
-    return said
+        answers[query] = "yes" if word == "yes" else "no"
+    return answers
 
 
 def job_settings(
     declared: Mapping[str, str], file_stem: str, overrides: Overrides, environment: Environment
 ) -> JobSettings:
-    """Each declared value has passed the binder, which knows where it stands in the file."""
+    """The effective settings; the binder has checked the declared values already."""
 
     def value(name: str) -> str | None:
         return declared.get(name, SETTINGS[name].default)
@@ -192,13 +193,13 @@ def job_settings(
         raise ConfigError(
             "PARALLELISM_TOO_HIGH",
             f"'rejoin.parallelism' is {settings.cores()} and 'rejoin.key-groups' only "
-            f"{settings.key_groups}: some tasks could never have a key",
+            f"{settings.key_groups}: some tasks would never get a key",
         )
     return settings
 
 
 def _absolute(location: str) -> str:
-    """A path as the JVM needs it; an address such as `s3a://...` stays as it is."""
+    """An absolute path, as the JVM needs it; a URI such as `s3a://...` is kept."""
     is_address = re.match(r"[a-z][a-z0-9+.-]*:", location) is not None
     return location if is_address else str(Path(location).resolve())
 
@@ -212,7 +213,7 @@ def read_sql(path: Path) -> str:
 
 
 def available_cores() -> int:
-    """Those this process may use, which in a container are fewer than the machine's."""
+    """Cores that this process may use; in a container fewer than the machine has."""
     affine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     quota = Path("/sys/fs/cgroup/cpu.max")
     allowed = quota_cores(quota.read_text()) if quota.is_file() else None
@@ -220,7 +221,7 @@ def available_cores() -> int:
 
 
 def quota_cores(text: str) -> int | None:
-    """Whole cores of a cgroup's `cpu.max`, at least one; None where it sets no limit.
+    """Whole cores of a cgroup's `cpu.max`, at least one; None without a limit.
 
     >>> quota_cores("250000 100000"), quota_cores("50000 100000"), quota_cores("max 100000")
     (2, 1, None)
@@ -230,7 +231,7 @@ def quota_cores(text: str) -> int | None:
 
 
 def machine_memory_mb() -> int:
-    """Of the container where one limits it, else of the machine."""
+    """Memory of the container if it has a limit, else of the machine."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     limit = Path("/sys/fs/cgroup/memory.max")
     text = limit.read_text().strip() if limit.is_file() else "max"
@@ -238,7 +239,7 @@ def machine_memory_mb() -> int:
 
 
 def resolve_references(value: str) -> SecretStr:
-    """Replace `${env:NAME}` and `${file:PATH}`; the result must never be printed.
+    """Replace `${env:NAME}` and `${file:PATH}`; the result is secret and must not be printed.
 
     >>> resolve_references("plain").get_secret_value()
     'plain'
@@ -247,10 +248,10 @@ def resolve_references(value: str) -> SecretStr:
 
 
 def resolve_all(options: Mapping[str, str]) -> dict[str, str]:
-    """Values of options for a client that is made from them now; they must never be printed.
+    """Option values with references replaced, for creating a client; they must not be printed.
 
-    What stands between the quotes of a JAAS entry is escaped for them (the kernel's
-    References.scala does the same).
+    Inside a JAAS entry, replaced values are escaped for its quotes (the kernel's References.scala
+    does the same).
     """
     return {name: _resolve_option(name, value) for name, value in options.items()}
 

@@ -1,6 +1,6 @@
-"""The driver's status record: written by the driver, read by the sidecar, one JSON file.
+"""The status record `status.json`, written by the driver and read by the sidecar.
 
-Lists stay short and names bounded: nothing in it grows with keys or rows.
+Its size depends on the job only, never on the number of keys or rows.
 """
 
 import contextlib
@@ -15,9 +15,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 STATUS_FILE = "status.json"
 State = Literal["starting", "running", "draining", "stopped", "failed"]
 Count: TypeAlias = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-"""As the JVM counts: a file with a larger number is no driver's."""
+"""The range of a JVM long; a file with a larger number was not written by a driver."""
 Rate: TypeAlias = Annotated[float, AfterValidator(lambda n: n if math.isfinite(n) else 0.0)]
-"""JSON has no other numbers."""
+"""NaN and infinity become 0, because JSON has neither."""
 Moment: TypeAlias = Annotated[
     datetime, AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC))
 ]
@@ -25,7 +25,7 @@ Moment: TypeAlias = Annotated[
 
 
 class _Record(BaseModel):
-    """Unknown fields are kept out of the way, so that an older sidecar reads a newer driver."""
+    """Ignores unknown fields, so that an older sidecar can read the record of a newer driver."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -41,7 +41,7 @@ class PartitionStatus(_Record):
 
 
 class LoadStatus(_Record):
-    """How far a table's initial content is read that probe rows wait for, in records."""
+    """How much of a table's initial content has been read, in records; probe rows wait for it."""
 
     read: int
     total: int
@@ -58,14 +58,14 @@ class SourceStatus(_Record):
 
 
 class SideStatus(_Record):
-    """Rows that an operator holds of one of its inputs."""
+    """Number of rows that an operator keeps of one input."""
 
     side: Literal["left", "right", "input"]
     rows: Count
 
 
 class BootstrapStatus(_Record):
-    """How far a build side is that probe rows wait for."""
+    """How much of a build side has been loaded; probe rows wait for it."""
 
     partitions_loaded: Count
     partitions_total: Count
@@ -87,7 +87,7 @@ class OperatorStatus(_Record):
 
 
 class ErrorStatus(_Record):
-    """Why a job or a query failed, as its last line said it."""
+    """Why a job or a query failed, as in its last log line."""
 
     code: str
     message: str
@@ -116,7 +116,7 @@ class QueryStatus(_Record):
     durations_ms: dict[str, Count] = Field(default_factory=dict)
     watermark_ms: Count | None = None
     restarts_total: Count = 0
-    last_failure: ErrorStatus | None = None  # that a restart has followed
+    last_failure: ErrorStatus | None = None  # the failure before the last restart
     lost_records_total: Count = 0
 
     @property
@@ -125,9 +125,9 @@ class QueryStatus(_Record):
 
 
 class ReplayStatus(_Record):
-    """The last replay of dead letters that the sidecar asked for; `id` is its command's.
+    """The last replay of dead letters that the sidecar requested; `id` is that of its command.
 
-    `left` cannot be replayed, `more` lie beyond the command's limit.
+    `left` counts records that cannot be replayed, `more` those beyond the limit of the command.
     """
 
     id: str
@@ -141,13 +141,13 @@ class ReplayStatus(_Record):
 
 
 class BuildStatus(_Record):
-    """What runs."""
+    """The release of the driver."""
 
     version: str
 
 
 class JobStatus(_Record):
-    """Everything the outside may know of a job."""
+    """The state of a job as shown to the outside."""
 
     version: Literal[1] = 1
     job: str
@@ -165,12 +165,12 @@ class JobStatus(_Record):
 
 
 def write_status(folder: Path, status: JobStatus) -> None:
-    """Replace the record in one step."""
+    """Write the record atomically."""
     replace_file(folder / STATUS_FILE, status.model_dump_json(indent=1))
 
 
 def replace_file(target: Path, text: str) -> None:
-    """A reader sees the old file or the new one, never half of one."""
+    """Write a file so that readers see the old content or the new, never a part."""
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
@@ -183,7 +183,7 @@ def replace_file(target: Path, text: str) -> None:
 
 
 def read_status(folder: Path) -> JobStatus | None:
-    """The record, or None if no driver has written one there."""
+    """The record in this folder; None if there is none."""
     try:
         text = (folder / STATUS_FILE).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -192,6 +192,6 @@ def read_status(folder: Path) -> JobStatus | None:
 
 
 def now() -> datetime:
-    """With its zone, to the millisecond."""
+    """The current time in UTC, to the millisecond."""
     present = datetime.now(UTC)
     return present.replace(microsecond=present.microsecond // 1000 * 1000)

@@ -1,6 +1,7 @@
-"""How verbs talk: aligned and coloured to a person at a terminal, plain to a pipe, JSON on demand.
+"""Output of the commands: coloured on a terminal, plain in a pipe, or JSON.
 
-Colours follow the stream, NO_COLOR and TERM; no verb writes an escape code by itself.
+Whether there are colours depends on the stream, NO_COLOR and TERM; no command writes escape codes
+itself.
 """
 
 import json
@@ -15,29 +16,27 @@ from rich.text import Text
 
 from spark_jobs.errors import RejoinError
 
-AsJson = Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")]
-AsJsonLines = Annotated[
-    bool, typer.Option("--json", help="For programs: a JSON object in each line.")
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+AsJsonLines = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 
 
 def screen(out: TextIO) -> Console:
-    """Text as it is: no markup, no guessed colours, lines as long as they are."""
+    """A console that prints text unchanged: no markup, no highlighting, no wrapping."""
     return Console(file=out, markup=False, highlight=False, soft_wrap=True)
 
 
-def json_line(told: object) -> str:
-    return json.dumps(told, ensure_ascii=False)
+def json_line(document: object) -> str:
+    return json.dumps(document, ensure_ascii=False)
 
 
-def write_json(told: object, out: TextIO | None = None) -> None:
-    """One document, on one line where it is one of many."""
-    (out or sys.stdout).write(json_line(told) + "\n")
+def write_json(document: object, out: TextIO | None = None) -> None:
+    """Write one JSON document on a line of its own."""
+    (out or sys.stdout).write(json_line(document) + "\n")
     (out or sys.stdout).flush()
 
 
 def show_error(error: RejoinError, out: TextIO) -> None:
-    """Place, code and message; the line with its caret; the hint."""
+    """Print position, code and message, the SQL line with a caret, and the hint."""
     console = screen(out)
     for problem in error.problems:
         first, *rest = problem.render().splitlines()
@@ -53,7 +52,7 @@ def show_error_json(error: RejoinError, out: TextIO) -> None:
 
 
 def utc_text(ms: int) -> str:
-    """Unix milliseconds; what no calendar has stays a number.
+    """Unix milliseconds as ISO 8601; a number where Python's calendar ends.
 
     >>> utc_text(1_704_110_400_000), utc_text(2**62)
     ('2024-01-01T12:00:00Z', '4611686018427387904')
@@ -65,7 +64,7 @@ def utc_text(ms: int) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> list[str]:
-    """Columns as wide as their widest cell; those in `right` end at the same place.
+    """Rows as lines with aligned columns; the columns in `right` are right-aligned.
 
     >>> aligned([("a", "10"), ("bcd", "9")], frozenset({1}))
     ['a    10', 'bcd   9']

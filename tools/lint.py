@@ -1,4 +1,4 @@
-"""`make lint`: every check runs, all findings are shown, and one of them is enough to fail."""
+"""`make lint`: runs all checks, shows all findings, and fails if there is one."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def passes(name: str, check: Callable[[], str]) -> bool:
 
 
 def output_of(program: str, *arguments: str) -> str:
-    """What a program of this virtual environment says when it fails; nothing if it succeeds."""
+    """The output of a program of this virtual environment if it fails, else nothing."""
     command = [str(Path(sys.executable).parent / program), *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode == 0:
@@ -40,7 +40,7 @@ def output_of(program: str, *arguments: str) -> str:
 
 
 def scala_text_problems() -> Iterator[str]:
-    """Width, tabs and trailing blanks: what a formatter would hold, had the registries one."""
+    """Line width, tabs and trailing blanks, because there is no Scala formatter to enforce them."""
     for path in sorted((ROOT / "spark_jobs" / "kernel").rglob("*.scala")):
         for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
             where = f"{path.relative_to(ROOT)}:{number}"

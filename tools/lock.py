@@ -1,6 +1,6 @@
-"""`make lock`: requirements*.txt from pyproject.toml, every file with its hashes.
+"""`make lock`: writes requirements*.txt from pyproject.toml, with the hashes of every file.
 
-The lock files name packages, never the place they came from.
+The lock files name packages, not the index that they came from.
 """
 
 import subprocess

@@ -1,7 +1,7 @@
-"""`make setup`: from a fresh clone to a runnable tree; does only what is not done yet.
+"""`make setup`: makes a fresh clone runnable; does only what has not been done yet.
 
-Runs on the system's Python with nothing installed, hence the standard library only, and hence
-syntax that an old Python still parses, so that it can say that it is too old.
+Runs on the system's Python, so it uses only the standard library. Its syntax is one that an old
+Python can parse, so that it can report that Python is too old.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def missing_programs() -> list[str]:
     missing = []
     if sys.version_info < MIN_PYTHON:
         found = ".".join(str(n) for n in sys.version_info[:2])
-        missing.append(f"Python 3.11 or newer (this is {found}; make PYTHON=... names another)")
+        missing.append(f"Python 3.11 or newer (this is {found}; make PYTHON=... chooses another)")
     elif not has_module("ensurepip"):
         missing.append("Python's venv module")
     java = java_version()
@@ -76,13 +76,13 @@ def has_module(name: str) -> bool:
 
 
 def java_version() -> int | None:
-    """Major version of the Java that Maven and Spark will use: JAVA_HOME's, else the PATH's."""
+    """Major version of the Java that Maven and Spark use, from JAVA_HOME or else from the PATH."""
     at_home = Path(os.path.expandvars("$JAVA_HOME")) / "bin" / "java"
     java = str(at_home) if at_home.is_file() else shutil.which("java")
     if java is None:
         return None
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', told)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(found.group(1)) if found else None
 
 
@@ -91,7 +91,7 @@ def python_inputs() -> list[str]:
 
 
 def step(name: str, inputs: list[str], work: Callable[[], None]) -> None:
-    """Do the work unless it was done for the same inputs; a failure leaves no stamp."""
+    """Do the work unless it was done for the same inputs; after a failure it is done again."""
     stamp = STAMPS / name.replace(" ", "-")
     state = hashlib.sha256(sys.version.encode())
     for path in inputs:
@@ -117,14 +117,14 @@ def install_python() -> None:
     if not venv_is_of_this_python():
         run([sys.executable, "-m", "venv", "--clear", VENV])
     pip = [venv_python(), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    # with the locked setuptools in place no build reaches for an unlocked one
+    # install the locked setuptools first, so that no build downloads another one
     run([*pip, "--require-hashes", "-r", ROOT / "requirements-build.txt"])
     run([*pip, "--require-hashes", "--no-build-isolation", "-r", ROOT / "requirements-dev.txt"])
     run([*pip, "--no-build-isolation", "--no-deps", "--editable", ROOT])
 
 
 def venv_is_of_this_python() -> bool:
-    """False also for one that an interrupted setup left half made."""
+    """Whether the venv is complete and of this Python; False after an interrupted setup."""
     about = VENV / "pyvenv.cfg"
     version = "version = " + ".".join(str(n) for n in sys.version_info[:3])
     complete = (VENV / "bin" / "pip").exists() and about.exists()
@@ -139,7 +139,7 @@ def fetch_jars() -> None:
 
 
 def verify_jars() -> None:
-    """Exactly the listed files, each with its checksum."""
+    """Raises ValueError unless the jars are those in jars.sha256, with the same checksums."""
     listed = {}
     for line in (ROOT / "jars.sha256").read_text().splitlines():
         digest, path = line.split()
@@ -153,13 +153,13 @@ def verify_jars() -> None:
             for name in JAR_SETS:
                 shutil.rmtree(JARS / name, ignore_errors=True)
             raise ValueError(
-                f"build/jars/{path}: checksum {found.get(path, 'of no file')}, but jars.sha256 "
-                f"says {listed.get(path, 'nothing about it')}; the jars were removed"
+                f"build/jars/{path} has checksum {found.get(path, '(no file)')}, but jars.sha256 "
+                f"has {listed.get(path, '(no entry)')}; the jars were removed"
             )
 
 
 def build_kernel() -> None:
-    """The build knows by itself whether a source has changed, and says what it does."""
+    """Compile the kernel; the build checks whether a source has changed and prints its steps."""
     subprocess.run([venv_python(), "-m", "spark_jobs.kernel.build"], cwd=ROOT, check=True)
 
 
@@ -168,7 +168,7 @@ def venv_python() -> Path:
 
 
 def run(command: Sequence[object]) -> None:
-    """Silent, unless it fails."""
+    """Run a command and print its output only if it fails."""
     done = subprocess.run(
         [str(part) for part in command],
         cwd=ROOT,

@@ -1,1 +1,1 @@
-"""Flink SQL for comparison: its own virtual environment, its jars, and the runner of a SQL file."""
+"""Flink SQL for comparison: its virtual environment, its jars, and a runner for SQL files."""

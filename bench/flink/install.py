@@ -1,4 +1,4 @@
-"""Flink SQL on demand: the PyPI package in an environment of its own, its connectors from Maven."""
+"""Installs Flink SQL when it is needed: the PyPI package in a venv, connectors from Maven."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ _TIMEOUT_S = 900.0
 
 
 def install() -> None:
-    """Make both if they are not there; a minute and 700 MB the first time."""
+    """Install both if they are missing; takes a minute and 700 MB the first time."""
     marker = VENV / f"apache-flink-{VERSION}"
     if not marker.exists():
         _run(f"create {VENV}", [sys.executable, "-I", "-m", "venv", str(VENV)])
@@ -24,7 +24,7 @@ def install() -> None:
         _run("install Flink", [*pip, f"apache-flink=={VERSION}"])
         marker.touch()
     if len(list(JARS.glob("*.jar"))) < 2:
-        # -C: a jar whose checksum is wrong is refused
+        # -C: fail if a checksum is wrong
         copy = ["dependency:copy-dependencies", f"-DoutputDirectory={JARS}"]
         _run("fetch Flink's connectors", ["mvn", "-q", "-B", "-C", "-f", str(_POM), *copy])
 

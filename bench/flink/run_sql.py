@@ -1,4 +1,4 @@
-"""Runs one SQL file on Flink in one JVM and waits for its end. Runs inside Flink's environment.
+"""Runs one SQL file on Flink in one JVM and waits for its end; needs Flink's environment.
 
 Usage: python run_sql.py JOB.sql JAR...
 """
@@ -13,14 +13,14 @@ _SET = re.compile(r"\s*SET\s+'([^']+)'\s*=\s*'([^']*)'\s*")
 
 def main() -> None:
     job, *jars = (Path(argument).resolve() for argument in sys.argv[1:])
-    # not by an import statement: where this file is checked, there is no Flink
+    # imported dynamically, because linters check this file without Flink
     table = import_module("pyflink.table")
     configuration = import_module("pyflink.common").Configuration()
     configuration.set_string("pipeline.jars", ";".join(jar.as_uri() for jar in jars))
     statements = []
     for statement in job.read_text(encoding="utf-8").split(";"):
         if setting := _SET.fullmatch(statement):
-            # also those of the mini cluster, which only the environment's configuration reaches
+            # the settings of the mini cluster must be in the environment's configuration
             configuration.set_string(setting[1], setting[2])
         elif statement.strip():
             statements.append(statement)

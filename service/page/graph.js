@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Elements without markup: text never becomes HTML. */
+/** Creates an element; text stays text and is never parsed as HTML. */
 export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -27,17 +27,17 @@ export function drawNodes(columns, plan) {
   return boxes;
 }
 
-/** How far a node is from the tables; the sink stands last. */
+/** The column of each node: its longest distance from a table. */
 function depths(plan) {
   const found = new Map(plan.nodes.map((n) => [n.id, 0]));
-  for (const node of plan.nodes)  // each stands before those that it feeds
+  for (const node of plan.nodes)  // nodes come in topological order
     for (const edge of plan.edges.filter((e) => e.source === node.id))
       found.set(edge.target, Math.max(found.get(edge.target), found.get(node.id) + 1));
   return found;
 }
 
 function nodeBox(node) {
-  const details = element("details", {}, element("summary", {}, "what it does"),
+  const details = element("details", {}, element("summary", {}, "details"),
     element("ul", {}, ...node.details.map((line) => element("li", {}, line))));
   const box = element("article", { class: `node ${node.kind}`, "data-node": node.id },
     element("span", { class: "kind" }, node.kind === "operator" ? "operator" : node.kind === "sink" ? "sink" : "table"),
@@ -53,7 +53,7 @@ export function fill(box, facts) {
     [element("dt", {}, name), element("dd", {}, value)]));
 }
 
-/** A line through the numbers of a series, in a box of its own scale. */
+/** A small line chart of a series, scaled to its largest value. */
 export function sparkline(points, label) {
   const chart = document.createElementNS(SVG, "svg");
   chart.setAttribute("class", "spark");
@@ -70,12 +70,12 @@ export function sparkline(points, label) {
   return chart;
 }
 
-/** Draws the arrows anew; `rateOf(edge)` is rows per second or null. */
+/** Redraws the arrows; `rateOf(edge)` is rows per second or null. */
 export function drawEdges(graph, plan, boxes, rateOf) {
   const svg = graph.querySelector(".edges");
   const frame = graph.getBoundingClientRect();
   svg.replaceChildren();
-  const slowestFirst = [...plan.edges].sort((e, f) => rateOf(e) - rateOf(f));  // the last is on top
+  const slowestFirst = [...plan.edges].sort((e, f) => rateOf(e) - rateOf(f));  // later arrows are drawn on top
   for (const edge of slowestFirst) {
     const from = boxes.get(edge.source).getBoundingClientRect();
     const to = boxes.get(edge.target).getBoundingClientRect();
@@ -84,7 +84,7 @@ export function drawEdges(graph, plan, boxes, rateOf) {
     const [a, c] = [from.right - frame.left, (across ? to.left : to.right) - frame.left];
     const [b, d] = [middle(from.top, from.bottom) - frame.top, middle(to.top, to.bottom) - frame.top];
     const path = document.createElementNS(SVG, "path");
-    // boxes below each other are joined beside them: no arrow runs through a box, nor into the next one
+    // boxes in one column are connected at their right edge, so that no arrow crosses a box
     const [out, into] = [b + 10, d - 10];
     path.setAttribute("d", across ? `M ${a} ${b} C ${middle(a, c)} ${b} ${middle(a, c)} ${d} ${c} ${d}`
       : `M ${a} ${out} H ${frame.width - 2} V ${into} H ${c}`);

@@ -1,17 +1,17 @@
-// Asks the sidecar every second or two and puts what it says in place. No figure is made up here:
-// rates are differences between answers, of ten seconds because an epoch can take several.
+// Polls the sidecar and updates the page. Rates are differences between answers that are ten
+// seconds apart, because an epoch can take several seconds.
 
 import { count, drawEdges, drawNodes, element, fill, sparkline } from "./graph.js";
 
 const EVERY_MS = 1500;
 const WINDOW_MS = 10_000;
-const BEHIND_MS = 5_000;  // a partition that is nearer to the others' time holds nobody back
-const END_MS = 2 ** 62;
-const SINK = "";  // among the totals of tables, none of which is called so
-const queries = new Map();  // by name: what is drawn, and the totals of the last seconds
+const BEHIND_MS = 5_000;  // a partition that is less behind than this counts as on time
+const END_MS = 2 ** 62;  // watermark of inputs that have ended
+const SINK = "";  // key of the sink among the totals by table; no table has this name
+const queries = new Map();  // by name: plan, elements, and the totals of the last seconds
 let planText = "";
 
-async function ask(address) {
+async function fetchJson(address) {
   const answer = await fetch(address, { cache: "no-store" });
   if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
   return answer.json();
@@ -19,7 +19,7 @@ async function ask(address) {
 
 async function refresh() {
   try {
-    const [status, plan, state, marks] = await Promise.all(["status", "plan", "state", "watermarks"].map(ask));
+    const [status, plan, state, marks] = await Promise.all(["status", "plan", "state", "watermarks"].map(fetchJson));
     showJob(status);
     if (JSON.stringify(plan.map((p) => [p.name, p.nodes])) !== planText) draw(plan);
     for (const query of status.status?.queries ?? [])
@@ -33,7 +33,7 @@ async function refresh() {
 
 function badge(text, kind) {
   const shown = document.getElementById("badge");
-  if (shown.textContent !== text) shown.textContent = text;  // a live region: speak only of news
+  if (shown.textContent !== text) shown.textContent = text;  // a live region: screen readers read every change
   shown.className = `badge ${kind}`;
 }
 
@@ -45,7 +45,7 @@ function showJob({ status, age_seconds: age, problem, unready }) {
     document.getElementById("job").textContent = status.job;
     document.title = `${status.job}: ${isReady ? "ready" : "not ready"}`;
     document.getElementById("summary").textContent =
-      `rejoin ${status.build.version}, up ${span(Date.now() - Date.parse(status.started_at))}, told ${span(age * 1000)} ago`;
+      `rejoin ${status.build.version}, up ${span(Date.now() - Date.parse(status.started_at))}, status ${span(age * 1000)} old`;
   } else document.getElementById("summary").textContent = problem?.message ?? "";
   document.getElementById("reasons").replaceChildren(
     ...unready.map((r) => element("li", { class: "warn" }, `${r.code}: ${r.message}`)));
@@ -67,15 +67,15 @@ function draw(plan) {
   }
 }
 
-/** Once, because what can be opened must not be drawn anew under the reader's hands. */
+/** Drawn once per plan, because redrawing would close what the reader has opened. */
 function drawAdvice(panel, { warnings, advice }) {
   const item = ({ text, add }) => element("li", {}, text, ...add.map((line) => element("code", { class: "line" }, line)));
-  const told = warnings.map((text) => advice.find((a) => a.text === text) ?? { text, add: [] });
+  const shown = warnings.map((text) => advice.find((a) => a.text === text) ?? { text, add: [] });
   const better = advice.filter((a) => !a.is_warning);
-  panel.querySelector(".warnings").replaceChildren(...told.map(item));
+  panel.querySelector(".warnings").replaceChildren(...shown.map(item));
   const details = panel.querySelector(".advice");
   details.hidden = better.length === 0;
-  details.querySelector("summary").textContent = `What could be better (${better.length})`;
+  details.querySelector("summary").textContent = `Advice (${better.length})`;
   details.querySelector("ul").replaceChildren(...better.map(item));
 }
 
@@ -86,7 +86,7 @@ function showQuery(query, state, marks, job) {
   const rates = ratesOf(shown.seen, moved(query, job.updated_at));
   const held = mark ? holding(mark, shown.seen) : [];
   section.querySelector(".figures").textContent =
-    `epoch ${query.epoch ?? "-"} in ${(query.trigger_ms / 1000).toFixed(1)} s, lag ${count(lagOf(query))} records, ` +
+    `epoch ${query.epoch ?? "-"} took ${(query.trigger_ms / 1000).toFixed(1)} s, lag ${count(lagOf(query))} records, ` +
     `watermark ${moment(query.watermark_ms)}`;
   for (const node of plan.nodes) fill(boxes.get(node.id), facts(node, query, state, mark, rates));
   for (const node of plan.nodes)
@@ -100,7 +100,7 @@ function showQuery(query, state, marks, job) {
   drawEdges(section.querySelector(".graph"), plan, boxes, shown.rateOf);
 }
 
-/** Records read per table and rows written, with the time at which the driver said so. */
+/** Records read per table and rows written, with the time of the status. */
 function moved(query, at) {
   const totals = new Map([[SINK, query.output_rows_total]]);
   for (const source of query.sources)
@@ -108,7 +108,7 @@ function moved(query, at) {
   return { at: Date.parse(at), watermark: query.watermark_ms, totals };
 }
 
-/** Per second and name, over the window that `seen` keeps; `now` joins it. */
+/** Rates per second by name over the window `seen`; adds `now` to the window. */
 function ratesOf(seen, now) {
   if (seen.at(-1)?.at !== now.at) seen.push(now);
   while (seen.length > 2 && seen[1].at <= now.at - WINDOW_MS) seen.shift();
@@ -118,7 +118,7 @@ function ratesOf(seen, now) {
     .map(([name, total]) => [name, Math.max(total - totals.get(name), 0) / seconds]));
 }
 
-/** Some partition is always the slowest: it holds back where it is far behind, or time stands. */
+/** One partition is always the slowest; it is shown if it is far behind or event time has stopped. */
 function holding(mark, seen) {
   const stands = seen.at(-1).at - seen[0].at >= WINDOW_MS && seen.every((s) => s.watermark === mark.watermark_ms);
   const newest = Math.max(...mark.partitions.filter((p) => p.counts && !p.idle).map((p) => p.watermark_ms ?? -END_MS));
@@ -139,7 +139,7 @@ function facts(node, query, state, mark, rates) {
   const kept = state.find((s) => s.operator === node.operator);
   if (!kept) return [];
   const rows = kept.sides.map((s) => `${s.side} ${count(s.rows)}`).join(", ");
-  const found = [["rows", rows], ["state", bytes(kept.state_bytes)], ["kept", kept.retention]];
+  const found = [["rows", rows], ["state", bytes(kept.state_bytes)], ["keeps", kept.retention]];
   if (kept.rows_per_minute !== null) found.push(["growth", `${count(kept.rows_per_minute)} rows/min`]);
   if (kept.late_rows) found.push(["late", count(kept.late_rows)]);
   if (kept.bootstrap && !kept.bootstrap.complete)
@@ -164,13 +164,13 @@ function sourceFacts(node, query, mark, rates) {
   if (loads.length) found.push(["loading", loading(node.table, loads)]);
   if (node.tells_time) {
     const known = parts.filter((p) => !p.idle).map((p) => p.watermark_ms);
-    found.push(["watermark", known.some((ms) => ms === null) ? "not yet" : moment(known.length ? Math.min(...known) : null)]);
+    found.push(["watermark", known.some((ms) => ms === null) ? "none yet" : moment(known.length ? Math.min(...known) : null)]);
     found.push(["partitions", `${parts.length}${idle ? `, ${idle} idle` : ""}`]);
   }
   return found;
 }
 
-/** Of a table whose initial content is read before rows that join it go on. */
+/** Progress of a table whose initial content is loaded before rows are joined with it. */
 function loading(table, loads) {
   const [read, total] = ["read", "total"].map((name) => loads.reduce((n, load) => n + load[name], 0));
   const bar = element("progress", { value: read, max: total, "aria-label": `initial content of ${table}` });
@@ -179,15 +179,15 @@ function loading(table, loads) {
 
 function showHeld(section, mark, holders) {
   const body = section.querySelector(".held .body");
-  if (!mark?.partitions.some((p) => p.counts)) return body.replaceChildren("No operator waits for event time.");
-  const advised = [...new Set(holders.map((h) => h.advice))];  // once, for however many partitions
-  const held = advised.map((advice) => element("li", {}, element("strong", {}, "Held back by "),
+  if (!mark?.partitions.some((p) => p.counts)) return body.replaceChildren("No operator uses event time.");
+  const advised = [...new Set(holders.map((h) => h.advice))];  // the same advice once, for all its partitions
+  const held = advised.map((advice) => element("li", {}, element("strong", {}, "Held back: "),
     `${firstOf(holders.filter((h) => h.advice === advice).map((h) => h.reason))}. `,
     element("span", { class: "soft" }, `${advice[0].toUpperCase()}${advice.slice(1)}.`)));
   const rows = mark.partitions.filter((p) => p.counts).map((p) => element("tr", {},
     element("td", {}, `${p.table} ${p.partition}`), element("td", {}, p.idle ? "idle" : moment(p.watermark_ms)),
     element("td", { class: "number" }, count(p.lag_records))));
-  body.replaceChildren(held.length ? element("ul", {}, ...held) : element("p", {}, "No partition holds it back."),
+  body.replaceChildren(held.length ? element("ul", {}, ...held) : element("p", {}, "No partition holds the watermark back."),
     element("table", {}, element("thead", {}, element("tr", {}, element("th", {}, "partition"),
       element("th", {}, "watermark"), element("th", { class: "number" }, "lag"))), element("tbody", {}, ...rows)));
 }
@@ -199,16 +199,16 @@ function firstOf(reasons) {
 
 function showBad(section, query) {
   const reasons = Object.entries(query.rejects);
-  const lost = query.lost_records_total ? [["lost before they were read", query.lost_records_total]] : [];
+  const lost = query.lost_records_total ? [["records lost before they were read", query.lost_records_total]] : [];
   const rows = [["late rows", query.late_rows_total], ...lost, ...reasons].map(([name, n]) =>
     element("tr", {}, element("td", {}, name), element("td", { class: "number" }, count(n))));
   section.querySelector(".bad .body").replaceChildren(element("table", {}, element("tbody", {}, ...rows)));
 }
 
 function showTrouble(section, plan, query, job) {
-  const told = [...(job.error ? [["", job.error]] : []),
+  const failures = [...(job.error ? [["", job.error]] : []),
     ...(query.last_failure ? [[`restarted ${query.restarts_total} times, last after `, query.last_failure]] : [])];
-  const errors = told.map(([before, e]) => element("li", { class: "bad-text" }, `${before}${e.code}: ${e.message}`,
+  const errors = failures.map(([before, e]) => element("li", { class: "bad-text" }, `${before}${e.code}: ${e.message}`,
     e.hint ? element("div", { class: "soft" }, e.hint) : ""));
   section.querySelector(".trouble .body").replaceChildren(
     errors.length ? element("ul", {}, ...errors) : plan.warnings.length ? "" : "None.");
@@ -216,7 +216,7 @@ function showTrouble(section, plan, query, job) {
 
 async function showRows(section, query) {
   const panel = section.querySelector(".rows");
-  const answer = await ask(`rows?query=${encodeURIComponent(query.name)}`).catch(() => null);
+  const answer = await fetchJson(`rows?query=${encodeURIComponent(query.name)}`).catch(() => null);
   panel.hidden = !answer?.enabled;
   if (panel.hidden) return;
   const rows = answer.rows.map((r) => element("tr", {}, element("td", {}, moment(r.timestamp_ms)),

@@ -1,1 +1,1 @@
-"""Who we are to brokers and registries: stores, credentials, and one set of options for both."""
+"""Settings, credentials and TLS of connections to Kafka brokers and schema registries."""

@@ -12,13 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from confluent_kafka import (
-    Consumer,
-    KafkaException,
-    Producer,
-    TopicCollection,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka import KafkaError as Refusal
 from confluent_kafka.admin import AdminClient
 
@@ -46,8 +40,7 @@ class Need:
     prefixed: bool = False
 
     def __str__(self) -> str:
-        every = "every " if self.prefixed else ""
-        ending = "..." if self.prefixed else ""
+        every, ending = ("every ", "...") if self.prefixed else ("", "")
         return f"{self.operation} on {every}{self.resource} '{self.name}{ending}' ({self.why})"
 
     def command(self, servers: str, principal: str) -> str:
@@ -59,7 +52,6 @@ class Need:
 
 
 def acl_missing(needs: Sequence[Need], properties: Mapping[str, str]) -> AccessError:
-    """The error that names all missing ACLs."""
     config = admin_config(properties)
     principal = config.get("sasl.username", "<principal>")
     return AccessError(
@@ -89,8 +81,7 @@ def topic_missing(message: str) -> KafkaError:
 def check_topics(properties: Mapping[str, str], needs: Sequence[Need]) -> list[Need]:
     """The needs whose topics do not exist; none if the broker does not answer.
 
-    Raises:
-        AccessError: a login fails, or rights on topics are missing.
+    Raises AccessError if the login fails, or if rights on topics are missing.
     """
     errors: list[Refusal] = []
     config = admin_config(properties)
@@ -142,10 +133,7 @@ def check_writer(
 ) -> bool:
     """Try a transaction of a transactional writer, and abort it.
 
-    Returns False if it failed for another reason than rights.
-
-    Raises:
-        AccessError: the writer lacks a right.
+    Raises AccessError if a right is missing; returns False if it failed for another reason.
     """
     config = {**admin_config(properties), "log_level": 0}
     identity = f"{writer.name}{partition}"
@@ -162,8 +150,7 @@ def check_writer(
         place = TopicPartition(topic.name, 0, int(time.time()))
         producer.send_offsets_to_transaction([place], member.consumer_group_metadata(), _TIMEOUT_S)
     except KafkaException as refused:
-        missing = refusals.get(refused.args[0].code())
-        if missing is not None:
+        if (missing := refusals.get(refused.args[0].code())) is not None:
             raise acl_missing([missing], properties) from refused
         return False
     finally:

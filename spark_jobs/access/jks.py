@@ -1,15 +1,14 @@
-"""Java's own key stores (JKS), read without Java.
+"""Reads Java key stores (JKS) without Java.
 
-Layout: magic, version, count, entries, SHA-1 over the password and everything before. Trusted
-certificates stand in it as they are; private keys are hidden by Sun's key protector, a stream of
-SHA-1 digests over password and salt (sun.security.provider.KeyProtector).
+Layout: magic, version, count, entries, and a SHA-1 digest of the password and all of that. Trusted
+certificates are stored in plain form. Private keys are XORed with a stream of SHA-1 digests of
+password and salt (sun.security.provider.KeyProtector).
 """
 
 import hashlib
 import hmac
 import struct
 from dataclasses import dataclass
-from itertools import count
 
 MAGIC = b"\xfe\xed\xfe\xed"
 _DIGEST = 20
@@ -17,19 +16,19 @@ _PRIVATE_KEY = 1
 
 
 class BadStore(Exception):
-    """The bytes are no such store, or the password is not its own."""
+    """The bytes are no JKS store, or the password is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """All in DER: trusted certificates, and each private key (PKCS #8) with its chain."""
+    """Trusted certificates and private keys (PKCS #8) with their chains, all in DER."""
 
     trusted: tuple[bytes, ...]
     keys: tuple[tuple[bytes, tuple[bytes, ...]], ...]
 
 
 def read_jks(data: bytes, password: str | None, key_password: str | None) -> Store:
-    """Without a password the store's integrity is not checked, and its keys cannot be read."""
+    """Read a store; without a password its integrity is not checked and its keys are left out."""
     body, digest = data[:-_DIGEST], data[-_DIGEST:]
     if password is not None:
         ours = _sha1(_utf16(password) + b"Mighty Aphrodite" + body)
@@ -47,20 +46,20 @@ def _entries(reader: "_Reader", key_password: str | None) -> Store:
     keys: list[tuple[bytes, tuple[bytes, ...]]] = []
     for _ in range(entries):
         kind = reader.number()
-        reader.text()  # its alias
-        reader.take(8)  # when it was made
+        reader.text()  # alias
+        reader.take(8)  # creation time
         if kind != _PRIVATE_KEY:
             trusted.append(reader.certificate(version))
             continue
-        hidden = reader.take(reader.number())
+        encrypted = reader.take(reader.number())
         chain = tuple(reader.certificate(version) for _ in range(reader.number()))
         if key_password is not None:
-            keys.append((_reveal(hidden, key_password), chain))
+            keys.append((_decrypt(encrypted, key_password), chain))
     return Store(tuple(trusted), tuple(keys))
 
 
 class _Reader:
-    """Java's DataInputStream."""
+    """Reads the types that Java's DataOutputStream writes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -68,7 +67,7 @@ class _Reader:
 
     def take(self, size: int) -> bytes:
         if self._at + size > len(self._data):
-            raise struct.error("it ends too early")
+            raise struct.error("unexpected end of data")
         self._at += size
         return self._data[self._at - size : self._at]
 
@@ -80,35 +79,33 @@ class _Reader:
 
     def certificate(self, version: int) -> bytes:
         if version > 1:
-            self.text()  # its type, X.509
+            self.text()  # type: X.509
         return self.take(self.number())
 
 
-def _reveal(hidden: bytes, password: str) -> bytes:
-    """The key out of an EncryptedPrivateKeyInfo: an algorithm, then salt, key XOR stream, check."""
-    sealed = _last_octets(hidden)
-    salt, sealed, check = sealed[:_DIGEST], sealed[_DIGEST:-_DIGEST], sealed[-_DIGEST:]
+def _decrypt(encrypted: bytes, password: str) -> bytes:
+    """The key in an EncryptedPrivateKeyInfo, whose octets are salt, key XOR stream, and digest."""
+    body = _last_octets(encrypted)
+    salt, body, check = body[:_DIGEST], body[_DIGEST:-_DIGEST], body[-_DIGEST:]
     secret, stream, block = _utf16(password), b"", salt
-    for _ in count():
-        if len(stream) >= len(sealed):
-            break
+    while len(stream) < len(body):
         block = _sha1(secret + block)
         stream += block
-    key = bytes(a ^ b for a, b in zip(sealed, stream, strict=False))
+    key = bytes(a ^ b for a, b in zip(body, stream, strict=False))
     if not hmac.compare_digest(_sha1(secret + key), check):
-        raise BadStore("the key's password is wrong")
+        raise BadStore("the password of the key is wrong")
     return key
 
 
 def _last_octets(der: bytes) -> bytes:
-    """SEQUENCE { SEQUENCE algorithm, OCTET STRING }: the octets."""
+    """The octets of DER `SEQUENCE { SEQUENCE algorithm, OCTET STRING }`."""
     _, inside = _der(der)
     algorithm_end, _ = _der(inside)
     return _der(inside[algorithm_end:])[1]
 
 
 def _der(data: bytes) -> tuple[int, bytes]:
-    """Where the first element ends, and what is in it."""
+    """The end of the first DER element, and its content."""
     size, at = data[1], 2
     if size & 0x80:
         at += size & 0x7F
@@ -121,5 +118,5 @@ def _utf16(text: str) -> bytes:
 
 
 def _sha1(data: bytes) -> bytes:
-    """The format knows no other digest."""
+    """SHA-1, because the format allows no other digest."""
     return hashlib.sha1(data, usedforsecurity=False).digest()

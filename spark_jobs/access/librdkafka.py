@@ -1,6 +1,6 @@
-"""The configuration of librdkafka that reaches the same broker as Java's client, as the same user.
+"""Translates the properties of Kafka's Java client to librdkafka: same broker, same user.
 
-Stores and keys are given to it as PEM in memory, so no secret is written anywhere.
+Certificates and keys are passed as PEM in memory, so that no secret is written to disk.
 """
 
 import re
@@ -25,14 +25,14 @@ _RENAMED = {
     "request.timeout.ms": "socket.timeout.ms",
 }
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_SAME = (
+_COMMON = (
     "bootstrap.servers", "client.dns.lookup", "client.id", "connections.max.idle.ms",
     "metadata.max.age.ms", "reconnect.backoff.max.ms", "reconnect.backoff.ms",
     "retry.backoff.max.ms", "retry.backoff.ms", "sasl.mechanism", "security.protocol",
     "socket.connection.setup.timeout.ms",
 )  # fmt: skip
 
-# of numbers, what librdkafka takes: Java's client takes more, such as -1 for "never" or "as it is"
+# ranges that librdkafka accepts; Java's client accepts more, such as -1 for "never"
 _RANGES = {
     "socket.receive.buffer.bytes": (0, 100_000_000),
     "socket.send.buffer.bytes": (0, 100_000_000),
@@ -48,7 +48,9 @@ _RANGES = {
 
 
 def admin_config(properties: Mapping[str, str]) -> dict[str, str]:
-    """Of Java's names and values, which may hold references; the result holds secrets.
+    """librdkafka's configuration for Java client properties, which may have references.
+
+    The result holds secrets.
 
     >>> jaas = 'x.ScramLoginModule required username="u" password="p";'
     >>> admin_config({"bootstrap.servers": "b:1", "sasl.mechanism": "SCRAM-SHA-512",
@@ -64,9 +66,9 @@ def admin_config(properties: Mapping[str, str]) -> dict[str, str]:
             raise _refused(f"Kafka property '{name}' cannot be set", REFUSED[name])
         if (problem := value_problem(name, value)) is not None:
             raise _refused(*problem)
-    config = {name: java[name] for name in _SAME if name in java}
+    config = {name: java[name] for name in _COMMON if name in java}
     config |= {ours: java[name] for name, ours in _RENAMED.items() if name in java}
-    config |= {name: _within(config[name], *_RANGES[name]) for name in _RANGES if name in config}
+    config |= {name: _clamped(config[name], *_RANGES[name]) for name in _RANGES if name in config}
     protocol = java.get("security.protocol", "PLAINTEXT")
     if protocol in ("SSL", "SASL_SSL"):
         config |= _tls(java)
@@ -75,8 +77,8 @@ def admin_config(properties: Mapping[str, str]) -> dict[str, str]:
     return config
 
 
-def _within(value: str, least: int, most: int) -> str:
-    """What is no number stays as it is, for librdkafka to refuse."""
+def _clamped(value: str, least: int, most: int) -> str:
+    """A number within the range; other text is kept for librdkafka to refuse."""
     return str(min(max(int(value), least), most)) if _NUMBER.fullmatch(value) else value
 
 
@@ -96,7 +98,7 @@ def _tls(java: Mapping[str, str]) -> dict[str, str]:
 
 def _trusted(java: Mapping[str, str]) -> str | None:
     if inline := java.get("ssl.truststore.certificates"):
-        _need_pem(java, "truststore", "ssl.truststore.certificates")
+        _require_pem(java, "truststore", "ssl.truststore.certificates")
         return read_trusted(pem_text(inline), None, "'ssl.truststore.certificates'")
     data = _file(java, "truststore")
     password = java.get("ssl.truststore.password")
@@ -106,7 +108,7 @@ def _trusted(java: Mapping[str, str]) -> str | None:
 def _identity(java: Mapping[str, str]) -> Identity | None:
     key_password = java.get("ssl.key.password")
     if key := java.get("ssl.keystore.key"):
-        _need_pem(java, "keystore", "ssl.keystore.key")
+        _require_pem(java, "keystore", "ssl.keystore.key")
         chain = pem_text(java.get("ssl.keystore.certificate.chain", ""))
         return pem_identity(pem_text(key), chain, key_password, "'ssl.keystore.key'")
     data = _file(java, "keystore")
@@ -122,14 +124,14 @@ def _file(java: Mapping[str, str], store: str) -> bytes | None:
         return None
     data = read_store(java[name], f"'{name}'")
     if b"-----BEGIN " in data:
-        _need_pem(java, store, name)
+        _require_pem(java, store, name)
     return data
 
 
-def _need_pem(java: Mapping[str, str], store: str, name: str) -> None:
+def _require_pem(java: Mapping[str, str], store: str, name: str) -> None:
     if java.get(f"ssl.{store}.type") != "PEM":
         raise _refused(
-            f"'{name}' holds PEM, and 'ssl.{store}.type' is {java.get(f'ssl.{store}.type', 'JKS')}",
+            f"'{name}' is PEM, but 'ssl.{store}.type' is {java.get(f'ssl.{store}.type', 'JKS')}",
             f"set 'properties.ssl.{store}.type' = 'PEM'",
         )
 
@@ -138,37 +140,37 @@ def _sasl(java: Mapping[str, str]) -> dict[str, str]:
     mechanism = java.get("sasl.mechanism")
     if mechanism is None:
         raise _refused(
-            "'sasl.mechanism' is not set, which is GSSAPI for Java's client",
+            "'sasl.mechanism' is not set; its default GSSAPI is not supported",
             "set 'properties.sasl.mechanism' to SCRAM-SHA-512, PLAIN or OAUTHBEARER",
         )
     entry = parse_jaas(java.get("sasl.jaas.config", ""))
     if entry is None:
-        raise _refused("'sasl.jaas.config' is not set", "it names the login module and the user")
+        raise _refused("'sasl.jaas.config' is not set", "set it: login module, user, password")
     if (mechanism == "OAUTHBEARER") != (entry.module == "OAuthBearerLoginModule"):
         raise _refused(
             f"{entry.module} does not fit SASL mechanism {mechanism}",
-            "ScramLoginModule is for SCRAM, PlainLoginModule for PLAIN, OAuthBearerLoginModule for "
-            "OAUTHBEARER",
+            "use ScramLoginModule for SCRAM, PlainLoginModule for PLAIN, OAuthBearerLoginModule "
+            "for OAUTHBEARER",
         )
     if mechanism == "OAUTHBEARER":
         return _oauth(java, entry)
-    user, password = (_of_entry(entry, name) for name in ("username", "password"))
+    user, password = (_jaas_option(entry, name) for name in ("username", "password"))
     return {"sasl.username": user, "sasl.password": password}
 
 
 def _oauth(java: Mapping[str, str], entry: JaasEntry) -> dict[str, str]:
     if java.get("sasl.login.callback.handler.class") not in CLIENT_CREDENTIALS:
-        return _unsecured(entry)
+        return _unsecured_token(entry)
     if "sasl.oauthbearer.token.endpoint.url" not in java:
         raise _refused(
             "'sasl.oauthbearer.token.endpoint.url' is not set",
-            "the login callback handler asks it for tokens",
+            "set it to the address that issues tokens to the login callback handler",
         )
     config = {
         "sasl.oauthbearer.method": "oidc",
         "sasl.oauthbearer.token.endpoint.url": java["sasl.oauthbearer.token.endpoint.url"],
-        "sasl.oauthbearer.client.id": _of_entry(entry, "clientId"),
-        "sasl.oauthbearer.client.secret": _of_entry(entry, "clientSecret"),
+        "sasl.oauthbearer.client.id": _jaas_option(entry, "clientId"),
+        "sasl.oauthbearer.client.secret": _jaas_option(entry, "clientSecret"),
     }
     if scope := entry.options.get("scope"):
         config["sasl.oauthbearer.scope"] = scope
@@ -182,24 +184,24 @@ def _oauth(java: Mapping[str, str], entry: JaasEntry) -> dict[str, str]:
     return config
 
 
-def _unsecured(entry: JaasEntry) -> dict[str, str]:
-    """Tokens that nobody signs: what both libraries make of a bare name, for tests."""
-    told = [f"principal={_of_entry(entry, 'unsecuredLoginStringClaim_sub')}"]
+def _unsecured_token(entry: JaasEntry) -> dict[str, str]:
+    """Unsigned tokens for tests, which both clients make from a user name."""
+    claims = [f"principal={_jaas_option(entry, 'unsecuredLoginStringClaim_sub')}"]
     if scope := entry.options.get("unsecuredLoginListClaim_scope"):
-        told.append(f"scope={scope.strip(',')}")
+        claims.append(f"scope={scope.strip(',')}")
     if seconds := entry.options.get("unsecuredLoginLifetimeSeconds"):
-        told.append(f"lifeSeconds={seconds}")
+        claims.append(f"lifeSeconds={seconds}")
     return {
         "enable.sasl.oauthbearer.unsecure.jwt": "true",
-        "sasl.oauthbearer.config": " ".join(told),
+        "sasl.oauthbearer.config": " ".join(claims),
     }
 
 
-def _of_entry(entry: JaasEntry, name: str) -> str:
+def _jaas_option(entry: JaasEntry, name: str) -> str:
     if name not in entry.options:
         raise _refused(
             f"the JAAS entry of {entry.module} has no '{name}'",
-            f'write {name}="..." behind the module, for a secret {name}="${{file:...}}"',
+            f'add {name}="..." after the module; for a secret, {name}="${{file:...}}"',
         )
     return entry.options[name]
 

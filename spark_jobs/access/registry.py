@@ -1,6 +1,6 @@
-"""How a client enters a schema registry, by the options of Flink's avro-confluent.
+"""An HTTP client for a schema registry, configured by the options of Flink's avro-confluent.
 
-The kernel's RegistryAccess.scala does the same for reading.
+The kernel's RegistryAccess.scala does the same for its own requests.
 """
 
 import base64
@@ -17,7 +17,7 @@ from spark_jobs.settings import resolve_all
 
 @dataclass(frozen=True, slots=True)
 class RegistryAccess:
-    """Addresses without user and password, and a client that has them."""
+    """Addresses without credentials, and a client that sends the credentials."""
 
     urls: tuple[str, ...]
     client: httpx.Client
@@ -26,25 +26,25 @@ class RegistryAccess:
 def registry_access(
     options: Mapping[str, str], timeout_s: float, headers: Mapping[str, str]
 ) -> RegistryAccess:
-    """Of a format's options, which may hold references."""
+    """Create the client from a format's options, which may have references."""
     if not options.get("url"):
         raise ConfigError("REGISTRY_URL_MISSING", "'avro-confluent.url' is not set")
-    known = resolve_all(options)
-    asked = [url.strip().rstrip("/") for url in known["url"].split(",")]
+    given = resolve_all(options)
+    urls = [url.strip().rstrip("/") for url in given["url"].split(",")]
     trusted = identity = None
-    if path := known.get("ssl.truststore.location"):
+    if path := given.get("ssl.truststore.location"):
         what = "the registry's trust store 'ssl.truststore.location'"
-        trusted = read_trusted(read_store(path, what), known.get("ssl.truststore.password"), what)
-    if path := known.get("ssl.keystore.location"):
+        trusted = read_trusted(read_store(path, what), given.get("ssl.truststore.password"), what)
+    if path := given.get("ssl.keystore.location"):
         what = "the registry's key store 'ssl.keystore.location'"
-        password = known.get("ssl.keystore.password")
+        password = given.get("ssl.keystore.password")
         identity = read_identity(read_store(path, what), password, password, what)
     client = httpx.Client(
         timeout=timeout_s,
-        headers={**headers, **_authorization(known, asked[0])},
+        headers={**headers, **_authorization(given, urls[0])},
         verify=tls_context(trusted, identity),
     )
-    return RegistryAccess(tuple(_without_user(url) for url in asked), client)
+    return RegistryAccess(tuple(_without_credentials(url) for url in urls), client)
 
 
 def _authorization(options: Mapping[str, str], url: str) -> dict[str, str]:
@@ -59,6 +59,6 @@ def _authorization(options: Mapping[str, str], url: str) -> dict[str, str]:
     return {}
 
 
-def _without_user(url: str) -> str:
+def _without_credentials(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -1,7 +1,7 @@
-"""Key and trust stores of any kind (JKS, PKCS12, PEM), as certificates and keys in memory.
+"""Reads key and trust stores (JKS, PKCS12 or PEM, recognised by content) into memory.
 
-The kind is told by the content. Secrets stay in memory: what OpenSSL takes as a file only is
-written encrypted under a random password, and removed at once.
+Secrets stay in memory, with one exception: Python's ssl module loads a private key only from a
+file, so the key is written encrypted with a random password and deleted at once.
 """
 
 import os
@@ -41,7 +41,7 @@ _PEM_LINE = re.compile(r"(-----(?:BEGIN|END) [A-Z0-9 ]+-----)")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A private key and its certificate, with those that vouch for it behind."""
+    """A private key with its certificate chain, its own certificate first."""
 
     key: PKCS12PrivateKeyTypes
     chain: tuple[x509.Certificate, ...]
@@ -50,13 +50,13 @@ class Identity:
         return "".join(c.public_bytes(Encoding.PEM).decode() for c in self.chain)
 
     def key_pem(self, password: bytes | None = None) -> str:
-        """A secret, unless `password` encrypts it."""
-        hidden = BestAvailableEncryption(password) if password else NoEncryption()
-        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, hidden).decode()
+        """The key as PEM, encrypted if there is a password, else a secret in plain text."""
+        encryption = BestAvailableEncryption(password) if password else NoEncryption()
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
 
 
 def read_trusted(data: bytes, password: str | None, what: str) -> str:
-    """The certificates of a trust store, as PEM. `what` names it in errors."""
+    """The certificates of a trust store as PEM. `what` names the store in errors."""
     try:
         if data.startswith(jks.MAGIC):
             store = jks.read_jks(data, password, None)
@@ -69,7 +69,7 @@ def read_trusted(data: bytes, password: str | None, what: str) -> str:
     except (ValueError, TypeError, jks.BadStore) as cause:
         raise _unreadable(what, str(cause)) from None
     if not found:
-        raise _unreadable(what, "it holds no trusted certificate")
+        raise _unreadable(what, "it has no trusted certificate")
     return "".join(c.public_bytes(Encoding.PEM).decode() for c in found)
 
 
@@ -79,51 +79,51 @@ def read_identity(
     """The first private key of a key store, with its chain."""
     try:
         if data.startswith(jks.MAGIC):
-            return _of_jks(data, password, key_password)
+            return _jks_identity(data, password, key_password)
         if _PEM in data:
             key = _PEM_KEY.search(data)
             if key is None:
-                raise ValueError("it holds no private key")
+                raise ValueError("it has no private key")
             return pem_identity(key[0], data, key_password, what)
-        return _of_pkcs12(data, password)
+        return _pkcs12_identity(data, password)
     except (ValueError, TypeError, jks.BadStore) as cause:
         raise _unreadable(what, str(cause)) from None
 
 
 def pem_identity(key: bytes, chain: bytes, key_password: str | None, what: str) -> Identity:
-    """Of a key and a chain in PEM, which may be one text."""
+    """An identity from a key and a chain in PEM, which may be the same text."""
     try:
         loaded = load_pem_private_key(key, _bytes(key_password))
-        return Identity(_usable(loaded), tuple(x509.load_pem_x509_certificates(chain)))
+        return Identity(_tls_key(loaded), tuple(x509.load_pem_x509_certificates(chain)))
     except (ValueError, TypeError) as cause:
         raise _unreadable(what, str(cause)) from None
 
 
-def _of_jks(data: bytes, password: str | None, key_password: str | None) -> Identity:
+def _jks_identity(data: bytes, password: str | None, key_password: str | None) -> Identity:
     store = jks.read_jks(data, password, key_password)
     if not store.keys:
-        raise jks.BadStore("it holds no private key that the password opens")
+        raise jks.BadStore("it has no private key that the password decrypts")
     der, chain = store.keys[0]
     certificates = tuple(x509.load_der_x509_certificate(c) for c in chain)
-    return Identity(_usable(load_der_private_key(der, None)), certificates)
+    return Identity(_tls_key(load_der_private_key(der, None)), certificates)
 
 
-def _of_pkcs12(data: bytes, password: str | None) -> Identity:
+def _pkcs12_identity(data: bytes, password: str | None) -> Identity:
     opened = pkcs12.load_pkcs12(data, _bytes(password))
     if opened.key is None or opened.cert is None:
-        raise ValueError("it holds no private key")
-    behind = (extra.certificate for extra in opened.additional_certs)
-    return Identity(_usable(opened.key), (opened.cert.certificate, *behind))
+        raise ValueError("it has no private key")
+    issuers = (extra.certificate for extra in opened.additional_certs)
+    return Identity(_tls_key(opened.key), (opened.cert.certificate, *issuers))
 
 
-def _usable(key: object) -> PKCS12PrivateKeyTypes:
+def _tls_key(key: object) -> PKCS12PrivateKeyTypes:
     if isinstance(key, _KEYS):
         return key
-    raise ValueError(f"a private key of kind {type(key).__name__} fits no TLS certificate")
+    raise ValueError(f"a {type(key).__name__} cannot be used for TLS")
 
 
 def read_store(path: str, what: str) -> bytes:
-    """The bytes of a store's file."""
+    """The content of a store's file."""
     try:
         return Path(path).read_bytes()
     except OSError as cause:
@@ -131,7 +131,7 @@ def read_store(path: str, what: str) -> bytes:
 
 
 def pem_text(text: str) -> bytes:
-    """PEM as an option holds it: Kafka allows it on one line, with blanks or `\\n` for breaks.
+    """PEM from an option value: Kafka allows blanks or `\\n` in place of line breaks.
 
     >>> pem_text("-----BEGIN X----- YWJj ZGVm -----END X-----")
     b'-----BEGIN X-----\\nYWJj\\nZGVm\\n-----END X-----\\n'
@@ -142,14 +142,14 @@ def pem_text(text: str) -> bytes:
 
 
 def tls_context(trusted: str | None, identity: Identity | None) -> ssl.SSLContext:
-    """For a client; without `trusted` the machine's certificates are."""
+    """A client's TLS context; without `trusted` it trusts the machine's certificates."""
     context = ssl.create_default_context(cadata=trusted)
     if identity is not None:
-        _present(context, identity)
+        _load_identity(context, identity)
     return context
 
 
-def _present(context: ssl.SSLContext, identity: Identity) -> None:
+def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
     password = secrets.token_hex(16)
     handle, name = tempfile.mkstemp(prefix="rejoin-", suffix=".pem")  # mode 0600
     try:
@@ -168,5 +168,5 @@ def _unreadable(what: str, why: str) -> ConfigError:
     return ConfigError(
         "STORE_UNREADABLE",
         f"{what} cannot be read: {why}",
-        hint="a JKS, PKCS12 or PEM file, and its own password",
+        hint="give a JKS, PKCS12 or PEM file and its password",
     )

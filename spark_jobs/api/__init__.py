@@ -1,1 +1,1 @@
-"""Jobs written and started in Python; `rejoin` is its public face, docs/python.md its manual."""
+"""The Python API: jobs as SQL text or as PySpark Column expressions, inside a Spark session."""

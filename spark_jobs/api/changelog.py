@@ -1,7 +1,7 @@
-"""Changelogs: what PySpark's DataFrame is to Spark's queries, over the tables of a job.
+"""Changelogs: to the tables of a job what PySpark's DataFrames are to Spark's tables.
 
-Each is the text of a query. Nothing is planned here: the job's own parser, binder and planner do
-that, so an expression, a refusal or a plan is what the same SQL gives.
+A changelog only builds the text of a query. The job's parser, binder and planner do the rest, so
+expressions, errors and plans are those of the same SQL.
 """
 
 import re
@@ -16,16 +16,16 @@ from spark_jobs.api.columns import conjunction, operand_text, sql_text
 from spark_jobs.api.script import Script
 from spark_jobs.api.text import interval_text, quoted
 from spark_jobs.errors import SqlError
-from spark_jobs.plan.facts.intervals import interval_of
-from spark_jobs.plan.nodes.logical import Filter, Join, Project
+from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.plan.text.explain import explain_text
 from spark_jobs.sql.bind.temporal_functions import create_temporal_table_function
+from spark_jobs.sql.logical import Filter, Join, Project
 
 Expression: TypeAlias = Column | str
 JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 
-# PySpark's names of a join's kind besides ours
+# PySpark's other names for the kinds of join
 _SYNONYMS: dict[str, JoinKind] = {
     "left_outer": "left",
     "leftouter": "left",
@@ -39,41 +39,41 @@ _SYNONYMS: dict[str, JoinKind] = {
     "left_anti": "anti",
     "leftanti": "anti",
 }
-_WORDS: dict[str, str] = {
+_JOIN_SQL: dict[str, str] = {
     "inner": "JOIN",
     "left": "LEFT JOIN",
     "right": "RIGHT JOIN",
     "full": "FULL JOIN",
 }
-# Flink's expression strings write an aggregate behind its argument
-_BEHIND = re.compile(r"\s*(\(.*\))\.(sum|min|max|avg|count)\s*(?:(?i:as)\s+(\w+))?\s*", re.DOTALL)
+# the Table API's expression strings write an aggregate after its argument: (amount).sum as total
+_POSTFIX = re.compile(r"\s*(\(.*\))\.(sum|min|max|avg|count)\s*(?:(?i:as)\s+(\w+))?\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Changelog:
-    """Rows that are inserted, updated and deleted, by a query that has not started.
+    """The rows of a query that has not started, as inserts, updates and deletes.
 
-    Columns are found by name, behind an alias where several tables have them: `col("o.order_id")`.
-    A table's alias is its name until `alias` gives another one. `select`, and a join behind
-    `where`, end a query block: behind it columns go by the names that it gave them.
+    Columns are found by name, or with an alias where several tables have them: `col("o.order_id")`.
+    A table's alias is its name unless `alias` gives another one. `select`, and a join after
+    `where`, end a query block: after that, only the names in its select list are known.
     """
 
     script: Script
-    source: str  # what stands behind FROM
+    source: str  # the text after FROM
     aliases: tuple[str, ...]
-    table: str | None = None  # of a whole table or view
-    items: str | None = None  # of the select list; None: all columns
+    table: str | None = None  # its name, if this is a whole table or view
+    items: str | None = None  # the select list; None for all columns
     condition: str | None = None
     grouping: str | None = None
 
     @classmethod
     def of_table(cls, script: Script, name: str) -> "Changelog":
-        """A table or view. Raises SqlErrors if there is none."""
+        """A table or view. Raises SqlErrors if it does not exist."""
         return cls(script, quoted(name), (name,), table=name)._checked()
 
     @property
     def sql(self) -> str:
-        """The query."""
+        """The query as Flink SQL."""
         parts = [f"SELECT {self.items or '*'}", f"FROM {self.source}"]
         if self.condition is not None:
             parts.append(f"WHERE {self.condition}")
@@ -86,15 +86,15 @@ class Changelog:
         return [field.name for field in self.script.query(self.sql).query.fields]
 
     def __getitem__(self, name: str) -> Column:
-        """The column, qualified by the alias where there is one: `orders["order_id"]`."""
+        """A column, qualified by the alias if there is one: `orders["order_id"]`."""
         if name not in self.columns:
-            hint = f"there is {', '.join(self.columns)}"
+            hint = f"its columns: {', '.join(self.columns)}"
             raise SqlError("UNKNOWN_COLUMN", f"no column {name}", hint)
         path = (*self.aliases, name) if len(self.aliases) == 1 else (name,)
         return functions.col(".".join("`" + part.replace("`", "``") + "`" for part in path))
 
     def alias(self, name: str) -> "Changelog":
-        """The same rows under a name that `col("name.column")` finds."""
+        """The same rows under an alias: their columns are `col("name.column")`."""
         source = quoted(self.table) if self.table is not None else f"(\n{self.sql}\n)"
         named = f"{source} AS {quoted(name)}"
         return Changelog(self.script, named, (name,), table=self.table)
@@ -102,18 +102,18 @@ class Changelog:
     def select(self, *columns: Expression) -> "Changelog":
         """Columns, expressions with `.alias(...)`, aggregates over all rows, or `"o.*"`."""
         items = ", ".join(_item(column) for column in columns)
-        return replace(self._open(), table=None, items=items)._checked()
+        return replace(self._without_select_list(), table=None, items=items)._checked()
 
     def where(self, condition: Expression) -> "Changelog":
-        """The rows of which the condition is true."""
-        block = self._open()
+        """The rows for which the condition is true."""
+        block = self._without_select_list()
         text = sql_text(condition)
         both = text if block.condition is None else f"({block.condition}) AND ({text})"
         return replace(block, table=None, condition=both)._checked()
 
     def group_by(self, *keys: Expression) -> "GroupedChangelog":
-        """Groups, for `agg`."""
-        return GroupedChangelog(self._open(), tuple(_item(key) for key in keys))
+        """Group the rows; `agg` computes the aggregates."""
+        return GroupedChangelog(self._without_select_list(), tuple(_item(key) for key in keys))
 
     def join_lateral(
         self,
@@ -122,9 +122,9 @@ class Changelog:
         how: Literal["inner", "left"] = "inner",
         alias: str | None = None,
     ) -> "Changelog":
-        """The version of a temporal table function's rows as of a time of this row.
+        """Join each row with the versions that a temporal table function has as of a time.
 
-        `call` is what calling the function gives, or Flink SQL: `"rates(o_proctime)"`.
+        `call` is the result of calling the function, or Flink SQL: `"rates(o_proctime)"`.
         """
         name = alias or call.partition("(")[0].strip().strip("`")
         call = f"LATERAL TABLE ({call}) AS {quoted(name)}"
@@ -133,60 +133,60 @@ class Changelog:
     def create_temporal_table_function(
         self, time_attribute: str, primary_key: str | Sequence[str]
     ) -> "TemporalTableFunction":
-        """The rows of this table or view as versions of a key; `register_function` names it."""
+        """The rows of this table or view as versions by key."""
         key = (primary_key,) if isinstance(primary_key, str) else tuple(primary_key)
         table = self._whole_table("create_temporal_table_function")
         return TemporalTableFunction(self.script, table, time_attribute, key)
 
     def insert_into(self, table: str) -> None:
-        """Add this query to the job: its columns go into the table's, by position.
+        """Add `INSERT INTO table` with this query to the job; columns match by position.
 
         Raises:
-            SqlErrors: they do not fit, or the query cannot run; the job is as it was.
+            SqlErrors: the columns do not fit, or the query cannot run; the job is unchanged.
         """
         self.script.add(f"INSERT INTO {quoted(table)}\n{self.sql}")
 
     def explain(self) -> str:
-        """What `rejoin explain` says of the query alone, before it has a sink."""
+        """What `rejoin explain` prints for the query alone, before it has a sink."""
         return explain_text(f"{self.script.text}{self.sql};\n", self.script.source_name)
 
     def _joined(
         self, how: str, element: str, names: tuple[str, ...], on: Expression
     ) -> "Changelog":
-        """This, joined with another element of FROM."""
-        left = self._open()
+        """This changelog joined with another element of FROM."""
+        left = self._without_select_list()
         if left.condition is not None:
-            left = left._block()
-        source = f"{left.source}\n{_WORDS[how]} {element}\n  ON {sql_text(on)}"
+            left = left._as_subquery()
+        source = f"{left.source}\n{_JOIN_SQL[how]} {element}\n  ON {sql_text(on)}"
         return Changelog(self.script, source, (*left.aliases, *names))._checked()
 
-    def _element(self) -> str:
-        """As the right side of a join."""
-        block = self if self._is_plain else self._block()
+    def _as_right_side(self) -> str:
+        """The text of this changelog as the right side of a join."""
+        block = self if self._is_unfiltered else self._as_subquery()
         return block.source if len(block.aliases) < 2 else f"({block.source})"
 
     @property
-    def _is_plain(self) -> bool:
+    def _is_unfiltered(self) -> bool:
         return self.items is None and self.condition is None
 
-    def _open(self) -> "Changelog":
-        """A query block whose select list is still to come."""
-        return self if self.items is None else self._block()
+    def _without_select_list(self) -> "Changelog":
+        """A query block that has no select list yet."""
+        return self if self.items is None else self._as_subquery()
 
-    def _block(self) -> "Changelog":
-        """This query as one element of FROM, which keeps the alias if it has but one."""
+    def _as_subquery(self) -> "Changelog":
+        """This query as one element of FROM; keeps the alias if there is only one."""
         named = f" AS {quoted(self.aliases[0])}" if len(self.aliases) == 1 else ""
         aliases = self.aliases if len(self.aliases) == 1 else ()
         return Changelog(self.script, f"(\n{self.sql}\n){named}", aliases)
 
     def _checked(self) -> "Changelog":
-        """Raises SqlErrors at the line of Python that is wrong, and not where the job starts."""
+        """Bind the query now, so that SqlErrors come from the line of Python that is wrong."""
         self.script.query(self.sql)
         return self
 
     def _whole_table(self, what: str) -> str:
         if self.table is None:
-            hint = "job.create_view(name, changelog) makes one of a query"
+            hint = "turn the query into a view: job.create_view(name, changelog)"
             raise SqlError("UNKNOWN_TABLE", f"{what} takes a whole table or view", hint)
         return self.table
 
@@ -208,9 +208,10 @@ class GroupedChangelog:
 
 @dataclass(frozen=True, slots=True)
 class TemporalTableFunction:
-    """A table's rows as versions; a call with a time attribute goes to `join_lateral`.
+    """The rows of a table as versions by key. Calling it with a time gives `join_lateral`'s `call`.
 
-    `name` is the one that `Job.register_function` gave it, or made of the table's and the time's.
+    `name` is the one given by `Job.register_function`; without one, it is made of the names of
+    the table and the time attribute.
     """
 
     script: Script
@@ -225,7 +226,7 @@ class TemporalTableFunction:
         return f"{quoted(name)}({sql_text(time)})"
 
     def declare(self, name: str) -> None:
-        """Raises SqlErrors: no such column, or one that is no time attribute."""
+        """Add the function to the job. Raises SqlErrors if a column is unknown or unfit."""
         statement = create_temporal_table_function(
             name, self.table, self.time_attribute, self.primary_key
         )
@@ -235,18 +236,19 @@ class TemporalTableFunction:
 def regular_join(
     left: Changelog, right: Changelog, on: Expression, how: str = "inner"
 ) -> Changelog:
-    """All rows of both sides, for as long as the state TTL says; every change changes the result.
+    """Join all rows of both sides; every change of a row updates the result.
 
-    `how` is inner, left, right, full, semi or anti, or PySpark's other names of them. A condition
-    that bounds the time attributes of both sides makes it an interval join, as in SQL.
+    State grows with the rows unless a state TTL removes them. `how` is inner, left, right, full,
+    semi, anti or one of PySpark's synonyms. As in SQL, a condition that bounds the time attributes
+    of both sides makes it an interval join.
     """
     _same_job(left, right)
     kind = _kind(how)
     if kind not in ("semi", "anti"):
-        return left._joined(kind, right._element(), right.aliases, on)
+        return left._joined(kind, right._as_right_side(), right.aliases, on)
     word = "EXISTS" if kind == "semi" else "NOT EXISTS"
-    # its condition reads both sides, so that only the whole query can be checked
-    inner = Changelog(right.script, right._element(), right.aliases, condition=sql_text(on))
+    # the condition reads both sides, so only the whole query can be checked
+    inner = Changelog(right.script, right._as_right_side(), right.aliases, condition=sql_text(on))
     return left.where(f"{word} (\n{inner.sql}\n)")
 
 
@@ -261,31 +263,33 @@ def interval_join(
     upper: timedelta = timedelta(0),
     how: str = "inner",
 ) -> Changelog:
-    """Pairs whose times are close: `left_time + lower <= right_time <= left_time + upper`.
+    """Join rows whose times are close: `left_time + lower <= right_time <= left_time + upper`.
 
-    Without the times, `on` itself bounds them, in any spelling.
+    Without `left_time` and `right_time`, `on` itself has to bound the times.
 
     Raises:
-        SqlError: the condition leaves a side unbounded, or these are no time attributes; as a
-            regular join it would keep its rows for ever.
+        SqlError: the condition does not bound a time attribute of both sides. It would be a
+            regular join, which keeps all its rows.
     """
     _same_job(left, right)
     kind = _kind(how)
-    if kind not in _WORDS:
-        raise SqlError("WRONG_ARGUMENT", f"how='{how}' is no interval join", _kinds_hint(_WORDS))
+    if kind not in _JOIN_SQL:
+        raise SqlError(
+            "WRONG_ARGUMENT", f"how='{how}' does not fit an interval join", _kinds_hint(_JOIN_SQL)
+        )
     if (left_time is None) != (right_time is None):
-        raise SqlError("WRONG_ARGUMENT", "left_time and right_time go together")
+        raise SqlError("WRONG_ARGUMENT", "give both left_time and right_time, or neither")
     if left_time is not None and right_time is not None:
-        on = conjunction(on, _between(left_time, right_time, lower, upper))
+        on = conjunction(on, _time_bound(left_time, right_time, lower, upper))
     elif lower or upper:
         raise SqlError("WRONG_ARGUMENT", "lower and upper need left_time and right_time")
-    joined = left._joined(kind, right._element(), right.aliases, on)
+    joined = left._joined(kind, right._as_right_side(), right.aliases, on)
     if not _is_interval(joined):
         raise SqlError(
             "NOT_AN_INTERVAL_JOIN",
             f"the condition does not bound a time attribute of both sides: {sql_text(on)}",
-            "both times are columns with a WATERMARK, or PROCTIME(), of rows that are only added,"
-            " and have a lower and an upper bound",
+            "both times have to be columns with a WATERMARK, or PROCTIME(), of append-only tables,"
+            " with a lower and an upper bound",
         )
     return joined
 
@@ -293,15 +297,17 @@ def interval_join(
 def temporal_join(
     left: Changelog, right: Changelog, on: Expression, *, as_of: Expression, how: str = "inner"
 ) -> Changelog:
-    """Each left row with the version of the right row that was valid at its time.
+    """Join each left row with the version of the right row that was valid at the left row's time.
 
-    `right` is a whole table or view with a primary key, which `on` compares; `as_of` a time
-    attribute of the left side, event time or processing time.
+    `right` is a whole table or view with a primary key, which `on` compares. `as_of` is a time
+    attribute of the left side, in event time or processing time.
     """
     _same_job(left, right)
     kind = _kind(how)
-    if kind not in _WORDS:
-        raise SqlError("WRONG_ARGUMENT", f"how='{how}' is no temporal join", "use inner or left")
+    if kind not in _JOIN_SQL:
+        raise SqlError(
+            "WRONG_ARGUMENT", f"how='{how}' does not fit a temporal join", "use inner or left"
+        )
     table = quoted(right._whole_table("the right side of temporal_join"))
     [alias] = right.aliases
     version = f"{table} FOR SYSTEM_TIME AS OF {sql_text(as_of)} AS {quoted(alias)}"
@@ -311,12 +317,12 @@ def temporal_join(
 def _same_job(left: Changelog, right: Changelog) -> None:
     if left.script is not right.script:
         hint = "declare both tables in one job"
-        raise SqlError("WRONG_ARGUMENT", "the sides of the join belong to two jobs", hint)
+        raise SqlError("WRONG_ARGUMENT", "the two sides of the join belong to different jobs", hint)
 
 
 def _item(column: Expression) -> str:
     """One element of a select list."""
-    if isinstance(column, str) and (found := _BEHIND.fullmatch(column)) is not None:
+    if isinstance(column, str) and (found := _POSTFIX.fullmatch(column)) is not None:
         argument, function, name = found.groups()
         named = f" AS {quoted(name)}" if name else ""
         return f"{function.upper()}{argument}{named}"
@@ -335,17 +341,17 @@ def _kind(how: str) -> JoinKind:
 
 
 def _kinds_hint(kinds: dict[str, JoinKind] | dict[str, str]) -> str:
-    return f"there is {', '.join(kinds)}"
+    return f"known: {', '.join(kinds)}"
 
 
-def _between(
+def _time_bound(
     left_time: Expression, right_time: Expression, lower: timedelta, upper: timedelta
 ) -> str:
-    start, end = _moved(left_time, lower), _moved(left_time, upper)
+    start, end = _shifted(left_time, lower), _shifted(left_time, upper)
     return f"{operand_text(right_time)} BETWEEN {start} AND {end}"
 
 
-def _moved(time: Expression, by: timedelta) -> str:
+def _shifted(time: Expression, by: timedelta) -> str:
     micros = by // timedelta(microseconds=1)
     if not micros:
         return operand_text(time)
@@ -353,9 +359,9 @@ def _moved(time: Expression, by: timedelta) -> str:
 
 
 def _is_interval(joined: Changelog) -> bool:
-    """What the planner makes of the join: only its rules know which columns are time attributes."""
+    """Whether the planner makes an interval join of it; only its rules know the time attributes."""
     bound = joined.script.query(joined.sql)
     node = optimize(bound.query, bound.settings)
     while isinstance(node, Project | Filter):
         node = node.input
-    return isinstance(node, Join) and interval_of(node) is not None
+    return isinstance(node, Join) and facts(node).interval is not None

@@ -1,9 +1,8 @@
-"""PySpark's Column expressions as Flink SQL text, which the job's own binder then types.
+"""Converts PySpark's Column expressions to Flink SQL text, which the job's binder then types.
 
-A Column is read where PySpark keeps it, as nodes in the JVM. Operators and aggregates are SQL's, so
-their types are Flink's: whole numbers divide into whole numbers. A function is taken if SQL has one
-of the same meaning and refused otherwise. `F.expr(...)` holds a text that nobody has read yet: it
-is Flink SQL.
+PySpark keeps a Column as a tree of nodes in the JVM, which is read here. Operators and aggregates
+have Flink's types: dividing two integers gives an integer. A function is accepted only if Flink SQL
+has one of the same meaning. The text of `F.expr(...)` is taken as Flink SQL.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from spark_jobs.api.text import interval_text, quoted, string_text
 from spark_jobs.errors import UnsupportedError
 
-# how tightly an expression binds, loosest first; what stands inside a tighter one needs parentheses
+# precedence, loosest first; an operand that binds less tightly than its operator needs parentheses
 _TEXT, _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _ATOM = range(9)
 _NAMED = -1
 _INFIX = {
@@ -37,8 +36,8 @@ _INFIX = {
     "/": ("/", _PRODUCT),
     "%": ("%", _PRODUCT),
 }
-# PySpark's functions that mean what the SQL function does; docs/functions.md, "Where Flink and
-# Spark differ", has the others
+# PySpark's functions that mean the same in Flink SQL; the SQL reference lists the others under
+# "Where Flink and Spark differ"
 _FUNCTIONS = {
     **{name: name.upper() for name in (
         "upper", "lower", "trim", "ltrim", "rtrim", "concat", "concat_ws", "replace", "reverse",
@@ -54,7 +53,7 @@ _FUNCTIONS = {
     "rlike": "REGEXP",
 }  # fmt: skip
 _AGGREGATES = {"sum": "SUM", "count": "COUNT", "min": "MIN", "max": "MAX", "avg": "AVG"}
-_ONE_ARGUMENT = ("trim", "ltrim", "rtrim")  # PySpark has the characters to trim as another one
+_ONE_ARGUMENT = ("trim", "ltrim", "rtrim")  # PySpark also takes the characters to trim
 _TYPES = {
     "TIMESTAMP": "TIMESTAMP_LTZ(6)",
     "TIMESTAMP_NTZ": "TIMESTAMP(6)",
@@ -64,172 +63,173 @@ _TYPES = {
     )},
 }  # fmt: skip
 _HINT = 'write it in Flink SQL: expr("...")'
+_UDF_HINT = "compute the value before the source topic or after the sink topic"
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """The text of an expression and how tightly its outermost operator binds."""
+class _SqlText:
+    """The text of an expression and the precedence of its outermost operator."""
 
     text: str
-    binds: int = _ATOM
+    precedence: int = _ATOM
 
-    def within(self, binds: int) -> str:
-        if self.binds == _NAMED:
-            _refuse("an alias inside of an expression", "give the whole of it one")
-        return self.text if self.binds >= binds else f"({self.text})"
+    def within(self, precedence: int) -> str:
+        if self.precedence == _NAMED:
+            _refuse("an alias inside an expression", "give the whole expression an alias")
+        return self.text if self.precedence >= precedence else f"({self.text})"
 
 
 def sql_text(expression: Column | str) -> str:
-    """A Column, or Flink SQL, as Flink SQL.
+    """Flink SQL of a Column; a string is taken as Flink SQL already.
 
     Raises:
-        UnsupportedError: the Column has no counterpart in SQL.
+        UnsupportedError: the Column has no counterpart in Flink SQL.
     """
-    return expression if isinstance(expression, str) else _write(_node(expression)).text
+    return expression if isinstance(expression, str) else _to_sql(_node(expression)).text
 
 
 def operand_text(expression: Column | str) -> str:
-    """The same, as an operand of AND or of arithmetic."""
+    """Flink SQL of an operand of AND or of arithmetic, in parentheses where needed."""
     if isinstance(expression, str):
         return f"({expression})"
-    return _write(_node(expression)).within(_SIGN)
+    return _to_sql(_node(expression)).within(_SIGN)
 
 
 def conjunction(*conditions: Column | str) -> str:
-    """All of them, beside AND where there are several."""
+    """The conditions, combined with AND."""
     if len(conditions) == 1:
         return sql_text(conditions[0])
-    written = [_Written(c, _TEXT) if isinstance(c, str) else _write(_node(c)) for c in conditions]
+    written = [_SqlText(c, _TEXT) if isinstance(c, str) else _to_sql(_node(c)) for c in conditions]
     return " AND ".join(w.within(_AND) for w in written)
 
 
 def _node(column: Column) -> Any:
     if not isinstance(column, ClassicColumn):
         kind = f"{type(column).__module__}.{type(column).__qualname__}"
-        _refuse(kind, "give a Column of a classic session, or Flink SQL as a text")
+        _refuse(kind, "use a Column of a classic session, or Flink SQL as a string")
     jc: Any = column._jc
     return jc.node()
 
 
-def _write(node: Any) -> _Written:
+def _to_sql(node: Any) -> _SqlText:
     kind = str(node.getClass().getSimpleName())
-    writer = _WRITERS.get(kind)
-    if writer is None:
-        _refuse(_KINDS.get(kind, f"a Column of kind {kind}"), _KIND_HINTS.get(kind, _HINT))
-    return writer(node)
+    convert = _CONVERTERS.get(kind)
+    if convert is None:
+        _refuse(_NODE_NAMES.get(kind, f"a Column of kind {kind}"), _NODE_HINTS.get(kind, _HINT))
+    return convert(node)
 
 
 def _refuse(what: str, hint: str = _HINT) -> NoReturn:
-    raise UnsupportedError("UNSUPPORTED_COLUMN", f"{what} has no counterpart in SQL", hint)
+    raise UnsupportedError("UNSUPPORTED_COLUMN", f"{what} has no counterpart in Flink SQL", hint)
 
 
-def _attribute(node: Any) -> _Written:
-    return _Written(".".join(quoted(str(part)) for part in _items(node.nameParts())))
+def _attribute(node: Any) -> _SqlText:
+    return _SqlText(".".join(quoted(str(part)) for part in _items(node.nameParts())))
 
 
-def _star(node: Any) -> _Written:
+def _star(node: Any) -> _SqlText:
     target = node.unparsedTarget()
-    return _Written(str(target.get()) if target.isDefined() else "*")
+    return _SqlText(str(target.get()) if target.isDefined() else "*")
 
 
-def _sql_expression(node: Any) -> _Written:
-    return _Written(str(node.expression()), _TEXT)
+def _sql_expression(node: Any) -> _SqlText:
+    return _SqlText(str(node.expression()), _TEXT)
 
 
-def _alias(node: Any) -> _Written:
+def _alias(node: Any) -> _SqlText:
     names = [str(name) for name in _items(node.name())]
     if len(names) != 1:
         _refuse("an alias of several names")
-    return _Written(f"{_write(node.child()).within(_TEXT)} AS {quoted(names[0])}", _NAMED)
+    return _SqlText(f"{_to_sql(node.child()).within(_TEXT)} AS {quoted(names[0])}", _NAMED)
 
 
-def _cast(node: Any) -> _Written:
+def _cast(node: Any) -> _SqlText:
     mode = str(node.evalMode())
     written = str(node.dataType().sql())
     type_ = written if written.startswith("DECIMAL(") else _TYPES.get(written)
     if type_ is None or ("None" not in mode and "Try" not in mode):
         _refuse(f"a cast to {written}")
     name = "TRY_CAST" if "Try" in mode else "CAST"
-    return _Written(f"{name}({_write(node.child()).within(_TEXT)} AS {type_})")
+    return _SqlText(f"{name}({_to_sql(node.child()).within(_TEXT)} AS {type_})")
 
 
-def _case(node: Any) -> _Written:
+def _case(node: Any) -> _SqlText:
     parts = ["CASE"]
     for branch in _items(node.branches()):
-        condition, result = _write(branch._1()), _write(branch._2())
+        condition, result = _to_sql(branch._1()), _to_sql(branch._2())
         parts.append(f"WHEN {condition.within(_TEXT)} THEN {result.within(_TEXT)}")
     otherwise = node.otherwise()
     if otherwise.isDefined():
-        parts.append(f"ELSE {_write(otherwise.get()).within(_TEXT)}")
-    return _Written(" ".join([*parts, "END"]))
+        parts.append(f"ELSE {_to_sql(otherwise.get()).within(_TEXT)}")
+    return _SqlText(" ".join([*parts, "END"]))
 
 
-def _extract(node: Any) -> _Written:
-    """Only keys of maps: PySpark counts the elements of an array from 0, SQL from 1."""
+def _extract(node: Any) -> _SqlText:
+    """An entry of a map. Array elements are refused: PySpark counts from 0, SQL from 1."""
     key = node.extraction()
     if key.getClass().getSimpleName() != "Literal" or not isinstance(key.value(), str):
-        _refuse("an index that counts from 0", 'SQL counts from 1: expr("items[1]")')
-    return _Written(f"{_write(node.child()).within(_ATOM)}[{string_text(key.value())}]")
+        _refuse("an array index", 'it counts from 0 in PySpark and from 1 in SQL: expr("items[1]")')
+    return _SqlText(f"{_to_sql(node.child()).within(_ATOM)}[{string_text(key.value())}]")
 
 
-def _literal(node: Any) -> _Written:
+def _literal(node: Any) -> _SqlText:
     value = node.value()
     match value:
         case None:
-            return _Written("NULL")
+            return _SqlText("NULL")
         case bool():
-            return _Written(str(value).upper())
+            return _SqlText(str(value).upper())
         case str():
-            return _Written(string_text(value))
+            return _SqlText(string_text(value))
         case bytes() | bytearray():
-            return _Written(f"X'{bytes(value).hex()}'")
+            return _SqlText(f"X'{bytes(value).hex()}'")
         case int() | Decimal():
-            return _Written(
+            return _SqlText(
                 f"{value:f}" if isinstance(value, Decimal) else str(value),
                 _SIGN if value < 0 else _ATOM,
             )
         case float() if isfinite(value):
             text = repr(value)
-            return _Written(text if "e" in text else f"{text}E0", _SIGN if value < 0 else _ATOM)
+            return _SqlText(text if "e" in text else f"{text}E0", _SIGN if value < 0 else _ATOM)
     return _java_literal(value)
 
 
-def _java_literal(value: Any) -> _Written:
+def _java_literal(value: Any) -> _SqlText:
     kind = str(value.getClass().getName()) if hasattr(value, "getClass") else type(value).__name__
     match kind:
         case "java.time.Duration":
             micros = value.toNanos() // 1_000
-            return _Written(interval_text(micros))
+            return _SqlText(interval_text(micros))
         case "java.sql.Date":
-            return _Written(f"DATE '{value.toString()}'")
+            return _SqlText(f"DATE '{value.toString()}'")
         case "java.math.BigDecimal" | "scala.math.BigDecimal":
             text = str(value.toString())
-            return _Written(text, _SIGN if text.startswith("-") else _ATOM)
+            return _SqlText(text, _SIGN if text.startswith("-") else _ATOM)
         case "java.sql.Timestamp":
-            hint = "a datetime became an instant: expr(\"TIMESTAMP '2020-08-15 00:00:00'\")"
+            hint = "PySpark has made an instant of it: expr(\"TIMESTAMP '2020-08-15 00:00:00'\")"
             _refuse("a datetime", hint)
         case _:
             _refuse(f"a constant of type {kind}")
 
 
-def _function(node: Any) -> _Written:
+def _function(node: Any) -> _SqlText:
     name = str(node.functionName()).lower()
     arguments = list(_items(node.arguments()))
     if node.isUserDefinedFunction():
-        _refuse(f"the user-defined function {name}", "compute it before the topic or after it")
-    written = [_write(argument) for argument in arguments]
+        _refuse(f"the user-defined function {name}", _UDF_HINT)
+    written = [_to_sql(argument) for argument in arguments]
     if name in _AGGREGATES:
         distinct = "DISTINCT " if node.isDistinct() else ""
         values = ", ".join(w.within(_TEXT) for w in written)
-        return _Written(f"{_AGGREGATES[name]}({distinct}{values})")
+        return _SqlText(f"{_AGGREGATES[name]}({distinct}{values})")
     if name in _FUNCTIONS:
         if name in _ONE_ARGUMENT and len(written) > 1:
             _refuse(f"{name} with characters to trim")
-        return _Written(f"{_FUNCTIONS[name]}({', '.join(w.within(_TEXT) for w in written)})")
+        return _SqlText(f"{_FUNCTIONS[name]}({', '.join(w.within(_TEXT) for w in written)})")
     return _operator(name, arguments, written)
 
 
-def _operator(name: str, arguments: list[Any], written: list[_Written]) -> _Written:
+def _operator(name: str, arguments: list[Any], written: list[_SqlText]) -> _SqlText:
     match name, written:
         case _, [left, right] if name in _INFIX:
             return _infix(*_INFIX[name], left, right)
@@ -237,60 +237,60 @@ def _operator(name: str, arguments: list[Any], written: list[_Written]) -> _Writ
             return _not(arguments[0], inner)
         case (("isnull" | "isnotnull"), [inner]):
             test = "IS NULL" if name == "isnull" else "IS NOT NULL"
-            return _Written(f"{inner.within(_SUM)} {test}", _COMPARISON)
+            return _SqlText(f"{inner.within(_SUM)} {test}", _COMPARISON)
         case "negative", [inner]:
-            return _Written(f"-{inner.within(_ATOM)}", _SIGN)
+            return _SqlText(f"-{inner.within(_ATOM)}", _SIGN)
         case (("in" | "like"), _):
             return _predicate(name.upper(), written)
         case _:
             _refuse(f"PySpark's {name}")
 
 
-def _infix(sign: str, binds: int, left: _Written, right: _Written) -> _Written:
-    # comparisons do not chain, and a - (b - c) keeps its parentheses
-    loose = binds in (_OR, _AND)
-    first = left.within(binds if binds != _COMPARISON else _SUM)
-    second = right.within(binds if loose else binds + 1)
-    return _Written(f"{first} {sign} {second}", binds)
+def _infix(sign: str, precedence: int, left: _SqlText, right: _SqlText) -> _SqlText:
+    # comparisons cannot be chained, and a - (b - c) needs its parentheses
+    loose = precedence in (_OR, _AND)
+    first = left.within(precedence if precedence != _COMPARISON else _SUM)
+    second = right.within(precedence if loose else precedence + 1)
+    return _SqlText(f"{first} {sign} {second}", precedence)
 
 
-def _not(node: Any, inner: _Written) -> _Written:
-    """`a <> b` and the like in the form in which people write them."""
+def _not(node: Any, inner: _SqlText) -> _SqlText:
+    """Negations in their usual form, such as `a <> b` for NOT (a = b)."""
     if str(node.getClass().getSimpleName()) == "UnresolvedFunction":
         name = str(node.functionName()).lower()
-        written = [_write(argument) for argument in _items(node.arguments())]
+        written = [_to_sql(argument) for argument in _items(node.arguments())]
         if name == "=":
             return _infix("<>", _COMPARISON, *written)
         if name == "<=>":
             return _infix("IS DISTINCT FROM", _COMPARISON, *written)
         if name == "isnull":
-            return _Written(f"{written[0].within(_SUM)} IS NOT NULL", _COMPARISON)
+            return _SqlText(f"{written[0].within(_SUM)} IS NOT NULL", _COMPARISON)
         if name in ("in", "like"):
             return _predicate(f"NOT {name.upper()}", written)
-    return _Written(f"NOT {inner.within(_COMPARISON)}", _NOT)
+    return _SqlText(f"NOT {inner.within(_COMPARISON)}", _NOT)
 
 
-def _predicate(word: str, written: list[_Written]) -> _Written:
+def _predicate(word: str, written: list[_SqlText]) -> _SqlText:
     value, *others = written
     if word.endswith("LIKE"):
         pattern = others[0].within(_SUM)
         if len(others) > 1:
             _refuse("LIKE with an escape character")
-        return _Written(f"{value.within(_SUM)} {word} {pattern}", _COMPARISON)
+        return _SqlText(f"{value.within(_SUM)} {word} {pattern}", _COMPARISON)
     if not others:
-        _refuse("isin() of nothing", "lit(False) is never true")
+        _refuse("isin() without values", "use lit(False) for a condition that is never true")
     values = ", ".join(w.within(_TEXT) for w in others)
-    return _Written(f"{value.within(_SUM)} {word} ({values})", _COMPARISON)
+    return _SqlText(f"{value.within(_SUM)} {word} ({values})", _COMPARISON)
 
 
 def _items(sequence: Any) -> Iterator[Any]:
-    """Of a Scala collection."""
+    """The elements of a Scala collection."""
     found = sequence.iterator()
     while found.hasNext():
         yield found.next()
 
 
-_WRITERS: dict[str, Callable[[Any], _Written]] = {
+_CONVERTERS: dict[str, Callable[[Any], _SqlText]] = {
     "UnresolvedAttribute": _attribute,
     "UnresolvedStar": _star,
     "SqlExpression": _sql_expression,
@@ -301,7 +301,7 @@ _WRITERS: dict[str, Callable[[Any], _Written]] = {
     "Literal": _literal,
     "UnresolvedFunction": _function,
 }
-_KINDS = {
+_NODE_NAMES = {
     "Window": "a window function",
     "SortOrder": "an order",
     "LambdaFunction": "a lambda",
@@ -309,7 +309,7 @@ _KINDS = {
     "ExpressionColumnNode": "a column of a Spark DataFrame or a Python function",
     "InvokeInlineUserDefinedFunction": "a user-defined function",
 }
-_KIND_HINTS = {
+_NODE_HINTS = {
     "ExpressionColumnNode": 'name the column of the table: col("alias.column")',
-    "InvokeInlineUserDefinedFunction": "compute it before the topic or after it",
+    "InvokeInlineUserDefinedFunction": _UDF_HINT,
 }

@@ -1,4 +1,4 @@
-"""A job in Python: statements of SQL, changelogs that become statements, and its start."""
+"""Jobs in Python: built from SQL statements and changelogs, then started in a Spark session."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,15 +16,15 @@ from spark_jobs.settings import Overrides, job_settings, read_environment, read_
 
 
 class Job:
-    """Tables, settings and INSERTs: what a job file holds, and the same text as one.
+    """The tables, settings and INSERTs of a job file; `text` gives the file.
 
-    Whatever is added is bound and planned at once, so that SqlErrors come at the line of Python
-    that is wrong; the job is then as it was before. Option values keep their `${env:...}` and
-    `${file:...}`.
+    Whatever is added is bound and planned at once, so that SqlErrors come from the line of Python
+    that is wrong; the job is then unchanged. References such as `${env:...}` and `${file:...}` in
+    option values are kept as they are.
     """
 
     def __init__(self, name: str | None = None) -> None:
-        """An empty job; `name` sets 'pipeline.name', after which its folders are called."""
+        """An empty job; `name` sets 'pipeline.name', which also names its folders."""
         self._script = Script()
         self._stem = "job"
         if name is not None:
@@ -32,11 +32,11 @@ class Job:
 
     @classmethod
     def from_sql(cls, path_or_text: str | Path) -> "Job":
-        """The job of a file or of a text; one line that ends in .sql is a file's name.
+        """A job from a file or from SQL text; a single line that ends in .sql is a file name.
 
         Raises:
             ConfigError: the file cannot be read.
-            SqlErrors: all problems of the text. That it inserts nothing yet is none.
+            SqlErrors: all problems of the text. A text without INSERT is accepted.
         """
         job = cls()
         text = str(path_or_text)
@@ -57,17 +57,17 @@ class Job:
         self._script.add(statements)
 
     def set(self, key: str, value: str) -> None:
-        """SET 'key' = 'value'; docs/options.md lists the settings."""
+        """Add SET 'key' = 'value'; the SQL reference lists the settings."""
         self._script.add(f"SET {string_text(key)} = {string_text(value)}")
 
     def create_table(self, name: str, columns: str, options: Mapping[str, str]) -> Changelog:
-        """CREATE TABLE: `columns` is what stands in its parentheses, `options` in those of WITH."""
+        """Add CREATE TABLE `name` (`columns`) WITH (`options`)."""
         given = ",\n".join(f"  {string_text(k)} = {string_text(v)}" for k, v in options.items())
         self._script.add(f"CREATE TABLE {quoted(name)} (\n  {columns}\n) WITH (\n{given}\n)")
         return self.table(name)
 
     def create_view(self, name: str, changelog: Changelog) -> Changelog:
-        """CREATE VIEW: a query under a name, as the right side of a temporal join needs one."""
+        """Add CREATE VIEW: names a query, for example as the right side of a temporal join."""
         self._script.add(f"CREATE VIEW {quoted(name)} AS\n{changelog.sql}")
         return self.table(name)
 
@@ -78,7 +78,7 @@ class Job:
     def register_function(
         self, name: str, function: TemporalTableFunction
     ) -> TemporalTableFunction:
-        """Give a temporal table function the name by which `join_lateral` texts call it."""
+        """Name a temporal table function, so that SQL text in `join_lateral` can call it."""
         function.declare(name)
         return TemporalTableFunction(
             function.script, function.table, function.time_attribute, function.primary_key, name
@@ -88,7 +88,7 @@ class Job:
         """What `rejoin explain` prints: logical, optimised and physical plan, state, warnings.
 
         Raises:
-            SqlErrors: nothing is inserted.
+            SqlErrors: the job has no INSERT.
         """
         job = self._script.job()
         return explain_job(job, plan(job))
@@ -103,15 +103,15 @@ class Job:
         epoch_written: Sequence[str] = (),
         progress: TextIO | None = None,
     ) -> RunningJob:
-        """Start the INSERTs in an existing session, whose settings stay as they are.
+        """Start the INSERTs in an existing session, whose settings are not changed.
 
-        The arguments are the options of `rejoin run`; `progress` is where its lines go (nowhere).
-        It returns when the checkpoints are open and topics and rights are known to be there.
+        The arguments are the options of `rejoin run`; progress lines go to `progress`, if given.
+        Returns when topics and rights have been checked and the checkpoints are open.
 
         Raises:
-            ConfigError: the session lacks something (`rejoin.session_conf()` has it), or a job
-                runs in it already.
-            RejoinError: what `rejoin run` would have ended with before its first epoch.
+            ConfigError: the session lacks settings or jars that `rejoin.session_conf()` has, or a
+                job runs in it already.
+            RejoinError: any error with which `rejoin run` would end before its first epoch.
         """
         job = self._script.job()
         overrides = Overrides(checkpoint, status_dir, None, sidecar, epoch_written)

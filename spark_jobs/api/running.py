@@ -1,11 +1,10 @@
-"""A started job, watched by a thread of its own until its inputs end, it fails or is stopped."""
+"""A running job; a background thread watches it until its inputs end, it fails or is stopped."""
 
 import os
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TextIO
 
 from pyspark.sql import SparkSession
@@ -23,15 +22,15 @@ from spark_jobs.errors import ConfigError, RejoinError
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.settings import JobSettings
-from spark_jobs.sql.bind.binder import Job
+from spark_jobs.sql.bind.binder import Job as BoundJob
 from spark_jobs.status import JobStatus
 
-# the kernel's gate and counters belong to the whole application
+# the kernel's gate and counters exist once per Spark application
 _one_at_a_time = threading.Lock()
 
 
 class RunningJob:
-    """What `Job.start` returns; as a context manager it stops the job at the end of the block."""
+    """Returned by `Job.start`. As a context manager it stops the job at the end of the block."""
 
     def __init__(
         self,
@@ -64,19 +63,19 @@ class RunningJob:
     def status(self) -> JobStatus:
         """The newest status record: epochs, rows, lag, watermarks, state, errors, per query."""
         if self._report.latest is None:
-            raise RejoinError("DRIVER_FAILED", "a started job has a status")
+            raise RejoinError("DRIVER_FAILED", "the job was started but has no status record")
         return self._report.latest
 
     @property
     def exception(self) -> RejoinError | None:
-        """What the job died of, if it did."""
+        """The error that ended the job; None if there is none."""
         return self._error
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait until the job has ended, at most `timeout` seconds; whether it has.
+        """Wait up to `timeout` seconds for the end of the job; returns whether it has ended.
 
         Raises:
-            RejoinError: what it died of, with code and hint (docs/errors.md).
+            RejoinError: the error that ended it (docs/errors.md).
         """
         self._thread.join(timeout)
         if self._error is not None:
@@ -84,28 +83,23 @@ class RunningJob:
         return not self.is_active
 
     def stop(self) -> None:
-        """Let the running epochs finish (20 s at most), then end the queries; the session stays."""
+        """Graceful stop: running epochs may finish, for up to 20 s. The session stays open."""
         self._stop.set()
         self._thread.join()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def __repr__(self) -> str:
-        """For notebooks: the state, and a line per query."""
-        told = self.status
-        lines = [f"<RunningJob {self.name}: {told.state}>"]
-        if told.error is not None:
-            lines.append(f"{told.error.code} {told.error.message}")
-        return "\n  ".join([*lines, *(progress_line(query, Progress()) for query in told.queries)])
+        """The state of the job and a line per query, for notebooks."""
+        status = self.status
+        lines = [f"<RunningJob {self.name}: {status.state}>"]
+        if status.error is not None:
+            lines.append(f"{status.error.code} {status.error.message}")
+        return "\n  ".join([*lines, *(progress_line(q, Progress()) for q in status.queries)])
 
     def _run(self) -> None:
         try:
@@ -118,9 +112,9 @@ class RunningJob:
 
 
 def start_job(
-    spark: SparkSession, job: Job, text: str, settings: JobSettings, progress: TextIO | None
+    spark: SparkSession, job: BoundJob, text: str, settings: JobSettings, progress: TextIO | None
 ) -> RunningJob:
-    """`text` is the job's; what keeps it from starting is raised, a later failure is its own."""
+    """Start `job`, whose text is `text`. Raises RejoinError for errors before the first epoch."""
     check_session(spark)
     planned = plan_job(job, text, settings)
     sinks = planned.sinks
@@ -128,8 +122,8 @@ def start_job(
         if not _one_at_a_time.acquire(blocking=False):
             raise ConfigError(
                 "JOB_RUNNING",
-                f"{settings.name} cannot start: a job runs in this Spark application already",
-                "put its INSERTs into the same job, stop the other one, or start a process for it",
+                f"{settings.name} cannot start: another job runs in this Spark application",
+                "put the INSERTs into one job, stop the other job, or use another process",
             )
         ending.callback(_one_at_a_time.release)
         console = TextConsole(progress or ending.enter_context(Path(os.devnull).open("w")))

@@ -1,12 +1,13 @@
-"""The text of a job that is being written; every statement is bound when it is added."""
+"""The text of a job under construction; every statement is bound and planned when it is added."""
 
 from spark_jobs.errors import SqlErrors
 from spark_jobs.plan.planner import plan
-from spark_jobs.sql.bind.binder import BoundQuery, Job, bind, bind_query
+from spark_jobs.sql.bind.binder import BoundQuery, bind, bind_query
+from spark_jobs.sql.bind.binder import Job as BoundJob
 
 
 class Script:
-    """Statements in order. What does not bind or plan is not added, and raises SqlErrors."""
+    """SQL statements in order. A statement that cannot be bound or planned raises SqlErrors."""
 
     def __init__(self, text: str = "", source_name: str = "<job>") -> None:
         self.text = ""
@@ -16,24 +17,24 @@ class Script:
             self.add(text)
 
     def add(self, statement: str) -> None:
-        """One statement or several; each ends with a semicolon or with the text."""
+        """Add statements; each ends with a semicolon or with the text."""
         if ended := statement.rstrip().removesuffix(";"):
             text = f"{self.text}{ended};\n"
             _check(text, self.source_name)
             self.text = text
 
     def declare_function(self, name: str, statement: str) -> None:
-        """A temporal table function; the same once more is no second one."""
+        """Add a temporal table function, unless the same one was added before."""
         if self._functions.get(name) != statement:
             self.add(statement)
             self._functions[name] = statement
 
-    def job(self) -> Job:
-        """What the statements mean. Raises SqlErrors, also where nothing is inserted."""
+    def job(self) -> BoundJob:
+        """The bound job. Raises SqlErrors, also if the job has no INSERT."""
         return bind(self.text, self.source_name)
 
     def query(self, select: str) -> BoundQuery:
-        """What a SELECT over the tables and views means."""
+        """A SELECT over the tables and views of the job, bound."""
         return bind_query(f"{self.text}{select};\n", self.source_name)
 
 

@@ -1,20 +1,18 @@
-"""What a Spark session of somebody else's needs before a job can run in it."""
+"""Checks and prepares a Spark session that the user created, so that a job can run in it."""
 
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlparse
 
 from pyspark.sql import SparkSession
 
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.build import connector_jars, kernel_jar
+from spark_jobs.kernel.calls import is_stopped, jar_of
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.session import session_options
 
 _KERNEL = "org.apache.spark.sql.rejoin.Kernel"
-# a class of each jar that a job needs besides the kernel
+# one class of each jar that a job needs besides the kernel
 _CONNECTOR = {
     "Spark's Kafka connector": "org.apache.spark.sql.kafka010.KafkaSourceProvider",
     "its token provider": "org.apache.spark.kafka010.KafkaTokenUtil",
@@ -22,16 +20,16 @@ _CONNECTOR = {
     "commons-pool2": "org.apache.commons.pool2.impl.GenericKeyedObjectPool",
 }
 _HINT = (
-    "SparkSession.builder.config(map=rejoin.session_conf()) in a process that has no session yet;"
-    " settings of a running JVM cannot be changed"
+    "use SparkSession.builder.config(map=rejoin.session_conf()) in a process without a session:"
+    " these settings cannot be changed in a running JVM"
 )
 
 
 def session_conf() -> dict[str, str]:
-    """Settings of a session in which jobs can start; compiles the kernel if need be.
+    """The settings that a session needs to run jobs; compiles the kernel if necessary.
 
     Everything else that a job needs (RocksDB, checkpoint format, time zone, ...) is set in a
-    session of its own beside yours.
+    separate session that shares your Spark application.
     """
     jars = [str(jar) for jar in (kernel_jar(), *connector_jars())]
     return {
@@ -42,10 +40,10 @@ def session_conf() -> dict[str, str]:
 
 
 def session(name: str = "rejoin", conf: Mapping[str, str] | None = None) -> SparkSession:
-    """A session in which jobs can start: the one there is if it fits, else a new one.
+    """The existing session, or a new one, checked to be able to run jobs.
 
     Raises:
-        ConfigError: the session that there is lacks something.
+        ConfigError: the existing session lacks settings or jars.
     """
     builder = SparkSession.builder.appName(name).config(map={**session_conf(), **(conf or {})})
     found = builder.getOrCreate()
@@ -54,23 +52,23 @@ def session(name: str = "rejoin", conf: Mapping[str, str] | None = None) -> Spar
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raise ConfigError with everything that the session lacks."""
-    if not isinstance(spark, SparkSession):  # Spark Connect's is another class
+    """Raises ConfigError with everything that the session lacks."""
+    if not isinstance(spark, SparkSession):  # for example one of Spark Connect
         kind = f"{type(spark).__module__}.{type(spark).__qualname__}"
         raise ConfigError(
             "SESSION_UNFIT",
-            f"{kind} is no classic SparkSession: the kernel runs in the driver's own JVM",
-            "start the job where the driver is; rejoin.session() makes such a session",
+            f"{kind} is no classic SparkSession: the kernel has to run in the driver's JVM",
+            "start the job where the driver runs; rejoin.session() creates such a session",
         )
-    if spark.sparkContext._jsc is None:
-        raise ConfigError("SESSION_UNFIT", "the Spark session is stopped", "start another one")
+    if is_stopped(spark):
+        raise ConfigError("SESSION_UNFIT", "the Spark session is stopped", "create another one")
     if problems := list(_problems(spark)):
-        told = "; ".join(problems)
-        raise ConfigError("SESSION_UNFIT", f"the Spark session cannot run a job: {told}", _HINT)
+        text = "; ".join(problems)
+        raise ConfigError("SESSION_UNFIT", f"the Spark session cannot run a job: {text}", _HINT)
 
 
 def job_session(spark: SparkSession, settings: JobSettings) -> SparkSession:
-    """A session beside the given one, with a job's settings; theirs stay as they are."""
+    """A new session of the same application with the job's settings; `spark` is not changed."""
     own = spark.newSession()
     for key, value in session_options(settings, []).items():
         if key.startswith("spark.sql."):
@@ -79,33 +77,16 @@ def job_session(spark: SparkSession, settings: JobSettings) -> SparkSession:
 
 
 def _problems(spark: SparkSession) -> Iterator[str]:
-    wanted = version("pyspark")
-    if spark.version != wanted:
-        yield f"it is Spark {spark.version}, the kernel is compiled for {wanted}"
-    loader = _class_loader(spark)
-    found = _location(loader, _KERNEL)
+    expected = version("pyspark")
+    if spark.version != expected:
+        yield f"it is Spark {spark.version}, the kernel is compiled for {expected}"
+    found = jar_of(spark, _KERNEL)
     if found is None:
         yield f"{kernel_jar()} is not on the driver's class path"
     elif found.read_bytes() != kernel_jar().read_bytes():
-        yield f"its kernel {found} is not the one of this release, {kernel_jar()}"
+        yield f"it has the kernel of another release, {found} instead of {kernel_jar()}"
     for name, type_ in _CONNECTOR.items():
-        if _location(loader, type_) is None:
+        if jar_of(spark, type_) is None:
             yield f"{name} ({type_}) is not on the driver's class path"
-    context: Any = spark.sparkContext._jsc
-    if context.sc().conf().getBoolean("spark.speculation", False):
+    if spark.sparkContext.getConf().get("spark.speculation") == "true":
         yield "'spark.speculation' is true: two attempts of a task would fence each other's writer"
-
-
-def _class_loader(spark: SparkSession) -> Any:
-    """Of the thread that serves Python: what py4j itself finds classes with."""
-    jvm: Any = spark._jvm
-    return jvm.java.lang.Thread.currentThread().getContextClassLoader()
-
-
-def _location(loader: Any, name: str) -> Path | None:
-    """The jar that a class would come from; None if there is none."""
-    found = loader.getResource(name.replace(".", "/") + ".class")
-    if found is None:
-        return None
-    inside = str(found.toString()).removeprefix("jar:").partition("!")[0]
-    return Path(unquote(urlparse(inside).path))

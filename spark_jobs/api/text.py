@@ -1,4 +1,4 @@
-"""Names, constants and intervals as Flink SQL writes them."""
+"""Formats names, string constants and intervals as Flink SQL."""
 
 import re
 
@@ -15,7 +15,7 @@ _UNITS_US = (
 
 
 def quoted(name: str) -> str:
-    """A name in backticks, unless it reads as a name without them.
+    """A name, in backticks if it needs them.
 
     >>> quoted("order_id"), quoted("at"), quoted("a b")
     ('order_id', 'at', '`a b`')
@@ -34,19 +34,19 @@ def string_text(value: str) -> str:
 
 
 def interval_text(micros: int) -> str:
-    """In the largest unit that leaves no fraction, seconds otherwise.
+    """An INTERVAL in the largest unit without a fraction, else in seconds.
 
     >>> interval_text(14_400_000_000), interval_text(-1_500_000)
     ("INTERVAL '4' HOUR", "INTERVAL -'1.5' SECOND")
 
     Raises:
-        SqlError: it is finer than a millisecond.
+        SqlError: the interval is no multiple of a millisecond.
     """
     if micros % 1_000:
         raise SqlError(
             "BAD_LITERAL",
-            f"an interval of {micros} microseconds is no whole number of milliseconds",
-            "times are compared in milliseconds",
+            f"an interval of {micros} microseconds is no multiple of a millisecond",
+            "use milliseconds: times have no finer unit",
         )
     sign, size = ("-", -micros) if micros < 0 else ("", micros)
     for unit, length in _UNITS_US:

@@ -1,1 +1,1 @@
-"""Looks at a job, its checkpoint and its topics without running anything."""
+"""The command `rejoin check`: would the job run? Looks at its plan, checkpoint and topics."""

@@ -1,4 +1,4 @@
-"""Whether the job goes on from a checkpoint, read off its files without Spark."""
+"""Whether a job can continue from a checkpoint, judged by the checkpoint's files, without Spark."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from spark_jobs.streaming.manifest import MANIFEST, Manifest
 
 
 def check_checkpoint(location: str, queries: Mapping[str, Present]) -> Iterator[Finding]:
-    """A finding per difference; raises RejoinError for a checkpoint that cannot be read."""
+    """One finding per difference; raises RejoinError if the checkpoint cannot be read."""
     root = local_folder(location)
     for name, present in queries.items():
         yield from _check_query(root / name, name, present)
@@ -24,12 +24,12 @@ def check_checkpoint(location: str, queries: Mapping[str, Present]) -> Iterator[
                 "CHECKPOINT_LEFT_OVER",
                 f"query {name}",
                 "is in the checkpoint and not in the job: its state stays unused",
-                "a query is called after its sink table; if that was renamed, name it as before",
+                "a query has the name of its sink table; if that was renamed, use the old name",
             )
 
 
 def local_folder(location: str) -> Path:
-    """Raises ConfigError for file systems that only Spark reaches."""
+    """The folder as a local path; raises ConfigError if only Spark can reach it."""
     if re.match(r"[a-z][a-z0-9+.-]*:", location) is None:
         return Path(location)
     parts = urlsplit(location)
@@ -37,7 +37,7 @@ def local_folder(location: str) -> Path:
         raise ConfigError(
             "CHECKPOINT_NOT_LOCAL",
             f"{location} is not on a file system of this machine",
-            hint=f"copy '*/{MANIFEST}' and '*/offsets' and '*/commits' of it into a folder, and "
+            hint=f"copy its '*/{MANIFEST}', '*/offsets' and '*/commits' into a local folder and "
             "give that as --checkpoint",
         )
     return Path(unquote(parts.path))
@@ -49,10 +49,10 @@ def _check_query(folder: Path, name: str, present: Present) -> Iterator[Finding]
     if not path.is_file():
         if (folder / "commits").is_dir():
             missing = f"{folder} is a checkpoint, but has no {MANIFEST}"
-            hint = "restore the file"
+            hint = "restore the file from a backup of the checkpoint"
             yield Finding("error", "MANIFEST_MISSING", about, missing, hint, EXIT_CODES["user"])
         else:
-            yield Finding("ok", "CHECKPOINT_NEW", about, "new: begins where its tables say")
+            yield Finding("ok", "CHECKPOINT_NEW", about, "new: starts where its tables say")
         return
     manifest = Manifest.read(path.read_text(encoding="utf-8"), name, str(folder))
     found = judge(manifest, present, _sources(folder))
@@ -66,25 +66,25 @@ def _check_query(folder: Path, name: str, present: Present) -> Iterator[Finding]
         case "identical":
             yield Finding("ok", "CHECKPOINT_IDENTICAL", about, "identical to the checkpoint's")
         case "compatible":
-            told = "compatible: goes on from the checkpoint"
-            yield Finding("ok", "CHECKPOINT_COMPATIBLE", about, told)
+            text = "compatible: continues from the checkpoint"
+            yield Finding("ok", "CHECKPOINT_COMPATIBLE", about, text)
         case "incompatible":
-            told, hint = "incompatible: rejoin run refuses it", way_out(found)
-            yield Finding("error", "CHECKPOINT_REFUSED", about, told, hint, EXIT_CODES["user"])
+            text, hint = "incompatible: `rejoin run` refuses it", way_out(found)
+            yield Finding("error", "CHECKPOINT_REFUSED", about, text, hint, EXIT_CODES["user"])
 
 
 def sink_partitions(location: str, query: str) -> int | None:
-    """Those that the sink's topic had when the checkpoint began, if it says so."""
+    """Partitions of the sink's topic when the checkpoint began; None if not recorded."""
     try:
         folder = local_folder(location) / query
         text = (folder / MANIFEST).read_text(encoding="utf-8")
         return Manifest.read(text, query, str(folder)).sink_partitions
     except (RejoinError, OSError):
-        return None  # said already by the check of the checkpoint
+        return None  # check_checkpoint has reported it
 
 
 def _sources(folder: Path) -> int | None:
-    """Spark's, of the last committed epoch."""
+    """Number of Spark's sources in the last committed epoch; its offset log has a line for each."""
     commits = folder / "commits"
     names = [p.name for p in commits.iterdir()] if commits.is_dir() else []
     epochs = [int(name) for name in names if name.isdigit()]

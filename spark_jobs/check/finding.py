@@ -1,4 +1,4 @@
-"""What a check has found, and how good it is."""
+"""The results of a check, from ok to error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +12,10 @@ Level: TypeAlias = Literal["ok", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`code`: stable, in docs/check.md or, of an error that `run` has too, in docs/errors.md.
+    """One result.
 
-    `about`: the query, table or topic. `exit_code`: what an error ends the command with.
+    `code` is stable: docs/check.md lists it, or docs/errors.md if `rejoin run` has the error too.
+    `about` names the query, table or topic. `exit_code` is the command's if this is the worst.
     """
 
     level: Level
@@ -26,22 +27,22 @@ class Finding:
 
     def line(self) -> str:
         code = "" if self.level == "ok" else f"{self.code} "
-        told = f"{self.level:<8} {self.about}: {code}{self.text}"
-        return told if self.hint is None else f"{told}\n         hint: {self.hint}"
+        text = f"{self.level:<8} {self.about}: {code}{self.text}"
+        return text if self.hint is None else f"{text}\n         hint: {self.hint}"
 
     def json(self) -> dict[str, object]:
         return asdict(self)
 
 
-class Report(Protocol):
-    """Takes findings as they come: a check of many topics takes its time."""
+class Reporter(Protocol):
+    """Shows findings as they arrive, because checking many topics takes a while."""
 
     def __call__(self, finding: Finding) -> None: ...
 
 
 @contextmanager
-def reporting(report: Report, about: str) -> Iterator[None]:
-    """An error of the one thing that is looked at is a finding; the others are looked at too."""
+def reporting_errors(report: Reporter, about: str) -> Iterator[None]:
+    """Report an error as a finding, so that the remaining checks still run."""
     try:
         yield
     except RejoinError as error:

@@ -1,17 +1,17 @@
-"""The state that a query would gather in an hour, from the pace and the rows of its samples.
+"""How much state a query gathers in an hour, from its tables' fill rates and sampled rows.
 
-The formulas are docs/tuning.md's (plan/check/state_size.py), RocksDB's own share aside. Rates
-are those of the tables; what reaches an operator from another one is not guessed.
+The formulas are those of docs/tuning.md, without RocksDB's own overhead. Only the rates of tables
+are known: an operator that reads another operator's output gets no estimate.
 """
 
 from collections.abc import Iterator, Mapping
 
 from spark_jobs.check.finding import Finding
-from spark_jobs.check.pace import HOUR_MS, Pace
-from spark_jobs.check.sample import Decoded
-from spark_jobs.plan.check.fingerprint import stateful_nodes
+from spark_jobs.check.rate import HOUR_MS, FillRate
+from spark_jobs.check.sample import DecodedSample
 from spark_jobs.plan.check.state_size import SideFormula, feeds, side_formulas
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, Stateful
+from spark_jobs.plan.nodes.walk import stateful_nodes
 
 _GIB = 2**30
 
@@ -19,29 +19,31 @@ _GIB = 2**30
 def check_growth(
     name: str,
     sink: KafkaSink,
-    samples: Mapping[tuple[str, int], Decoded],
-    paces: Mapping[str, Pace | None],
+    samples: Mapping[tuple[str, int], DecodedSample],
+    rates: Mapping[str, FillRate | None],
 ) -> Iterator[Finding]:
-    """Per stateful operator and side; `samples` by table and side of their scan."""
+    """One finding per stateful operator and side; `samples` are by table and side of the scan."""
     for node in stateful_nodes(sink):
         for formula in side_formulas(node):
             for read in feeds(node, formula):
                 about = f"query {name}, {node.id} {formula.side}"
                 if not isinstance(read, KafkaScan):
-                    text = f"{formula.formula}: its input is another operator, whose rate no "
-                    yield Finding("ok", "STATE_UNKNOWN", about, f"{text}sample tells")
+                    text = (
+                        f"{formula.formula}: its input is another operator, whose rate is unknown"
+                    )
+                    yield Finding("ok", "STATE_UNKNOWN", about, text)
                     continue
-                sample, pace = samples.get((read.table, read.side)), paces.get(read.table)
-                rate = None if pace is None else pace.per_hour
+                sample, fill_rate = samples.get((read.table, read.side)), rates.get(read.table)
+                rate = None if fill_rate is None else fill_rate.per_hour
                 if sample is None or not sample.rows or rate is None:
-                    text = f"{formula.formula}: {read.table} has no rows with a pace to go by"
+                    text = f"{formula.formula}: {read.table} has too few records for a rate"
                     yield Finding("ok", "STATE_UNKNOWN", about, text)
                 else:
-                    yield _grown(about, node, formula, sample, rate)
+                    yield _growth_finding(about, node, formula, sample, rate)
 
 
-def _grown(
-    about: str, node: Stateful, formula: SideFormula, sample: Decoded, rate: float
+def _growth_finding(
+    about: str, node: Stateful, formula: SideFormula, sample: DecodedSample, rate: float
 ) -> Finding:
     row, key = formula.row_bytes(sample.scan.schema, sample.rows)
     each = row + key + formula.beside
@@ -59,13 +61,13 @@ def _grown(
     text = f"at most {size(new * each)} an hour: {product} ({formula.formula})"
     if formula.kept_ms:
         ttl = f"TTL {formula.kept_ms / HOUR_MS:g} h"
-        text += f"; bounded at {size(bound)} by {ttl}, if rows do not change"
+        text += f"; bounded at {size(bound)} by {ttl}, if rows are not updated"
         return Finding("ok", "STATE_GROWTH", about, text)
     if sample.scan.changelog != "append" or formula.grows == "keys":
-        text += "; until every key is there"
+        text += "; until every key has arrived"
         return Finding("ok", "STATE_GROWTH", about, text)
-    hint = "a TTL (docs/tuning.md, 'Less state'), or an interval or temporal join"
-    return Finding("warning", "STATE_UNBOUNDED", about, f"{text}; for ever", hint)
+    hint = "set a TTL (docs/tuning.md, 'Less state'), or use an interval or temporal join"
+    return Finding("warning", "STATE_UNBOUNDED", about, f"{text}; without end", hint)
 
 
 def size(count: float) -> str:

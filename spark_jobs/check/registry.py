@@ -1,10 +1,9 @@
-"""What the schema registries say: whether they answer, and whether schemas and columns fit.
+"""Whether schema registries answer, and whether their schemas fit the columns of tables.
 
-Nothing is registered. A table is read by the ids in its records; the subject that Flink's and
-Debezium's naming gives it says what its writer is about to send.
+Nothing is registered. A source's records name their schemas by id, so the latest schema of its
+subject (as Flink and Debezium name subjects) only tells what its writers are about to send.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -13,49 +12,50 @@ from spark_jobs.check.finding import Finding
 from spark_jobs.errors import EXIT_CODES
 from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import registered_schema
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import resolve_public, spec
 from spark_jobs.operators.sink_spec import record_columns
 from spark_jobs.options.formats import FORMATS, Format
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 
-PATIENCE_S = 2.0
+TIMEOUT_S = 2.0
 Part: TypeAlias = Literal["key", "value"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
-    """A registry that answered; its clock in Unix seconds, if it tells it."""
+class RegistryAnswer:
+    """A registry that answered, and the time of its `Date` header in Unix seconds, if any."""
 
     url: str
     clock_s: float | None
 
 
-def check_registry(declared: Format) -> tuple[Finding, Answering]:
-    """Raises KafkaError or FormatError where it does not answer, or not us."""
+def check_registry(declared: Format) -> tuple[Finding, RegistryAnswer]:
+    """Raises KafkaError or FormatError if the registry does not answer or refuses us."""
     url = declared.options["url"]
-    client = RegistryClient(resolve_public(declared.options), PATIENCE_S)
+    client = RegistryClient(resolve_public(declared.options), TIMEOUT_S)
     try:
         count, clock_s = client.subjects()
     finally:
         client.close()
-    told = f"answers, with {count} subjects"
-    return Finding("ok", "REGISTRY_ANSWERS", f"registry {url}", told), Answering(url, clock_s)
+    text = f"answers, with {count} subjects"
+    return Finding("ok", "REGISTRY_ANSWERS", f"registry {url}", text), RegistryAnswer(url, clock_s)
 
 
 def registry_formats(scans: Sequence[KafkaScan], sinks: Sequence[KafkaSink]) -> dict[str, Format]:
-    """One format for each registry that the job names."""
+    """By registry URL, one of the formats that use it."""
     nodes: list[KafkaScan | KafkaSink] = [*scans, *sinks]
     return {declared.options["url"]: declared for node in nodes for _, declared in _parts(node)}
 
 
-def check_reader(kernel: Any, scan: KafkaScan) -> Iterator[Finding]:
-    """The latest schemas of the table's subjects against its columns, by the kernel's own rules."""
+def check_reader(kernel: Kernel, scan: KafkaScan) -> Iterator[Finding]:
+    """Compare the latest schemas of a source's subjects with its columns, as the kernel would."""
     for part, declared in _parts(scan):
         if not any(column.origin == part for column in scan.columns):
             continue
         for topic in scan.topics:
             subject = declared.options.get("subject") or f"{topic.name}-{part}"
-            client = RegistryClient(resolve_public(declared.options), PATIENCE_S)
+            client = RegistryClient(resolve_public(declared.options), TIMEOUT_S)
             try:
                 latest = client.latest(subject)
             finally:
@@ -66,11 +66,10 @@ def check_reader(kernel: Any, scan: KafkaScan) -> Iterator[Finding]:
                     "SUBJECT_MISSING",
                     f"table {scan.table}",
                     f"the registry has no subject {subject}",
-                    "nothing was written yet, or under another name: the ids in records decide",
+                    "nothing was written yet, or under another subject: records name schemas by id",
                 )
             else:
-                read = json.dumps(spec(scan))
-                fit = json.loads(kernel.fit(read, part == "key", latest.id))
+                fit = kernel.fit(spec(scan), is_key=part == "key", schema_id=latest.id)
                 yield _fit(scan, f"{subject} version {latest.version} (id {latest.id})", fit)
 
 
@@ -83,19 +82,21 @@ def _fit(scan: KafkaScan, schema: str, fit: Mapping[str, Any]) -> Finding:
     if fit["absent"]:
         names = ", ".join(fit["absent"])
         text = f"{schema} fits, but lacks {names}: NULL in every row"
-        return Finding("warning", "READER_LACKS", about, text, "is that its name in the schema?")
+        return Finding(
+            "warning", "READER_LACKS", about, text, "is that the name of the field in the schema?"
+        )
     return Finding("ok", "READER_FITS", about, f"{schema} fits the columns")
 
 
 def check_writer_schema(sink: KafkaSink) -> Iterator[Finding]:
-    """What registering the sink's schemas would do."""
+    """What the registry would do with the sink's schemas when the job starts."""
     for part, declared in _parts(sink):
         options = resolve_public(declared.options)
         columns = record_columns(sink, part)
         subject, schema = registered_schema(
             Format(declared.name, options), sink.topic, part, columns
         )
-        client = RegistryClient(options, PATIENCE_S)
+        client = RegistryClient(options, TIMEOUT_S)
         try:
             yield _judged(client, sink, subject, schema)
         finally:
@@ -106,13 +107,13 @@ def _judged(client: RegistryClient, sink: KafkaSink, subject: str, schema: str) 
     about = f"sink {sink.table}"
     latest = client.latest(subject)
     if latest is None:
-        text = f"subject {subject} is not there: its first version will be the sink's schema"
+        text = f"subject {subject} does not exist: the sink's schema will be its first version"
         return Finding("ok", "SUBJECT_NEW", about, text)
     if client.has(subject, schema):
         return Finding("ok", "SUBJECT_SAME", about, f"subject {subject} has the sink's schema")
     problems = client.problems(subject, schema)
     if not problems:
-        text = f"subject {subject}: the sink's schema is compatible, and becomes version "
+        text = f"subject {subject}: the sink's schema is compatible and becomes version "
         return Finding("ok", "SUBJECT_COMPATIBLE", about, f"{text}{latest.version + 1}")
     return Finding(
         "error",

@@ -1,4 +1,4 @@
-"""Real records through the kernel's own reader: what becomes of them, and why of some nothing."""
+"""Reads the newest records of a table with the kernel's own reader, and says which it rejects."""
 
 import base64
 import json
@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from spark_jobs.check.finding import Finding
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import spec
 from spark_jobs.plan.nodes.parts import Named
 from spark_jobs.plan.nodes.physical import KafkaScan, Project
@@ -18,8 +19,8 @@ _REJECTS = "rejects"
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
-    """Rows of a sample: kinds, and the columns that the query reads."""
+class DecodedSample:
+    """The rows of a sample, with their kinds and the columns that the query reads."""
 
     scan: KafkaScan
     kinds: Sequence[str]
@@ -29,7 +30,7 @@ class Decoded:
 
     @property
     def new_share(self) -> float:
-        """How many rows a record adds at most: a key that comes again adds none."""
+        """New rows in state per record, at most: a record with a known key adds none."""
         if not self.records:
             return 0.0
         if self.scan.changelog == "append":
@@ -41,14 +42,14 @@ class Decoded:
 
 
 def check_sample(
-    kernel: Any, scan: KafkaScan, messages: Sequence[Message]
-) -> tuple[Finding, Decoded]:
-    """Of a table that has records."""
-    run = kernel.local(json.dumps(_plan(scan)))
+    kernel: Kernel, scan: KafkaScan, messages: Sequence[Message]
+) -> tuple[Finding, DecodedSample]:
+    """Decode a sample that is not empty."""
+    run = kernel.local(_plan(scan))
     run.feed(scan.table, json.dumps([_record(message) for message in messages]))
     out = json.loads(run.step())
     kept = [row for row in out["rows"] if row[0] in ("+I", "+U")]
-    decoded = Decoded(
+    decoded = DecodedSample(
         scan=scan,
         kinds=[row[0] for row in out["rows"]],
         rows=[row[1:] for row in kept],
@@ -63,20 +64,20 @@ def _judged(scan: KafkaScan, count: int, rejected: Sequence[dict[str, Any]]) -> 
     if not rejected:
         return Finding("ok", "SAMPLE_READ", about, f"{count} newest records can be read")
     reasons = Counter(reject["reason"] for reject in rejected)
-    told = ", ".join(f"{n} x {reason}" for reason, n in reasons.most_common())
+    counts = ", ".join(f"{n} x {reason}" for reason, n in reasons.most_common())
     policy = "stops the job" if scan.on_error == "fail" else f"is '{scan.on_error}'"
     return Finding(
         "warning",
         "SAMPLE_REJECTED",
         about,
-        f"{len(rejected)} of the {count} newest records cannot be read: {told}; "
+        f"{len(rejected)} of the {count} newest records cannot be read: {counts}; "
         f"'rejoin.on-error' {policy}",
         "compare the table's columns and format with the records",
     )
 
 
 def _plan(scan: KafkaScan) -> dict[str, Any]:
-    """The scan alone, all of whose bad records are handed back."""
+    """A plan of the scan alone that returns its rejected records beside its rows."""
     read = replace(
         scan, on_error="dead-letter", dead_letter_topic=_REJECTS, key=(), drop_null_keys=(),
         marks=False,

@@ -1,1 +1,1 @@
-"""The demo: a shop's events through a real broker and a real job, every joined row verified."""
+"""The demo: a shop's events through a real broker and a real job, with every row verified."""

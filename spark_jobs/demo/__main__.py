@@ -1,4 +1,4 @@
-"""The shop alone, for a broker and a job that run already: plays it, reads and judges the rows.
+"""The demo's shop for a broker and a job that already run: produces its events, verifies the rows.
 
 python -m spark_jobs.demo --servers localhost:9092
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spark_jobs.demo.avro_encoding import AvroEncoding
 from spark_jobs.demo.json_encoding import JsonEncoding
-from spark_jobs.demo.perform import Performance, Staging
+from spark_jobs.demo.loop import DemoLoop, DemoSetup
 from spark_jobs.demo.play import create_topics
 from spark_jobs.demo.run import INTERRUPTED, RATE
 from spark_jobs.demo.show import Screen
@@ -19,13 +19,13 @@ from spark_jobs.errors import RejoinError
 
 
 def main() -> int:
-    """Exit code 0 if every row was right."""
+    """Returns exit code 0 if every row was right."""
     options = _options()
     screen = Screen(sys.stdout)
     started = time.monotonic()
     try:
         encoding = JsonEncoding() if options.registry is None else AvroEncoding(options.registry)
-        staging = Staging(
+        setup = DemoSetup(
             servers=options.servers,
             encoding=encoding,
             rate=options.rate,
@@ -36,13 +36,13 @@ def main() -> int:
         )
         with stop_signals() as stop:
             create_topics(options.servers)
-            screen.say("the shop's topics are there; the shop opens")
-            with Performance(staging, screen) as performance:
-                performance.play(stop, options.seconds)
-                complete = not stop.is_set() and performance.finish(stop)
+            screen.say("the shop's topics exist; its events begin")
+            with DemoLoop(setup, screen) as loop:
+                loop.play(stop, options.seconds)
+                complete = not stop.is_set() and loop.finish(stop)
                 if complete:
-                    performance.read_rest()
-                good = performance.conclude(complete)
+                    loop.read_rest()
+                good = loop.conclude(complete)
     except RejoinError as error:
         screen.say(error.render(), "red")
         return error.exit_code
@@ -54,11 +54,15 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m spark_jobs.demo", description=__doc__)
     parser.add_argument("--servers", default="localhost:9092", help="address of the broker")
-    parser.add_argument("--registry", help="address of a schema registry: Avro instead of JSON")
-    parser.add_argument("--seconds", type=float, help="from the first joined row; else to Ctrl-C")
+    parser.add_argument("--registry", help="address of a schema registry; selects Avro")
+    parser.add_argument(
+        "--seconds", type=float, help="from the first joined row on; else until Ctrl-C"
+    )
     parser.add_argument("--rate", type=float, default=RATE, help="orders per second")
     parser.add_argument("--corrupt", action="store_true", help="send broken records too")
-    parser.add_argument("--status-dir", type=Path, help="the job's, to show its rates and state")
+    parser.add_argument(
+        "--status-dir", type=Path, help="the job's status folder, to show its rates"
+    )
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""The shop in Avro behind Confluent's prefix: the schemas of `schemas/`, in a registry."""
+"""The shop's records in Avro with Confluent's framing; a registry has the schemas of `schemas/`."""
 
 import io
 import json
@@ -12,20 +12,22 @@ from typing import Any
 import fastavro
 import httpx
 
-from spark_jobs.demo.encoding import EXAMPLES, SCHEMAS, Breakage, Envelope
+from spark_jobs.demo.encoding import EXAMPLES, SCHEMAS, BrokenValue, Envelope
 from spark_jobs.demo.shop import ORDERS, PRODUCTS, Order
 from spark_jobs.demo.verify import JOINED_FIELDS, JoinedRow
 from spark_jobs.formats.registry import RegistryClient
 
-_PREFIX = struct.Struct(">bI")  # a zero byte, the schema's id
+_PREFIX = struct.Struct(">bI")  # Confluent's framing: a zero byte, the schema id
 _UNKNOWN_ID = 2_000_000_000
 _TIMEOUT_S = 10.0
 _SCALE = Decimal("0.0001")
 
 
 class AvroEncoding:
-    """Registers what it writes; what the job writes, it reads with the schema that the job has
-    registered. Raises RejoinError if the registry does not take a schema."""
+    """Registers the schemas of its records, and reads the job's rows with the job's schema.
+
+    Raises RejoinError if the registry refuses a schema.
+    """
 
     def __init__(self, registry_url: str) -> None:
         self._url = registry_url
@@ -60,13 +62,13 @@ class AvroEncoding:
         zero, schema_id = _PREFIX.unpack_from(value.ljust(_PREFIX.size))
         body = io.BytesIO(value[_PREFIX.size :])
         if zero != 0:
-            raise ValueError("not framed as Confluent does")
+            raise ValueError("no Confluent framing")
         try:
             fields = fastavro.schemaless_reader(body, self._schema(schema_id), None)
         except (EOFError, IndexError) as cause:
-            raise ValueError("no Avro of its schema") from cause
+            raise ValueError("no Avro of the schema that it names") from cause
         if body.read(1) or not isinstance(fields, dict) or set(fields) != JOINED_FIELDS:
-            raise ValueError("not the sink's fields")
+            raise ValueError("fields other than the sink's")
         order_ms = _epoch_ms(fields["order_time"])
         if order_ms is None:
             raise ValueError("no order_time")
@@ -75,7 +77,7 @@ class AvroEncoding:
             fields["order_id"], order_ms, fields["product_name"], product_ms, fields["price"]
         )
 
-    def breakages(self) -> Sequence[Breakage]:
+    def broken_values(self) -> Sequence[BrokenValue]:
         order = self._order.write({"order_id": "o_broken", "product_id": "p_001", "order_time": 0})
         scooter = {"product_id": "p_001", "product_name": "scooter", "product_price": _SCALE}
         return (
@@ -105,7 +107,7 @@ class AvroEncoding:
 
 
 class _Writer:
-    """Values of one subject, which `schemas/` describes, behind the id of their schema."""
+    """Encodes values of one subject, which `schemas/` describes, framed with its schema's id."""
 
     def __init__(self, registry: RegistryClient, subject: str) -> None:
         text = (SCHEMAS / f"{subject}.avsc").read_text(encoding="utf-8")
@@ -119,7 +121,7 @@ class _Writer:
 
 
 def _exact_prices(envelope: Envelope) -> Envelope:
-    """The rows before and after with prices of the schema's scale."""
+    """The rows before and after, with prices in the scale of the schema."""
     rows = {side: envelope[side] for side in ("before", "after")}
     return {
         side: row and {**row, "product_price": row["product_price"].quantize(_SCALE)}

@@ -1,4 +1,4 @@
-"""How the shop's events become bytes and the job's rows come back from them: JSON or Avro."""
+"""Encodes the shop's events and decodes the job's rows, in JSON or Avro."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,11 +10,11 @@ from spark_jobs.demo.shop import (
     ORDER_PARTITIONS,
     ORDERS,
     PRODUCTS,
-    Change,
-    Event,
     Order,
     Product,
+    ProductChange,
     Record,
+    ShopEvent,
 )
 from spark_jobs.demo.verify import JoinedRow
 
@@ -23,20 +23,20 @@ _ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = _ROOT / "examples"
 SCHEMAS = _ROOT / "schemas"
 Envelope: TypeAlias = dict[str, Any]
-# what is wrong, the topic, the value
-Breakage: TypeAlias = tuple[str, str, bytes]
+# what is wrong with it, the topic, the bytes
+BrokenValue: TypeAlias = tuple[str, str, bytes]
 
 
 class Encoding(Protocol):
-    """Of orders, of Debezium's envelopes and of joined rows; and what none of its readers takes."""
+    """Encodes orders and Debezium envelopes, decodes joined rows; also has values to reject."""
 
     @property
     def job_file(self) -> Path:
-        """The job that reads and writes this encoding."""
+        """The job file whose tables have this encoding."""
 
     @property
     def registry_url(self) -> str | None:
-        """Where the schemas are, if there are any."""
+        """Address of the schema registry; None if there are no schemas."""
 
     def order(self, order: Order) -> bytes:
         """The record value of an order."""
@@ -48,14 +48,14 @@ class Encoding(Protocol):
         """The record value of a product's change."""
 
     def joined_row(self, value: bytes) -> JoinedRow:
-        """Raise ValueError, TypeError or ArithmeticError unless the value is a row of the sink."""
+        """Raises ValueError, TypeError or ArithmeticError if the value is no row of the sink."""
 
-    def breakages(self) -> Sequence[Breakage]:
-        """Values that no reader of the shop's tables can decode, one for each way to go wrong."""
+    def broken_values(self) -> Sequence[BrokenValue]:
+        """Values that the job must reject, one for each kind of error."""
 
 
-def records_of(event: Event, encoding: Encoding) -> list[Record]:
-    """The Kafka records of an event: a delete is Debezium's envelope and then a tombstone."""
+def records_of(event: ShopEvent, encoding: Encoding) -> list[Record]:
+    """The Kafka records of an event; as in Debezium, a tombstone follows the record of a delete."""
     if isinstance(event, Order):
         partition = event.number % ORDER_PARTITIONS
         return [Record(ORDERS, partition, event.order_id.encode(), encoding.order(event))]
@@ -66,15 +66,15 @@ def records_of(event: Event, encoding: Encoding) -> list[Record]:
     return records
 
 
-def broken_records(breakages: Sequence[Breakage]) -> Iterator[Record]:
-    """Without end; every one once among the first, and then again."""
-    for n, (_, topic, value) in enumerate(cycle(breakages)):
-        partition = n // len(breakages) % ORDER_PARTITIONS if topic == ORDERS else 0
+def broken_records(broken_values: Sequence[BrokenValue]) -> Iterator[Record]:
+    """An endless cycle through the broken values."""
+    for n, (_, topic, value) in enumerate(cycle(broken_values)):
+        partition = n // len(broken_values) % ORDER_PARTITIONS if topic == ORDERS else 0
         yield Record(topic, partition, f"broken_{n}".encode(), value)
 
 
-def envelope(change: Change) -> Envelope:
-    """As Debezium 3.6 writes it for PostgreSQL under REPLICA IDENTITY FULL."""
+def envelope(change: ProductChange) -> Envelope:
+    """The record value that Debezium 3.6 writes for PostgreSQL with REPLICA IDENTITY FULL."""
     lsn = 31_721_016 + 152 * change.number
     source = {
         "version": "3.6.3.Final",
@@ -98,7 +98,7 @@ def envelope(change: Change) -> Envelope:
         "source": source,
         "transaction": None,
         "op": change.op,
-        "ts_ms": change.time_ms + 3,  # when the connector saw it
+        "ts_ms": change.time_ms + 3,  # when the connector read the change
     }
 
 

@@ -1,4 +1,4 @@
-"""The shop in JSON without schemas; decimals as text (decimal.handling.mode=string)."""
+"""The shop's records in JSON without schemas; decimals are strings, as Debezium can write them."""
 
 import json
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
-from spark_jobs.demo.encoding import EXAMPLES, Breakage, Envelope
+from spark_jobs.demo.encoding import EXAMPLES, BrokenValue, Envelope
 from spark_jobs.demo.shop import ORDERS, PRODUCTS, Order, sql_time
 from spark_jobs.demo.verify import JOINED_FIELDS, JoinedRow
 
@@ -16,7 +16,7 @@ _SOURCE = {"connector": "postgresql", "ts_ms": 1_597_449_660_000, "snapshot": "f
 
 
 class JsonEncoding:
-    """One JSON object a record."""
+    """One JSON object per record."""
 
     @property
     def job_file(self) -> Path:
@@ -44,7 +44,7 @@ class JsonEncoding:
     def joined_row(self, value: bytes) -> JoinedRow:
         fields = json.loads(value, parse_float=Decimal, parse_int=Decimal)
         if not isinstance(fields, dict) or set(fields) != JOINED_FIELDS:
-            raise ValueError("not the sink's fields")
+            raise ValueError("fields other than the sink's")
         order_ms = _epoch_ms(fields["order_time"])
         if order_ms is None:
             raise ValueError("no order_time")
@@ -59,7 +59,7 @@ class JsonEncoding:
             price=price,
         )
 
-    def breakages(self) -> Sequence[Breakage]:
+    def broken_values(self) -> Sequence[BrokenValue]:
         return (
             ("JSON that breaks off", ORDERS, b'{"order_id":"o_broken","product_id":'),
             (
@@ -99,7 +99,7 @@ def _decimal_text(value: object) -> str:
 
 
 def _epoch_ms(text: str | None) -> int | None:
-    """Flink leaves out zeros at the end of the fraction, so the text has more than one form."""
+    """Parse a TIMESTAMP(3); its fraction may be short, because Flink omits trailing zeros."""
     if text is None:
         return None
     moment = datetime.fromisoformat(text)

@@ -1,4 +1,4 @@
-"""Plays the shop into Kafka at a steady rate, and tells the audits what it has sent."""
+"""Produces the shop's events at a steady rate and records for the audits what was sent."""
 
 import time
 from collections.abc import Callable
@@ -9,20 +9,20 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from spark_jobs.demo.encoding import Encoding, broken_records, records_of
-from spark_jobs.demo.shop import ORDER_PARTITIONS, ORDERS, PRODUCTS, Event, Order, Record, Shop
-from spark_jobs.demo.verify import LetterAudit, RowAudit
+from spark_jobs.demo.shop import ORDER_PARTITIONS, ORDERS, PRODUCTS, Order, Record, Shop, ShopEvent
+from spark_jobs.demo.verify import DeadLetterAudit, RowAudit
 from spark_jobs.errors import ConfigError, KafkaError
 
 RESULTS, DEAD_LETTERS = "enriched_orders", "shop_dead_letters"
-TOPICS = {ORDERS: ORDER_PARTITIONS, PRODUCTS: 1, RESULTS: 2, DEAD_LETTERS: 1}
+SHOP_TOPICS = {ORDERS: ORDER_PARTITIONS, PRODUCTS: 1, RESULTS: 2, DEAD_LETTERS: 1}
 BROKEN_EVERY_S = 0.5
 _TIMEOUT_S = 15.0
 
 
 def create_topics(servers: str) -> None:
-    """Those of the shop that are not there; raise ConfigError if one is there in another shape."""
+    """Create missing topics; raises ConfigError if one exists with other partitions."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
-    new = [NewTopic(name, partitions, 1) for name, partitions in TOPICS.items()]
+    new = [NewTopic(name, partitions, 1) for name, partitions in SHOP_TOPICS.items()]
     try:
         for future in admin.create_topics(new, request_timeout=_TIMEOUT_S).values():
             try:
@@ -35,7 +35,7 @@ def create_topics(servers: str) -> None:
         raise KafkaError(
             "KAFKA_UNREACHABLE", f"{servers} did not create the shop's topics: {cause}"
         ) from cause
-    for name, partitions in TOPICS.items():
+    for name, partitions in SHOP_TOPICS.items():
         if name in known and len(known[name].partitions) != partitions:
             raise ConfigError(
                 "TOPIC_SHAPE",
@@ -46,9 +46,9 @@ def create_topics(servers: str) -> None:
 
 
 class Player:
-    """Sends what is due; `clock` counts seconds and its value at the construction is the opening.
+    """Sends each event when it is due. `clock` counts seconds; construction is time zero.
 
-    Every event is told to the audits before it is sent, so no row can come before its expectation.
+    The audits learn of an event before it is sent, so that no row arrives unexpected.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Player:
         shop: Shop,
         encoding: Encoding,
         rows: RowAudit,
-        letters: LetterAudit | None,
+        dead_letters: DeadLetterAudit | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._producer = Producer(
@@ -72,10 +72,10 @@ class Player:
         self._shop = shop
         self._encoding = encoding
         self._rows = rows
-        self._letters = letters
-        breakages = encoding.breakages()
-        self._broken_kinds = len(breakages)
-        self._broken = broken_records(breakages)
+        self._dead_letters = dead_letters
+        broken_values = encoding.broken_values()
+        self._broken_kinds = len(broken_values)
+        self._broken = broken_records(broken_values)
         self._broken_sent = 0
         self._clock = clock
         self._opened = clock()
@@ -84,32 +84,32 @@ class Player:
             self._send(change)
 
     def play_due(self) -> None:
-        """Send the events whose time has come; raise KafkaError if an earlier one got lost."""
+        """Send the events that are due; raises KafkaError if an earlier one was lost."""
         elapsed = self._clock() - self._opened
         for event in self._shop.until(elapsed):
             self._send(event)
-        if self._letters is not None:
+        if self._dead_letters is not None:
             while self._broken_sent * BROKEN_EVERY_S < elapsed:
-                self._send_broken(self._letters)
+                self._send_broken(self._dead_letters)
         self._producer.poll(0)
         self._check()
 
     def close(self) -> None:
-        """Send the closing records and wait until the broker has everything."""
-        while self._letters is not None and self._broken_sent < self._broken_kinds:
-            self._send_broken(self._letters)
+        """Send the closing events and wait until the broker has all of them."""
+        while self._dead_letters is not None and self._broken_sent < self._broken_kinds:
+            self._send_broken(self._dead_letters)
         for event in self._shop.closing():
             self._send(event)
         if self._producer.flush(_TIMEOUT_S):
-            raise KafkaError("KAFKA_UNREACHABLE", "the broker did not take the shop's last events")
+            raise KafkaError("KAFKA_UNREACHABLE", "the broker did not accept the last events")
         self._check()
 
     def abandon(self) -> None:
-        """Drop what has not been sent."""
+        """Drop events that have not been sent yet."""
         self._producer.purge()
         self._producer.flush(1.0)
 
-    def _send(self, event: Event) -> None:
+    def _send(self, event: ShopEvent) -> None:
         if isinstance(event, Order):
             self._rows.expect(event)
         else:
@@ -117,7 +117,7 @@ class Player:
         for record in records_of(event, self._encoding):
             self._produce(record, self._note_failure)
 
-    def _send_broken(self, letters: LetterAudit) -> None:
+    def _send_broken(self, dead_letters: DeadLetterAudit) -> None:
         record = next(self._broken)
         self._broken_sent += 1
 
@@ -125,7 +125,7 @@ class Player:
             self._note_failure(error, message)
             offset = message.offset()
             if error is None and offset is not None:
-                letters.sent[(record.topic, record.partition, offset)] = record
+                dead_letters.sent[(record.topic, record.partition, offset)] = record
 
         self._produce(record, delivered)
 
@@ -140,7 +140,7 @@ class Player:
                 record.partition,
                 on_delivery=delivered,
             )
-        except BufferError:  # the broker is behind: make room, then it must fit
+        except BufferError:  # the send buffer is full: wait for deliveries, then try once more
             self._producer.poll(1.0)
             self._producer.produce(
                 record.topic, record.value, record.key, record.partition, on_delivery=delivered
@@ -151,4 +151,4 @@ class Player:
 
     def _check(self) -> None:
         if self._failure is not None:
-            raise KafkaError("KAFKA_FAILED", f"an event of the shop got lost: {self._failure}")
+            raise KafkaError("KAFKA_FAILED", f"an event of the shop was lost: {self._failure}")

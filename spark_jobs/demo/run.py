@@ -1,4 +1,4 @@
-"""`rejoin demo`: a broker, the shop, the job and a subscriber, all ended and removed with it."""
+"""The command `rejoin demo`: runs a broker, the shop, the job and a subscriber, and removes all."""
 
 import shutil
 import sys
@@ -8,16 +8,16 @@ import time
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from types import TracebackType
-from typing import Self, TextIO
+from typing import Self
 
 from spark_jobs.demo.avro_encoding import AvroEncoding
 from spark_jobs.demo.encoding import Encoding
 from spark_jobs.demo.json_encoding import JsonEncoding
-from spark_jobs.demo.perform import AnyScreen, Performance, Staging
-from spark_jobs.demo.play import TOPICS, create_topics
+from spark_jobs.demo.loop import AnyScreen, DemoLoop, DemoSetup
+from spark_jobs.demo.play import SHOP_TOPICS, create_topics
 from spark_jobs.demo.show import Screen
 from spark_jobs.demo.show_json import JsonScreen
 from spark_jobs.embedded.broker import Broker
@@ -29,13 +29,13 @@ RATE = 200.0  # orders per second
 INTERRUPTED = 130
 _SERVERS_IN_FILE = "localhost:9092"
 _REGISTRY_IN_FILE = "http://localhost:8081"
-_STOP_GRACE_S = 10.0  # for a job that is interrupted
-_DRAIN_GRACE_S = 40.0  # for a job whose last epoch is still to be read
+_STOP_GRACE_S = 10.0  # how long an interrupted job may take to stop
+_DRAIN_GRACE_S = 40.0  # how long a job may take to finish its last epoch
 _KEPT_AFTER_FAILURE = ("job.log", "shop.sql", "status")
 
 
-class Place:
-    """The folder of one demo. It goes with the demo; after a failure the log and the job stay."""
+class DemoFolder:
+    """The demo's folder. It is removed at the end; after a failure the job and its log are kept."""
 
     def __init__(self, keep: Path | None) -> None:
         self._keep = keep is not None
@@ -49,18 +49,13 @@ class Place:
             raise ConfigError(
                 "FOLDER_NOT_EMPTY",
                 f"{self.root} is not empty",
-                hint="a demo begins with a folder of its own",
+                hint="--keep wants a new or empty folder",
             )
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._keep:
             return
         if not self.failed:
@@ -79,7 +74,7 @@ class Place:
         return self.root / "status"
 
     def start_job(self, text: str, sidecar_port: int) -> Child:
-        """`rejoin run` on the text of a job file."""
+        """Start `rejoin run` with this job text."""
         job = self.root / "shop.sql"
         job.write_text(text, encoding="utf-8")
         command = [sys.executable, "-m", "spark_jobs.cli", "run", str(job)]
@@ -88,73 +83,75 @@ class Place:
         return Child([*command, f"--sidecar-port={sidecar_port}"], self.log)
 
 
-def run_demo(
-    seconds: float | None = None,
-    rate: float = RATE,
-    sidecar_port: int | None = None,
-    corrupt: bool = False,
-    avro: bool = False,
-    keep: Path | None = None,
-    open_page: bool = False,
-    as_json: bool = False,
-    out: TextIO | None = None,
-) -> int:
-    """Exit code 0 if every row was right; without `seconds` until Ctrl-C.
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """Options of `rejoin demo`. Without `seconds` it runs until Ctrl-C; `sidecar_port` is the live
+    page's, a free one if None."""
 
-    The live page is at `sidecar_port`, a free one if there is none.
+    seconds: float | None
+    rate: float
+    sidecar_port: int | None
+    corrupt: bool
+    avro: bool
+    keep: Path | None
+    open_page: bool
+    as_json: bool
 
-    Raises RejoinError if the broker or the job cannot do its work; the job's log is kept then.
+
+def run_demo(options: DemoOptions) -> int:
+    """Returns exit code 0 if every row was right.
+
+    Raises RejoinError if the broker or the job fails; the job's log is kept then.
     """
     started = time.monotonic()
-    screen = (JsonScreen if as_json else Screen)(out or sys.stdout)
-    port = sidecar_port or free_ports(1)[0]
+    screen = (JsonScreen if options.as_json else Screen)(sys.stdout)
+    port = options.sidecar_port or free_ports(1)[0]
     with (
         stop_signals() as stop,
-        Place(keep) as place,
-        Broker(place.root / "broker") as broker,
-        _encoding(avro, place) as encoding,
+        DemoFolder(options.keep) as folder,
+        Broker(folder.root / "broker") as broker,
+        _encoding(options.avro, folder) as encoding,
     ):
         servers = broker.bootstrap_servers
         create_topics(servers)
-        took_s = time.monotonic() - started
-        _introduce(screen, place, servers, encoding, took_s, port)
+        _show_start(screen, folder, servers, encoding, time.monotonic() - started, port)
         if stop.is_set():
-            return 0 if seconds is None else INTERRUPTED
-        job = place.start_job(job_text(encoding, servers), port)
-        if open_page:
+            return 0 if options.seconds is None else INTERRUPTED
+        job = folder.start_job(job_text(encoding, servers), port)
+        if options.open_page:
             threading.Thread(target=_open_page, args=(port, job), daemon=True).start()
-        check = _alive(broker, job)
-        staging = Staging(servers, encoding, rate, corrupt, place.status, started, check)
-        place.failed = True
+        check, rate, corrupt = _alive(broker, job), options.rate, options.corrupt
+        setup = DemoSetup(servers, encoding, rate, corrupt, folder.status, started, check)
+        folder.failed = True
         try:
-            exit_code = _perform(staging, screen, job, stop, seconds)
-            place.failed = exit_code == 1
+            exit_code = _run_loop(setup, screen, job, stop, options.seconds)
+            folder.failed = exit_code == 1
         finally:
             job.stop(_STOP_GRACE_S)
-            if place.failed:
-                screen.say(f"the job's log is {place.log}; its end:\n{job.log_tail()}", "red")
+            if folder.failed:
+                screen.say(f"the job's log is {folder.log}; its end:\n{job.log_tail()}", "red")
     return exit_code
 
 
 def _open_page(port: int, job: Child) -> None:
-    """In the browser that the desktop prefers, once the sidecar is there."""
+    """Open the page in the default browser once the sidecar answers."""
     while job.exit_code is None and not port_answers(port):
         time.sleep(0.2)
     webbrowser.open(f"http://{LOOPBACK}:{port}")
 
 
 @contextmanager
-def _encoding(avro: bool, place: Place) -> Iterator[Encoding]:
-    """JSON, or Avro with a registry of its own."""
+def _encoding(avro: bool, folder: DemoFolder) -> Iterator[Encoding]:
+    """JSON, or Avro with an embedded schema registry."""
     if not avro:
         yield JsonEncoding()
         return
-    with RegistryServer(place.root / "schemas") as registry:
+    with RegistryServer(folder.root / "schemas") as registry:
         yield AvroEncoding(registry.url)
 
 
 def job_text(encoding: Encoding, servers: str) -> str:
-    """The job file with the addresses of the broker and the registry in place of those it names.
+    """The job file with its addresses of broker and registry replaced by the actual ones.
 
     >>> "'localhost:1234'" in job_text(JsonEncoding(), "localhost:1234")
     True
@@ -164,42 +161,42 @@ def job_text(encoding: Encoding, servers: str) -> str:
     return text.replace(f"'{_REGISTRY_IN_FILE}'", f"'{encoding.registry_url}'")
 
 
-def _introduce(
+def _show_start(
     screen: AnyScreen,
-    place: Place,
+    folder: DemoFolder,
     servers: str,
     encoding: Encoding,
     took_s: float,
     port: int,
 ) -> None:
-    screen.say("rejoin demo: a shop's orders, each joined with its product as it was at that time")
+    screen.say("rejoin demo: a shop's orders, each joined with its product as of the order's time")
     screen.say(f"  broker   {servers}, ready after {took_s:.1f} s")
     if encoding.registry_url is not None:
         screen.say(f"  registry {encoding.registry_url}")
-    screen.say("  topics   " + ", ".join(f"{name} ({n})" for name, n in TOPICS.items()))
-    screen.say(f"  job      examples/{encoding.job_file.name}, log in {place.log}")
+    screen.say("  topics   " + ", ".join(f"{name} ({n})" for name, n in SHOP_TOPICS.items()))
+    screen.say(f"  job      examples/{encoding.job_file.name}, log in {folder.log}")
     screen.say(f"  page     http://{LOOPBACK}:{port}")
     screen.say("  Ctrl-C   ends everything")
 
 
-def _perform(
-    staging: Staging, screen: AnyScreen, job: Child, stop: Event, seconds: float | None
+def _run_loop(
+    setup: DemoSetup, screen: AnyScreen, job: Child, stop: Event, seconds: float | None
 ) -> int:
-    with Performance(staging, screen) as performance:
-        performance.play(stop, seconds)
-        if stop.is_set() or not performance.finish(stop):
-            good = performance.conclude(complete=False)
+    with DemoLoop(setup, screen) as loop:
+        loop.play(stop, seconds)
+        if stop.is_set() or not loop.finish(stop):
+            good = loop.conclude(complete=False)
             screen.say("stopping the job and the broker")
             return 1 if not good else (0 if seconds is None else INTERRUPTED)
         job.stop(_DRAIN_GRACE_S)
         if job.exit_code is not None and job.exit_code < 0:
-            screen.say(f"the job did not end by itself within {_DRAIN_GRACE_S:.0f} s", "red")
-        performance.read_rest()
-        return 0 if performance.conclude(complete=True) else 1
+            screen.say(f"the job did not stop within {_DRAIN_GRACE_S:.0f} s and was killed", "red")
+        loop.read_rest()
+        return 0 if loop.conclude(complete=True) else 1
 
 
 def _alive(broker: Broker, job: Child) -> Callable[[], None]:
-    """Raises once one of them has ended by itself."""
+    """A function that raises RejoinError once the broker or the job has ended."""
 
     def check() -> None:
         broker.check_alive()

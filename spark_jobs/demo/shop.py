@@ -1,8 +1,7 @@
-"""The shop of the demo: orders, and the history of its products as Debezium tells it.
+"""The shop of the demo: a stream of orders and of product changes.
 
-The same events at every run with the same seed and opening time. Event times are strictly
-increasing within each table, as `WATERMARK FOR order_time AS order_time` demands: a row at or
-below a watermark that has passed is late.
+The same seed and opening time give the same events. Event times increase strictly within each
+table: with `WATERMARK FOR order_time AS order_time`, a row at or below the watermark is late.
 """
 
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Literal, TypeAlias
 
 ORDERS, PRODUCTS = "orders", "products"
 ORDER_PARTITIONS = 2
-CLOSING_MS = 1_000  # the closing records are this much later than everything before them
+CLOSING_MS = 1_000  # the closing events are this much later than all others
 
 Op: TypeAlias = Literal["r", "c", "u", "d"]
 
@@ -46,7 +45,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order counts from 1; without a product it is a voucher."""
+    """An order; `number` counts from 1. An order without a product is a voucher."""
 
     number: int
     product_id: str | None
@@ -58,8 +57,8 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What the database did to one product, at its own time: `r` is the snapshot at the start."""
+class ProductChange:
+    """A change of one product in the database; `op` is Debezium's, `r` being the snapshot."""
 
     number: int
     op: Op
@@ -73,12 +72,12 @@ class Change:
         return row.product_id if row is not None else ""
 
 
-Event: TypeAlias = Order | Change
+ShopEvent: TypeAlias = Order | ProductChange
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Bytes for one partition of a topic."""
+    """A Kafka record for one partition of a topic."""
 
     topic: str
     partition: int
@@ -87,8 +86,11 @@ class Record:
 
 
 class Shop:
-    """Its life as a sequence of events. Where it sells more than one order per millisecond, event
-    time runs faster than the clock, so that no two orders share a time."""
+    """Generates the events of the shop.
+
+    At more than one order per millisecond, event time runs faster than the clock, so that no two
+    orders have the same time.
+    """
 
     def __init__(
         self, opened_ms: int, orders_per_s: float, changes_per_s: float, seed: int = 4
@@ -99,24 +101,24 @@ class Shop:
         self._ms_per_s = 1_000 * max(1.0, orders_per_s / 1_000, changes_per_s / 1_000)
         self._dice = _Dice(seed)
         self._on_sale: dict[str, Product] = {}
-        self._gone: list[Product] = []
+        self._removed: list[Product] = []
         self._orders = 0
         self._changes = 0
         self._order_ms = self._change_ms = opened_ms - 1
 
-    def opening(self) -> list[Change]:
-        """The products that are there when the shop opens, as a snapshot reads them."""
+    def opening(self) -> list[ProductChange]:
+        """The products at the start, as Debezium's snapshot of the table."""
         products = [
             Product(f"p_{n:03d}", name, Decimal(price))
             for n, (name, price) in enumerate(_PRICES.items(), start=1)
         ]
         return [self._change("r", None, product, self._opened_ms) for product in products]
 
-    def until(self, seconds: float) -> Iterator[Event]:
-        """The events since the last call up to that time after the opening, in order of time."""
+    def until(self, seconds: float) -> Iterator[ShopEvent]:
+        """The events up to `seconds` after the opening that no earlier call returned, in order."""
         while True:
             order_due = (self._orders + 1) / self._orders_per_s
-            # the snapshot is no part of the steady rate
+            # the snapshot does not count towards the rate
             change_due = (self._changes - len(_PRICES) + 0.5) / self._changes_per_s
             if min(order_due, change_due) > seconds:
                 return
@@ -125,12 +127,14 @@ class Shop:
             else:
                 yield self._next_order(order_due)
 
-    def closing(self) -> list[Event]:
-        """A change, and an order in every partition, all at one time after everything before them:
-        no watermark stays behind that time, so every order is joined, these included."""
+    def closing(self) -> list[ShopEvent]:
+        """One change and an order in every partition, all with the same, latest time.
+
+        They move all watermarks to that time, so that every order is joined, these included.
+        """
         time_ms = max(self._order_ms, self._change_ms) + CLOSING_MS
         before = self._pick()
-        events: list[Event] = [self._change("u", before, self._repriced(before), time_ms)]
+        events: list[ShopEvent] = [self._change("u", before, self._repriced(before), time_ms)]
         for _ in range(ORDER_PARTITIONS):
             self._orders += 1
             events.append(Order(self._orders, self._pick().product_id, time_ms))
@@ -140,23 +144,23 @@ class Shop:
     def _next_order(self, due_s: float) -> Order:
         self._orders += 1
         self._order_ms = max(self._order_ms + 1, self._at(due_s))
-        return Order(self._orders, self._wanted(), self._order_ms)
+        return Order(self._orders, self._ordered_product(), self._order_ms)
 
-    def _wanted(self) -> str | None:
+    def _ordered_product(self) -> str | None:
         chance = self._dice.below(200)
         if chance == 0:
             return None
         if chance == 1:
             return "p_999"  # there is no such product
-        if chance < 20 and self._gone:
-            return self._gone[self._dice.below(len(self._gone))].product_id
+        if chance < 20 and self._removed:
+            return self._removed[self._dice.below(len(self._removed))].product_id
         return self._pick().product_id
 
-    def _next_change(self, due_s: float) -> Change:
+    def _next_change(self, due_s: float) -> ProductChange:
         time_ms = self._at(due_s)
         chance = self._dice.below(10)
-        if self._gone and (chance == 0 or len(self._on_sale) <= _FEWEST_ON_SALE):
-            again = self._gone.pop(self._dice.below(len(self._gone)))
+        if self._removed and (chance == 0 or len(self._on_sale) <= _FEWEST_ON_SALE):
+            again = self._removed.pop(self._dice.below(len(self._removed)))
             return self._change("c", None, self._repriced(again), time_ms)
         before = self._pick()
         if chance <= 2:
@@ -165,14 +169,14 @@ class Shop:
 
     def _change(
         self, op: Op, before: Product | None, after: Product | None, time_ms: int
-    ) -> Change:
+    ) -> ProductChange:
         self._changes += 1
         self._change_ms = max(self._change_ms + 1, time_ms)
         if after is not None:
             self._on_sale[after.product_id] = after
         elif before is not None:
-            self._gone.append(self._on_sale.pop(before.product_id))
-        return Change(self._changes, op, before, after, self._change_ms)
+            self._removed.append(self._on_sale.pop(before.product_id))
+        return ProductChange(self._changes, op, before, after, self._change_ms)
 
     def _pick(self) -> Product:
         return list(self._on_sale.values())[self._dice.below(len(self._on_sale))]
@@ -187,7 +191,7 @@ class Shop:
 
 
 class _Dice:
-    """Knuth's 64-bit linear congruence: the same numbers in every version of Python."""
+    """Knuth's 64-bit linear congruential generator: the same numbers in every Python version."""
 
     def __init__(self, seed: int) -> None:
         self._state = (seed + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
@@ -198,7 +202,7 @@ class _Dice:
 
 
 def sql_time(time_ms: int) -> str:
-    """TIMESTAMP(3) as Flink's JSON format writes it by default.
+    """A TIMESTAMP(3) as Flink's JSON format writes it by default.
 
     >>> sql_time(1_597_449_660_001)
     '2020-08-15 00:01:00.001'

@@ -1,4 +1,4 @@
-"""What a person sees of the demo. Colours only on a terminal that has them."""
+"""Shows the demo to a person; uses colours only on a terminal that has them."""
 
 import time
 from collections import deque
@@ -11,12 +11,12 @@ from rich.text import Text
 
 from spark_jobs.demo.shop import sql_time
 from spark_jobs.demo.verify import (
-    DeadLetter,
-    Finding,
+    DeadLetterAudit,
     JoinedRow,
-    LetterAudit,
+    ReceivedDeadLetter,
+    RowVerdict,
     Verdict,
-    place_text,
+    position_text,
 )
 from spark_jobs.status import JobStatus, QueryStatus
 
@@ -28,7 +28,7 @@ _SIDES = {"left": "orders waiting", "right": "product versions"}
 
 
 class Screen:
-    """Lines for a terminal or a file; joined rows only as many as a person can read."""
+    """Prints lines to a terminal or a file, and no more joined rows than a person can read."""
 
     def __init__(self, out: TextIO) -> None:
         self._console = Console(file=out, highlight=False, soft_wrap=True, markup=False)
@@ -41,8 +41,8 @@ class Screen:
     def say(self, text: str, style: str = "") -> None:
         self._console.print(Text(text, style=style))
 
-    def rows(self, judged: Sequence[tuple[Finding, JoinedRow | None]]) -> None:
-        """A sample of what just arrived, evenly spread."""
+    def rows(self, judged: Sequence[tuple[RowVerdict, JoinedRow | None]]) -> None:
+        """Print an evenly spread sample of the rows that just arrived."""
         now = time.monotonic()
         gained = (now - self._allowed_at) * ROWS_PER_S
         self._allowance, self._allowed_at = min(ROWS_PER_S, self._allowance + gained), now
@@ -58,17 +58,17 @@ class Screen:
         self.say(f"\n  {names}", "bold")
 
     def waiting(self, status: JobStatus | None, seconds: float, orders: int) -> None:
-        """A sign of life before the first joined row."""
+        """Say what the job is doing before the first joined row."""
         if status is None or status.state == "starting":
             doing = "Spark is starting"
         elif not any(query.epochs_total for query in status.queries):
             doing = "Spark is generating code and running the first micro-batch"
         else:
             doing = "the first micro-batch has been committed"
-        self.say(f"  {seconds:4.0f} s   {doing}; {orders} orders wait", "dim")
+        self.say(f"  {seconds:4.0f} s   {doing}; {orders} orders wait for their row", "dim")
 
     def status(self, status: JobStatus | None, right: int, dead_letters: int) -> None:
-        """Two lines about the job, from its status record."""
+        """Print two lines about the job, from its status record."""
         if status is None or not status.queries:
             return
         query = status.queries[0]
@@ -84,24 +84,23 @@ class Screen:
         if self._status_lines % _HEADER_EVERY == 0:
             self.header()
 
-    def letters(self, audit: LetterAudit, limit: int) -> None:
-        """Dead letters as they lie in the topic: why, from where, and the record's own bytes; of
-        those with equal bytes the first."""
+    def dead_letters(self, audit: DeadLetterAudit, limit: int) -> None:
+        """Print dead letters with reason, source position and bytes; equal bytes only once."""
         self.say(f"\ndead letters: {len(audit.received)} of {len(audit.sent)} broken records")
-        different: dict[bytes | None, DeadLetter] = {}
-        for letter in sorted(audit.received, key=lambda letter: letter.place):
-            different.setdefault(letter.value, letter)
+        different: dict[bytes | None, ReceivedDeadLetter] = {}
+        for dead_letter in sorted(audit.received, key=lambda dead_letter: dead_letter.position):
+            different.setdefault(dead_letter.value, dead_letter)
         shown = list(different.values())[:limit]
-        for letter in shown:
-            self.say(f"  {place_text(letter.place):<16}{letter.reason}", "yellow")
-            self.say(f"  {'':<16}{_bytes_text(letter)}", "dim")
+        for dead_letter in shown:
+            self.say(f"  {position_text(dead_letter.position):<16}{dead_letter.reason}", "yellow")
+            self.say(f"  {'':<16}{_bytes_text(dead_letter)}", "dim")
         if len(audit.received) > len(shown):
             self.say(f"  and {len(audit.received) - len(shown)} more like these", "dim")
 
-    def verdict(self, verdict: Verdict, letter_problems: Sequence[str], complete: bool) -> None:
-        """The last lines."""
-        good = verdict.passed and not letter_problems
-        for problem in (*verdict.problems, *letter_problems):
+    def verdict(self, verdict: Verdict, problems: Sequence[str], complete: bool) -> None:
+        """Print the result of the demo."""
+        good = verdict.passed and not problems
+        for problem in (*verdict.problems, *problems):
             self.say(f"  {problem}", "red")
         read = verdict.right + verdict.wrong + verdict.doubled
         self.say(
@@ -118,11 +117,11 @@ class Screen:
         elif complete:
             self.say("VERIFIED", "bold green")
         else:
-            self.say("stopped; the rows still on their way are not judged", "bold")
+            self.say("stopped; rows that had not arrived yet are not counted", "bold")
 
 
 class _Rate:
-    """Of a total that grows once per epoch: over a window that spans several epochs."""
+    """The rate of a total that grows once per epoch, over a window of several epochs."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[datetime, int]] = deque()
@@ -137,7 +136,7 @@ class _Rate:
         return max(0, total - before) / seconds if seconds > 0 else 0.0
 
 
-def _row_text(finding: Finding, row: JoinedRow) -> Text:
+def _row_text(finding: RowVerdict, row: JoinedRow) -> Text:
     placed = f"  {row.order_id:<10}{_clock(row.order_ms):<14}"
     if row.product_name is None or row.product_ms is None:
         line = Text(placed).append(f"{'NULL':<13}{'NULL':>9}  {'NULL':<14}", "dim")
@@ -148,24 +147,24 @@ def _row_text(finding: Finding, row: JoinedRow) -> Text:
 
 
 def _watermarks(query: QueryStatus) -> str:
-    told = []
+    parts = []
     for source in query.sources:
         known = [p.watermark_ms for p in source.partitions if p.watermark_ms is not None]
         if known and len(known) == len(source.partitions):
-            told.append(f"{source.table} {_clock(min(known))}")
+            parts.append(f"{source.table} {_clock(min(known))}")
     if query.watermark_ms is not None:
         behind = datetime.now(UTC).timestamp() - query.watermark_ms / 1_000
-        told.append(f"join {_clock(query.watermark_ms)} ({max(behind, 0):.1f} s ago)")
-    return "  ".join(told) or "none yet"
+        parts.append(f"join {_clock(query.watermark_ms)} ({max(behind, 0):.1f} s ago)")
+    return "  ".join(parts) or "none yet"
 
 
 def _clock(time_ms: int) -> str:
     return sql_time(time_ms).partition(" ")[2]
 
 
-def _bytes_text(letter: DeadLetter) -> str:
-    if letter.value is None:
+def _bytes_text(dead_letter: ReceivedDeadLetter) -> str:
+    if dead_letter.value is None:
         return "no value"
-    text = repr(letter.value[:_SHOWN_BYTES])
-    rest = len(letter.value) - _SHOWN_BYTES
-    return f"{text} and {rest} bytes more" if rest > 0 else text
+    text = repr(dead_letter.value[:_SHOWN_BYTES])
+    rest = len(dead_letter.value) - _SHOWN_BYTES
+    return f"{text} and {rest} more bytes" if rest > 0 else text

@@ -1,15 +1,13 @@
-"""The downstream reader: what any consumer with `isolation.level=read_committed` sees."""
+"""Reads the demo's results as any consumer with `isolation.level=read_committed` does."""
 
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka import KafkaError as ClientError
 
-from spark_jobs.demo.verify import DeadLetter
+from spark_jobs.demo.verify import ReceivedDeadLetter
 from spark_jobs.errors import KafkaError
 
 _BATCH = 500
@@ -18,7 +16,7 @@ _CONNECT = "__connect.errors."
 
 
 class Subscriber:
-    """Reads every partition of the topics from where they end at the construction."""
+    """Reads all partitions of the topics, from their ends at construction."""
 
     def __init__(self, servers: str, topics: Sequence[str]) -> None:
         self._consumer = Consumer(
@@ -33,35 +31,29 @@ class Subscriber:
             }
         )
         try:
-            self._next = {place: self._end(*place) for place in self._partitions(topics)}
+            self._next = {position: self._end(*position) for position in self._partitions(topics)}
         except KafkaException as cause:
             raise KafkaError("KAFKA_UNREACHABLE", f"{servers} did not answer: {cause}") from cause
         self._assign()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._consumer.close()
 
     def poll(self, timeout_s: float) -> list[Message]:
-        """The records that arrive within that time, at most a batch."""
+        """The records that arrive within that time, at most one batch."""
         return [m for m in self._consume(timeout_s) if m.error() is None]
 
     def rest(self, timeout_s: float) -> Iterator[Message]:
-        """Every record up to the present end of all partitions; raise KafkaError if it takes
-        longer. Asked again where reading stands, the broker tells each end anew."""
-        self._assign()
+        """Every record up to the present end of all partitions; raises KafkaError if that takes
+        longer than `timeout_s`."""
+        self._assign()  # assigning again makes the client report the end of each partition again
         open_ends = set(self._next)
         deadline = time.monotonic() + timeout_s
         while open_ends:
             if time.monotonic() > deadline:
-                raise KafkaError("KAFKA_UNREACHABLE", f"no end of {sorted(open_ends)} in sight")
+                raise KafkaError(
+                    "KAFKA_UNREACHABLE", f"did not reach the end of {sorted(open_ends)}"
+                )
             for message in self._consume(0.1):
                 if message.error() is None:
                     yield message
@@ -69,7 +61,7 @@ class Subscriber:
                     open_ends.discard((str(message.topic()), _partition(message)))
 
     def _consume(self, timeout_s: float) -> list[Message]:
-        """Records, and the marks of partitions read to their end; raise on any other error."""
+        """Records and end-of-partition events; raises KafkaError on any other error."""
         messages = self._consumer.consume(_BATCH, timeout=timeout_s)
         for message in messages:
             error = message.error()
@@ -88,39 +80,39 @@ class Subscriber:
         return [(topic, p) for topic in topics for p in known[topic].partitions]
 
     def _end(self, topic: str, partition: int) -> int:
-        """Asked until there is an answer: a topic just made has no leader for a moment."""
-        place = TopicPartition(topic, partition)
+        """The end offset; retries, because a new topic has no leader for a moment."""
+        position = TopicPartition(topic, partition)
         deadline = time.monotonic() + _TIMEOUT_S
         while True:
             try:
-                ends = self._consumer.get_watermark_offsets(place, timeout=1.0, cached=False)
+                ends = self._consumer.get_watermark_offsets(position, timeout=1.0, cached=False)
                 if ends is not None:
                     return int(ends[1])
             except KafkaException:
                 if time.monotonic() > deadline:
                     raise
             if time.monotonic() > deadline:
-                raise KafkaError("KAFKA_UNREACHABLE", f"no end of {topic}[{partition}] in time")
+                raise KafkaError("KAFKA_UNREACHABLE", f"end of {topic}[{partition}] is unknown")
             time.sleep(0.05)
 
 
-def read_dead_letter(message: Message) -> DeadLetter:
-    """Raise ValueError if the headers do not say where the record came from."""
+def read_dead_letter(message: Message) -> ReceivedDeadLetter:
+    """Raises ValueError if the headers do not name the source record."""
     headers = {
         name: value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
         for name, value in dict(message.headers() or ()).items()
     }
     try:
-        place = (
+        position = (
             headers[_CONNECT + "topic"],
             int(headers[_CONNECT + "partition"]),
             int(headers[_CONNECT + "offset"]),
         )
     except KeyError as missing:
-        raise ValueError(f"a dead letter without header {missing}") from missing
-    told = headers.get(_CONNECT + "exception.message", "")
-    reason = ": ".join(part for part in (headers.get("rejoin.reason", ""), told) if part)
-    return DeadLetter(place, reason, _bytes(message.key()), _bytes(message.value()))
+        raise ValueError(f"a dead letter has no header {missing}") from missing
+    message_text = headers.get(_CONNECT + "exception.message", "")
+    reason = ": ".join(part for part in (headers.get("rejoin.reason", ""), message_text) if part)
+    return ReceivedDeadLetter(position, reason, _bytes(message.key()), _bytes(message.value()))
 
 
 def _bytes(value: object) -> bytes | None:

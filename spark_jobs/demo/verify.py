@@ -1,7 +1,7 @@
-"""What the job must write, computed without it: a look-up by time in plain Python.
+"""Computes in plain Python what the job must write, and compares its rows with that.
 
-Nothing here comes from the SQL, the planner or the kernel; the rule is the seed's: an order gets
-the version of its product at its own time, and NULLs where there is none.
+Shares no code with the SQL, the planner or the kernel. The rule: an order gets the version of its
+product that was valid at the order's time, and NULLs if there was none.
 """
 
 from bisect import bisect_right
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-from spark_jobs.demo.shop import Change, Order, Product, Record
+from spark_jobs.demo.shop import Order, Product, ProductChange, Record
 
-Place: TypeAlias = tuple[str, int, int]  # topic, partition, offset
-Finding: TypeAlias = Literal["right", "wrong", "doubled"]
+TopicPosition: TypeAlias = tuple[str, int, int]  # topic, partition, offset
+RowVerdict: TypeAlias = Literal["right", "wrong", "doubled"]
 
 JOINED_FIELDS = {"order_id", "order_time", "product_name", "product_time", "price"}
-_TOLD_PROBLEMS = 10
+_SHOWN_PROBLEMS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +32,19 @@ class JoinedRow:
 
 
 class ProductHistory:
-    """Every version of every product; the last change at one time counts."""
+    """All versions of all products; of several changes at one time the last one counts."""
 
     def __init__(self) -> None:
         self._times: dict[str, list[int]] = {}
         self._versions: dict[str, list[Product | None]] = {}
 
-    def add(self, change: Change) -> None:
-        """Changes of a product come in the order of their times."""
+    def add(self, change: ProductChange) -> None:
+        """Add a change; the changes of a product must arrive in the order of their times."""
         self._times.setdefault(change.product_id, []).append(change.time_ms)
         self._versions.setdefault(change.product_id, []).append(change.after)
 
     def as_of(self, product_id: str | None, time_ms: int) -> tuple[Product, int] | None:
-        """The version valid then and since when; None if there is none or it was deleted."""
+        """The version valid at `time_ms` and its start; None if the product did not exist then."""
         times = self._times.get(product_id, []) if product_id is not None else []
         at = bisect_right(times, time_ms) - 1
         version = self._versions[product_id][at] if product_id is not None and at >= 0 else None
@@ -53,7 +53,7 @@ class ProductHistory:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The counts at the end; `problems` tells the first of what went wrong."""
+    """The final counts, and the first few problems."""
 
     orders: int
     right: int
@@ -69,19 +69,19 @@ class Verdict:
 
 
 class RowAudit:
-    """Compares each row read from the sink with the row that its order must have become.
+    """Compares each row of the sink with the row expected for its order.
 
-    An order is forgotten once its row has come, so a demo may run for days: what remains is one
-    byte per order, to notice a second row.
+    A demo may run for days, so an order is forgotten once its row has arrived. What remains is one
+    byte per order, to detect a second row.
     """
 
     def __init__(self, read_row: Callable[[bytes], JoinedRow]) -> None:
-        """`read_row` raises ValueError, TypeError or ArithmeticError for what is no row."""
+        """`read_row` raises ValueError, TypeError or ArithmeticError if the value is no row."""
         self.history = ProductHistory()
         self._read_row = read_row
         self._due: dict[str, Order] = {}
         self._seen = bytearray()
-        self._counts: Counter[Finding] = Counter()
+        self._counts: Counter[RowVerdict] = Counter()
         self._without_product = 0
         self._problems: list[str] = []
 
@@ -95,25 +95,25 @@ class RowAudit:
 
     @property
     def due(self) -> int:
-        """Orders whose row has not come yet."""
+        """Number of orders whose row has not arrived yet."""
         return len(self._due)
 
     def expect(self, order: Order) -> None:
         self._due[order.order_id] = order
         self._seen.append(0)
 
-    def check(self, value: bytes | None) -> tuple[Finding, JoinedRow | None]:
-        """Judge a record of the sink."""
+    def check(self, value: bytes | None) -> tuple[RowVerdict, JoinedRow | None]:
+        """Check the value of a sink record."""
         finding, row, problem = self._judge(value)
         self._counts[finding] += 1
-        if problem and len(self._problems) < _TOLD_PROBLEMS:
+        if problem and len(self._problems) < _SHOWN_PROBLEMS:
             self._problems.append(problem)
         return finding, row
 
     def verdict(self, complete: bool) -> Verdict:
-        """`complete`: no row is on its way any more, so one that has not come is missing."""
+        """If `complete`, no more rows will arrive: an order without a row counts as missing."""
         missing = [f"missing: {order_id}" for order_id in self._due] if complete else []
-        room = _TOLD_PROBLEMS - len(self._problems)
+        room = _SHOWN_PROBLEMS - len(self._problems)
         return Verdict(
             orders=len(self._seen),
             right=self._counts["right"],
@@ -131,7 +131,7 @@ class RowAudit:
         product, since_ms = found
         return JoinedRow(order.order_id, order.time_ms, product.name, since_ms, product.price)
 
-    def _judge(self, value: bytes | None) -> tuple[Finding, JoinedRow | None, str | None]:
+    def _judge(self, value: bytes | None) -> tuple[RowVerdict, JoinedRow | None, str | None]:
         if value is None:
             return "wrong", None, "a tombstone"
         try:
@@ -142,7 +142,7 @@ class RowAudit:
         if order is None:
             if self._was_seen(row.order_id):
                 return "doubled", row, f"doubled: {row}"
-            return "wrong", row, f"never ordered: {row}"
+            return "wrong", row, f"no such order: {row}"
         self._seen[order.number - 1] = 1
         expected = self.expected(order)
         if row != expected:
@@ -157,46 +157,47 @@ class RowAudit:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A record of the dead-letter topic: where it came from, why, and its own bytes."""
+class ReceivedDeadLetter:
+    """A record of the dead-letter topic: its source position, the reason and its bytes."""
 
-    place: Place
+    position: TopicPosition
     reason: str
     key: bytes | None
     value: bytes | None
 
 
 @dataclass
-class LetterAudit:
-    """Each broken record must arrive exactly once in the dead-letter topic, byte by byte."""
+class DeadLetterAudit:
+    """Checks that each broken record arrives in the dead-letter topic once and unchanged."""
 
-    sent: dict[Place, Record] = field(default_factory=dict)
-    received: list[DeadLetter] = field(default_factory=list)
+    sent: dict[TopicPosition, Record] = field(default_factory=dict)
+    received: list[ReceivedDeadLetter] = field(default_factory=list)
 
     @property
     def outstanding(self) -> int:
-        return len(self.sent) - len({letter.place for letter in self.received} & set(self.sent))
+        return len(self.sent) - len({item.position for item in self.received} & set(self.sent))
 
     def problems(self) -> list[str]:
-        """Nothing, if all is as it must be."""
-        told = []
-        for place, count in Counter(letter.place for letter in self.received).items():
-            if place not in self.sent:
-                told.append(f"dead letter of a record that is not broken: {place_text(place)}")
+        """Dead letters that are missing, repeated, changed or unexpected."""
+        found = []
+        counts = Counter(item.position for item in self.received)
+        for position, count in counts.items():
+            if position not in self.sent:
+                found.append(f"dead letter of an intact record: {position_text(position)}")
             if count > 1:
-                told.append(f"{count} dead letters of {place_text(place)}")
-        for letter in self.received:
-            record = self.sent.get(letter.place)
-            if record is not None and (record.key, record.value) != (letter.key, letter.value):
-                told.append(f"changed bytes: {place_text(letter.place)} {letter.value!r}")
-        arrived = {letter.place for letter in self.received}
-        return told + [f"no dead letter of {place_text(p)}" for p in self.sent if p not in arrived]
+                found.append(f"{count} dead letters of {position_text(position)}")
+        for item in self.received:
+            record = self.sent.get(item.position)
+            if record is not None and (record.key, record.value) != (item.key, item.value):
+                found.append(f"changed bytes: {position_text(item.position)} {item.value!r}")
+        missing = (position for position in self.sent if position not in counts)
+        return found + [f"no dead letter of {position_text(position)}" for position in missing]
 
 
-def place_text(place: Place) -> str:
+def position_text(position: TopicPosition) -> str:
     """
-    >>> place_text(("orders", 1, 42))
+    >>> position_text(("orders", 1, 42))
     'orders[1]@42'
     """
-    topic, partition, offset = place
+    topic, partition, offset = position
     return f"{topic}[{partition}]@{offset}"

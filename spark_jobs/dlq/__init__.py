@@ -1,1 +1,1 @@
-"""The command `rejoin dlq`: what stands in dead-letter topics, and what is done about it."""
+"""The command `rejoin dlq`: shows, replays and drops the records of dead-letter topics."""

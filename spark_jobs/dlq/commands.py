@@ -1,4 +1,4 @@
-"""The verbs of `rejoin dlq`: options in, letters out."""
+"""The verbs of `rejoin dlq`: their options, and what each of them prints."""
 
 import inspect
 import sys
@@ -13,30 +13,30 @@ import typer
 from rich.console import Console
 
 from spark_jobs.dlq import render
+from spark_jobs.dlq.dead_letter import DeadLetter
 from spark_jobs.dlq.handling import BATCH, Handler, read_contents
-from spark_jobs.dlq.letter import Letter
-from spark_jobs.dlq.places import LetterTopic, find_topics
 from spark_jobs.dlq.reading import TopicReader
-from spark_jobs.dlq.replaying import Choice, Left, choose, replay_all
-from spark_jobs.dlq.selection import Selection, parse_places, parse_since
+from spark_jobs.dlq.replaying import ReplayPlan, Unreplayable, plan_replay, replay_all
+from spark_jobs.dlq.selection import Selection, parse_offset_ranges, parse_since
+from spark_jobs.dlq.topics import DeadLetterTopic, find_topics
 from spark_jobs.errors import ConfigError
 from spark_jobs.terminal import AsJsonLines, screen, write_json
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Read dead letters, repair them, put them back.\n\n"
+    help="Read, repair and replay dead letters.\n\n"
     "For whoever is on call: docs/dead-letters.md says what the reasons mean.",
     epilog="Example: rejoin dlq ls orders.sql",
 )
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Count only; write nothing.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where words go: a person at a terminal, a pipe, a program."""
+    """Prints results as text, or as JSON lines for programs."""
 
     console: Console
     as_json: bool
@@ -45,73 +45,77 @@ class Output:
         if self.console.is_terminal and not self.as_json and of > BATCH:
             self.console.print(f"{done:,} of {of:,}", end="\r")
 
-    def outcome(self, topic: str, what: str, count: int, left: list[Left], more: int = 0) -> None:
-        """`more`: those beyond the limit, for another time."""
+    def outcome(
+        self, topic: str, what: str, count: int, left: list[Unreplayable], more: int = 0
+    ) -> None:
+        """`what` was done with `count` records; `more` records lie beyond the limit."""
         if self.as_json:
             kept = [
-                {"place": str(item.letter.place), "source": render.source_text(item.letter),
-                 "why": item.why}
-                for item in left
-            ]  # fmt: skip
+                {"place": str(item.position), "source": render.source_text(item), "why": why}
+                for item, why in left
+            ]
             write_json({"topic": topic, what: count, "left": kept, "more": more})
             return
-        render.show_left(left)
+        render.show_unreplayable(left)
         beyond = f", {more} more beyond the limit" if more else ""
         typer.echo(f"{topic}: {what} {count}, left {len(left)}{beyond}")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What every verb is told: which topics, which of their letters, how to answer."""
+    """What all verbs have in common: the topics, the selected records, the form of the output."""
 
-    topics: list[LetterTopic]
+    topics: list[DeadLetterTopic]
     selection: Selection
     output: Output
 
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """How far to go without a person's."""
+    """`yes` skips the confirmation."""
 
     dry_run: bool
     yes: bool
 
     @property
-    def looks_first(self) -> bool:
+    def counts_first(self) -> bool:
         return self.dry_run or not self.yes
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """Of a replay: whether old versions of rows go back too, how many records of a topic."""
+class ReplayOptions:
+    """`superseded` replays old versions of rows too; `limit` is per topic, None for all."""
 
-    with_superseded: bool
+    fix: str | None
+    superseded: bool
     limit: int | None
 
 
 def _request(
     job: Annotated[
-        Path | None, typer.Argument(metavar="JOB.sql", help="Its tables name the topics.")
+        Path | None,
+        typer.Argument(metavar="JOB.sql", help="Job whose tables name the topics."),
     ] = None,
-    topic: Annotated[str | None, typer.Option(help="This dead-letter topic only.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Only this dead-letter topic.")] = None,
     bootstrap_server: Annotated[
-        str | None, typer.Option(help="Its brokers, where no JOB.sql is given.")
+        str | None, typer.Option(help="Brokers of --topic, where no JOB.sql is given.")
     ] = None,
     properties: Annotated[
-        Path | None, typer.Option(help="Java client properties for --bootstrap-server.")
+        Path | None, typer.Option(help="File of Java client properties for --bootstrap-server.")
     ] = None,
     table: Annotated[
-        list[str] | None, typer.Option("--table", help="Of this table; repeatable.")
+        list[str] | None, typer.Option("--table", help="Only records of this table; repeatable.")
     ] = None,
     reason: Annotated[
-        list[str] | None, typer.Option("--reason", help="Of this reason; repeatable.")
+        list[str] | None,
+        typer.Option("--reason", help="Only records of this reason; repeatable."),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(help="Records since a time (2024-01-31T12:00) or a duration (2 h)."),
+        typer.Option(help="Only records since a time (2024-01-31T12:00) or a duration (2 h)."),
     ] = None,
     offsets: Annotated[
-        str | None, typer.Option(help="Places in the dead-letter topic: 0:17,1:20-35.")
+        str | None, typer.Option(help="Only these offsets of the dead-letter topic: 0:17,1:20-35.")
     ] = None,
     as_json: AsJsonLines = False,
 ) -> Request:
@@ -119,14 +123,14 @@ def _request(
         tables=frozenset(table or ()),
         reasons=frozenset(reason or ()),
         since_ms=None if since is None else parse_since(since, datetime.now(UTC)),
-        places=() if offsets is None else parse_places(offsets),
+        ranges=() if offsets is None else parse_offset_ranges(offsets),
     )
     found = find_topics(job, topic, bootstrap_server, properties)
     return Request(found, selection, Output(screen(sys.stdout), as_json))
 
 
 def _verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Registers a verb whose command line is that of `_request`, then its own options."""
+    """Registers a verb with the options of `_request` and then its own."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         common = inspect.signature(_request).parameters
@@ -150,12 +154,12 @@ def _verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 def ls(request: Request) -> None:
     """Count dead letters by table and reason, with an example of each.
 
-    For a first look after an alert: which tables, why, since when.
+    For a first look after an alert: which tables, which reasons, since when.
     """
     found: list[render.Group] = []
-    for place in request.topics:
-        with TopicReader(place.config) as reader:
-            contents = read_contents(reader, place, settled=False)
+    for topic in request.topics:
+        with TopicReader(topic.config) as reader:
+            contents = read_contents(reader, topic, settled=False)
             found += render.groups(contents, request.selection)
     if not request.output.as_json:
         render.show_groups(found, request.output.console)
@@ -167,23 +171,23 @@ def ls(request: Request) -> None:
 @_verb("rejoin dlq show orders.sql --reason json-malformed --limit 3")
 def show(
     request: Request,
-    limit: Annotated[int, typer.Option(help="At most so many of a topic.", min=1)] = 10,
-    handled: Annotated[bool, typer.Option("--handled", help="Handled ones too.")] = False,
+    limit: Annotated[int, typer.Option(help="Most records to show per topic.", min=1)] = 10,
+    handled: Annotated[bool, typer.Option("--handled", help="Show handled records too.")] = False,
 ) -> None:
-    """Show letters one by one: what is wrong, where they come from, key, value and headers.
+    """Show dead letters one by one: reason, source record, key, value and headers.
 
-    For finding out what has to be repaired, in the data or in the table's definition.
+    For finding out what to repair, in the data or in the definition of the table.
     """
-    for place in request.topics:
-        with TopicReader(place.config) as reader:
-            contents = read_contents(reader, place, settled=False)
-        letters = contents.letters if handled else contents.open()
-        for letter in list(filter(request.selection.takes, letters))[:limit]:
-            done = contents.handled(letter)
+    for topic in request.topics:
+        with TopicReader(topic.config) as reader:
+            contents = read_contents(reader, topic, settled=False)
+        dead_letters = contents.dead_letters if handled else contents.open()
+        for dead_letter in list(filter(request.selection.takes, dead_letters))[:limit]:
+            done = contents.handled(dead_letter)
             if request.output.as_json:
-                write_json(render.letter_json(letter, done))
+                write_json(render.dead_letter_json(dead_letter, done))
             else:
-                render.show_letter(letter, done, request.output.console)
+                render.show_dead_letter(dead_letter, done, request.output.console)
 
 
 @_verb("rejoin dlq replay orders.sql --reason json-malformed --fix ./fix.py")
@@ -191,87 +195,90 @@ def replay(
     request: Request,
     fix: Annotated[
         str | None,
-        typer.Option(metavar="CMD", help="Gets each value on stdin, gives the new one on stdout."),
+        typer.Option(metavar="CMD", help="Program that repairs a value: stdin to stdout."),
     ] = None,
     superseded: Annotated[
-        bool, typer.Option("--superseded", help="Also records whose key has a later one.")
+        bool, typer.Option("--superseded", help="Also replay records whose key has a later one.")
     ] = False,
     limit: Annotated[
-        int | None, typer.Option(help="At most so many of a topic; all if omitted.", min=1)
+        int | None, typer.Option(help="Most records to replay per topic; all if omitted.", min=1)
     ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Put records back on the topics that they came from, exactly once.
+    """Write records back to the topics that they came from, exactly once.
 
-    Records and the marks that they are handled commit in one transaction, so a crash repeats
-    nothing and a second replay does nothing. A letter whose command fails stays open, and so does
-    an old version of a row: a record whose key has a later one in its topic.
+    A record and the mark that it is handled commit in one transaction, so a crash repeats nothing
+    and a second replay does nothing. A dead letter whose --fix command fails stays open. So does an
+    old version of a row: a record whose key has a later one in its topic.
     """
-    for place in request.topics:
-        _replay(place, request, Consent(dry_run, yes), fix, Bounds(superseded, limit))
+    for topic in request.topics:
+        _replay(topic, request, Consent(dry_run, yes), ReplayOptions(fix, superseded, limit))
 
 
 @_verb("rejoin dlq drop orders.sql --table orders --reason null-record-key")
 def drop(request: Request, dry_run: DryRun = False, yes: Yes = False) -> None:
-    """Mark letters as handled without a replay.
+    """Mark dead letters as handled without a replay.
 
-    For records that nobody wants any more. They stay in their topic until it expires them.
+    For records that nobody needs any more. They stay in their topic until its retention deletes
+    them.
     """
-    for place in request.topics:
-        _drop(place, request, Consent(dry_run, yes))
+    for topic in request.topics:
+        _drop(topic, request, Consent(dry_run, yes))
 
 
 def _replay(
-    place: LetterTopic, request: Request, consent: Consent, fix: str | None, bounds: Bounds
+    topic: DeadLetterTopic, request: Request, consent: Consent, options: ReplayOptions
 ) -> None:
     output = request.output
 
-    def chosen(reader: TopicReader, *, settled: bool) -> Choice:
-        contents = read_contents(reader, place, settled=settled)
-        wanted = request.selection
-        found = choose(reader, place, contents, wanted, superseded=bounds.with_superseded)
-        return found.within(bounds.limit)
+    def chosen(reader: TopicReader, *, settled: bool) -> ReplayPlan:
+        contents = read_contents(reader, topic, settled=settled)
+        superseded = options.superseded
+        found = plan_replay(reader, topic, contents, request.selection, superseded=superseded)
+        return found.within(options.limit)
 
-    with TopicReader(place.config) as reader:
-        if consent.looks_first:
+    with TopicReader(topic.config) as reader:
+        if consent.counts_first:
             choice = chosen(reader, settled=False)
             count = len(choice.ready)
             if consent.dry_run:
-                return output.outcome(place.name, "would replay", count, choice.left, choice.more)
+                return output.outcome(topic.name, "would replay", count, choice.left, choice.more)
             if count == 0:
-                return output.outcome(place.name, "replayed", 0, choice.left)
-            _confirm(f"Replay {count} records of {place.name}?")
-        with Handler(place) as handler:
+                return output.outcome(topic.name, "replayed", 0, choice.left)
+            _confirm(f"Replay {count} records of {topic.name}?")
+        with Handler(topic) as handler:
             choice = chosen(reader, settled=True)
-            count, left = replay_all(handler, reader, choice, fix, output.progress)
-    output.outcome(place.name, "replayed", count, left, choice.more)
+            count, left = replay_all(handler, reader, choice, options.fix, output.progress)
+    output.outcome(topic.name, "replayed", count, left, choice.more)
 
 
-def _drop(place: LetterTopic, request: Request, consent: Consent) -> None:
+def _drop(topic: DeadLetterTopic, request: Request, consent: Consent) -> None:
     output = request.output
 
-    def chosen(reader: TopicReader, *, settled: bool) -> list[Letter]:
-        contents = read_contents(reader, place, settled=settled)
+    def chosen(reader: TopicReader, *, settled: bool) -> list[DeadLetter]:
+        contents = read_contents(reader, topic, settled=settled)
         return list(filter(request.selection.takes, contents.open()))
 
-    with TopicReader(place.config) as reader:
-        if consent.looks_first:
+    with TopicReader(topic.config) as reader:
+        if consent.counts_first:
             count = len(chosen(reader, settled=False))
             if consent.dry_run:
-                return output.outcome(place.name, "would drop", count, [])
+                return output.outcome(topic.name, "would drop", count, [])
             if count == 0:
-                return output.outcome(place.name, "dropped", 0, [])
-            _confirm(f"Drop {count} letters of {place.name}?")
-        with Handler(place) as handler:
-            letters = chosen(reader, settled=True)
-            for start in range(0, len(letters), BATCH):
-                handler.drop(letters[start : start + BATCH])
-    output.outcome(place.name, "dropped", len(letters), [])
+                return output.outcome(topic.name, "dropped", 0, [])
+            _confirm(f"Drop {count} dead letters of {topic.name}?")
+        with Handler(topic) as handler:
+            dead_letters = chosen(reader, settled=True)
+            for start in range(0, len(dead_letters), BATCH):
+                handler.drop(dead_letters[start : start + BATCH])
+    output.outcome(topic.name, "dropped", len(dead_letters), [])
 
 
 def _confirm(question: str) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise ConfigError("DLQ_NOT_CONFIRMED", f"{question} Nobody is here to ask", hint="--yes")
+        raise ConfigError(
+            "DLQ_NOT_CONFIRMED", f"{question} There is no terminal to confirm it", hint="add --yes"
+        )
     if not typer.confirm(question):
         raise typer.Abort

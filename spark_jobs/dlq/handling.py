@@ -1,7 +1,8 @@
-"""Replay and drop: records and the marks of their letters in one transaction.
+"""Replay and drop: records and their marks are written in one transaction.
 
-One transactional id per dead-letter topic. Its start fences whoever else is at it and settles what
-a crashed one left behind, and only then are the marks read: a letter is replayed once, or not yet.
+Each dead-letter topic has one transactional id. Starting its producer fences every other replay of
+the topic and ends the transaction that a crashed one left open. The marks are read after that, so
+a dead-letter record is never replayed twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,39 +12,39 @@ from typing import Self
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, Producer
 from confluent_kafka import KafkaError as ClientError
 
-from spark_jobs.dlq.letter import (
+from spark_jobs.dlq.dead_letter import (
     REPLAYED,
     REPLAYS,
     Contents,
+    DeadLetter,
+    HandledMark,
     Headers,
-    Letter,
-    Mark,
-    Source,
+    SourceRecord,
     mark_of,
     read_message,
 )
-from spark_jobs.dlq.places import LetterTopic
-from spark_jobs.dlq.reading import TopicReader, reporting
+from spark_jobs.dlq.reading import TopicReader, kafka_errors
+from spark_jobs.dlq.topics import DeadLetterTopic
 from spark_jobs.errors import KafkaError, RejoinError
 
-BATCH = 100  # letters of one transaction
-_TRANSACTION_MS = 60_000  # how long a killed replay may hold up the readers of the source topics
+BATCH = 100  # dead-letter records per transaction
+_TRANSACTION_MS = 60_000  # how long a killed replay can block readers of the source topics
 _WAIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A record on its way back to its topic, and all open letters that it settles."""
+    """A record to write back to its topic, and all open dead-letter records that this handles."""
 
-    source: Source
+    source: SourceRecord
     key: bytes | None
     value: bytes | None
     headers: Headers
-    letters: tuple[Letter, ...]
+    dead_letters: tuple[DeadLetter, ...]
 
 
-def read_contents(reader: TopicReader, topic: LetterTopic, *, settled: bool) -> Contents:
-    """The letters of a topic; `settled`: up to its end even while a transaction is open there."""
+def read_contents(reader: TopicReader, topic: DeadLetterTopic, *, settled: bool) -> Contents:
+    """Read a dead-letter topic; `settled` first waits for open transactions in it to end."""
     count = reader.partitions(topic.name)
     if count == 0:
         raise KafkaError(
@@ -54,23 +55,26 @@ def read_contents(reader: TopicReader, topic: LetterTopic, *, settled: bool) -> 
     return Contents(read_message(m) for m in reader.read(topic.name, starts, ends))
 
 
-def as_replay(letter: Letter, value: bytes | None, letters: Sequence[Letter]) -> Replay:
-    """The record as it was, but for `value` and the headers that lead back to its first letter."""
-    if letter.source is None:
-        raise ValueError(f"letter {letter.place} has no source record")
-    before = dict(letter.headers)
-    first = before.get(REPLAYED) or letter.at.encode()
+def as_replay(dead_letter: DeadLetter, value: bytes | None, all_of: Sequence[DeadLetter]) -> Replay:
+    """The original record with `value` and headers that name its first dead-letter record.
+
+    `all_of` are all open dead-letter records of the same source record.
+    """
+    if dead_letter.source is None:
+        raise ValueError(f"dead-letter record {dead_letter.position} has no source record")
+    before = dict(dead_letter.headers)
+    first = before.get(REPLAYED) or dead_letter.at.encode()
     count = before.get(REPLAYS) or b""
     times = int(count) + 1 if count.isdigit() and len(count) < 10 else 1
-    own = tuple((n, v) for n, v in letter.headers if n not in (REPLAYED, REPLAYS))
+    own = tuple((n, v) for n, v in dead_letter.headers if n not in (REPLAYED, REPLAYS))
     marked = (*own, (REPLAYED, first), (REPLAYS, str(times).encode()))
-    return Replay(letter.source, letter.key, value, marked, tuple(letters))
+    return Replay(dead_letter.source, dead_letter.key, value, marked, tuple(all_of))
 
 
 class Handler:
-    """The only one at a dead-letter topic while it is open; raises DLQ_FENCED once it is not."""
+    """Writes marks and replayed records, alone: raises DLQ_FENCED once another handler starts."""
 
-    def __init__(self, topic: LetterTopic) -> None:
+    def __init__(self, topic: DeadLetterTopic) -> None:
         self._topic = topic
         self._failed: list[str] = []
         self._producer = Producer(
@@ -78,14 +82,14 @@ class Handler:
                 **topic.config,
                 "transactional.id": f"rejoin-dlq-{topic.name}",
                 "transaction.timeout.ms": _TRANSACTION_MS,
-                "message.max.bytes": 1_000_000_000,  # the topic decides
+                "message.max.bytes": 1_000_000_000,  # no limit here: the topic has its own
                 "compression.type": "lz4",
                 "log_level": 2,
             }
         )
 
     def __enter__(self) -> Self:
-        with reporting(_servers(self._topic.config)):
+        with kafka_errors(_servers(self._topic.config)):
             self._producer.init_transactions(_WAIT_S)
         return self
 
@@ -93,15 +97,16 @@ class Handler:
         self._producer.purge()
 
     def replay(self, replays: Sequence[Replay]) -> None:
-        """One transaction: the records, and the mark of their letters."""
-        letters = [letter for replay in replays for letter in replay.letters]
-        self._commit(replays, mark_of("replayed", letters, "all"), letters[0].place.partition)
+        """Write the records and the mark of their dead-letter records in one transaction."""
+        handled = [dead_letter for replay in replays for dead_letter in replay.dead_letters]
+        self._commit(replays, mark_of("replayed", handled, "all"), handled[0].position.partition)
 
-    def drop(self, letters: Sequence[Letter]) -> None:
-        """One transaction: the mark of the letters."""
-        self._commit((), mark_of("dropped", letters, "own"), letters[0].place.partition)
+    def drop(self, dead_letters: Sequence[DeadLetter]) -> None:
+        """Write the mark of these dead-letter records in one transaction."""
+        partition = dead_letters[0].position.partition
+        self._commit((), mark_of("dropped", dead_letters, "own"), partition)
 
-    def _commit(self, replays: Sequence[Replay], mark: Mark, partition: int) -> None:
+    def _commit(self, replays: Sequence[Replay], mark: HandledMark, partition: int) -> None:
         self._failed.clear()
         try:
             self._producer.begin_transaction()
@@ -135,18 +140,19 @@ class Handler:
         if error.fatal() or error.code() in (ClientError._FENCED, ClientError.PRODUCER_FENCED):
             return KafkaError(
                 "DLQ_FENCED",
-                f"another replay or drop has begun at {self._topic.name}: {error.str()}",
-                hint="what was committed before that is marked; see 'rejoin dlq ls', then go on",
+                f"another replay or drop of {self._topic.name} has started: {error.str()}",
+                hint="nothing is lost or replayed twice; see 'rejoin dlq ls', then run it again",
             )
         try:
             self._producer.abort_transaction(_WAIT_S)
         except KafkaException:
-            self._failed.append("the transaction could not be aborted, it will time out")
-        told = "; ".join([error.str(), *self._failed[:3]])
+            self._failed.append("the transaction could not be aborted; it will time out")
+        causes = "; ".join([error.str(), *self._failed[:3]])
         return KafkaError(
             "DLQ_REPLAY_FAILED",
-            f"{self._topic.name}: a transaction was not committed: {told}",
-            hint="its letters are still open; '--offsets' leaves out those that cannot be written",
+            f"{self._topic.name}: a transaction was not committed: {causes}",
+            hint="its dead-letter records are still open; select others with '--offsets' to leave "
+            "out those that cannot be written",
         )
 
 

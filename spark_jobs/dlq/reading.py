@@ -1,4 +1,4 @@
-"""Reading topics from a place to their present end, as a consumer with read_committed sees them."""
+"""Reads topics from given offsets to their present end, with isolation level read_committed."""
 
 import time
 import uuid
@@ -16,8 +16,8 @@ _BATCH = 1000
 
 
 @contextmanager
-def reporting(servers: str) -> Iterator[None]:
-    """Kafka's exceptions as ours."""
+def kafka_errors(servers: str) -> Iterator[None]:
+    """Raise the client's exceptions as KafkaError."""
     try:
         yield
     except KafkaException as cause:
@@ -46,8 +46,8 @@ class TopicReader:
             "group.id": f"rejoin-dlq-{uuid.uuid4().hex[:8]}",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
-            "fetch.wait.max.ms": 50,  # an end is told of after this long
-            # what retention has taken meanwhile is not missed at the other end of the topic
+            "fetch.wait.max.ms": 50,  # the client reports the end of a partition after this time
+            # if retention has deleted the first records by now, begin with the oldest one left
             "auto.offset.reset": "earliest",
             "log_level": 2,
         }
@@ -60,27 +60,27 @@ class TopicReader:
         self._consumer.close()
 
     def partitions(self, topic: str) -> int:
-        """How many there are; 0 for a topic that is not there."""
-        with reporting(self._servers):
+        """Number of partitions; 0 if the topic does not exist."""
+        with kafka_errors(self._servers):
             known = self._consumer.list_topics(timeout=_TIMEOUT_S).topics
         return len(known[topic].partitions) if topic in known else 0
 
     def read(
         self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int] | None = None
     ) -> Iterator[Message]:
-        """Records from `starts` to the last one that is committed now; with `ends`, every record
-        before them, and if a transaction is still open there, it is waited for."""
+        """Records from `starts` to the last one committed now. With `ends`, every record before
+        those offsets; waits for a transaction that is still open there."""
         at = [TopicPartition(topic, p, offset) for p, offset in starts.items()]
         waiting = set(starts)
         deadline = time.monotonic() + _SETTLE_S
-        with reporting(self._servers):
+        with kafka_errors(self._servers):
             self._consumer.assign(at)
             while waiting:
                 messages = self._consumer.consume(_BATCH, timeout=0.1)
                 if messages and any(m.error() is None for m in messages):
                     deadline = time.monotonic() + _SETTLE_S
                 elif time.monotonic() > deadline:
-                    raise self._stuck(topic, ends is not None)
+                    raise self._timeout_error(topic, ends is not None)
                 for message in messages:
                     if message.error() is None:
                         yield message
@@ -88,10 +88,10 @@ class TopicReader:
                         waiting.discard(message.partition() or 0)
 
     def ends(self, topic: str) -> dict[int, int]:
-        """The offset after the last record, committed or not, of each partition."""
+        """Per partition the offset after the last record, committed or not."""
         consumer = Consumer({**self._config, "isolation.level": "read_uncommitted"})
         try:
-            with reporting(self._servers):
+            with kafka_errors(self._servers):
                 found = {
                     p: consumer.get_watermark_offsets(
                         TopicPartition(topic, p), timeout=_TIMEOUT_S, cached=False
@@ -101,11 +101,11 @@ class TopicReader:
         finally:
             consumer.close()
         if missing := [p for p, ends in found.items() if ends is None]:
-            raise KafkaError("KAFKA_UNREACHABLE", f"no end of {topic}{missing} in time")
+            raise KafkaError("KAFKA_UNREACHABLE", f"no answer for the end of {topic}{missing}")
         return {p: ends[1] for p, ends in found.items() if ends is not None}
 
     def record(self, topic: str, partition: int, offset: int) -> Message | None:
-        """The one at the offset; None if it is no longer there."""
+        """The record at this offset; None if it has been deleted."""
         for message in self.read(topic, {partition: offset}):
             return message if message.offset() == offset else None
         return None
@@ -117,13 +117,13 @@ class TopicReader:
         at = message.offset() or 0
         return ends is None or at >= ends.get(message.partition() or 0, 0)
 
-    def _stuck(self, topic: str, settling: bool) -> KafkaError:
+    def _timeout_error(self, topic: str, settling: bool) -> KafkaError:
         if not settling:
-            return KafkaError("KAFKA_UNREACHABLE", f"{self._servers}: {topic} gives no records")
+            return KafkaError("KAFKA_UNREACHABLE", f"{self._servers}: nothing of {topic} arrived")
         return KafkaError(
             "DLQ_BUSY",
-            f"a transaction in {topic} has been open for {_SETTLE_S:.0f} s, so that it cannot be "
-            "known which letters are handled",
-            hint="a job that was killed leaves one open until it is started again, or until "
-            "'transaction.timeout.ms' is over: try again then",
+            f"a transaction in {topic} has been open for {_SETTLE_S:.0f} s; until it ends, rejoin "
+            "cannot know which dead-letter records are handled",
+            hint="a killed job leaves one open until the job starts again or "
+            "'transaction.timeout.ms' has passed: try again then",
         )

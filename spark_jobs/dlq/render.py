@@ -1,4 +1,4 @@
-"""Letters as a person or a program reads them."""
+"""Shows dead-letter records as text for people and as JSON for programs."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spark_jobs.dlq.letter import Contents, Letter, once
-from spark_jobs.dlq.replaying import Left
+from spark_jobs.dlq.dead_letter import Contents, DeadLetter, first_of_each
+from spark_jobs.dlq.replaying import Unreplayable
 from spark_jobs.dlq.selection import Selection
 from spark_jobs.terminal import utc_text
 
@@ -19,7 +19,7 @@ _SHOWN_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Letters of one table and reason; times are those of the records."""
+    """Counts for one table and reason. `first_ms` and `last_ms` are timestamps of the records."""
 
     topic: str
     table: str
@@ -28,7 +28,7 @@ class Group:
     handled: int
     first_ms: int
     last_ms: int
-    example: Letter
+    example: DeadLetter
 
     def json(self) -> dict[str, object]:
         return {
@@ -39,34 +39,34 @@ class Group:
             "handled": self.handled,
             "first": _time_text(self.first_ms),
             "last": _time_text(self.last_ms),
-            "example": str(self.example.place),
+            "example": str(self.example.position),
             "source": source_text(self.example),
             "message": self.example.message,
         }
 
 
 def groups(contents: Contents, selection: Selection) -> list[Group]:
-    """By table and reason, most open letters first; a record counts once for each table."""
-    found: dict[tuple[str, str], list[Letter]] = {}
-    for letter in once(filter(selection.takes, contents.letters)):
-        found.setdefault((letter.table, letter.reason), []).append(letter)
-    made = [_group(contents, *names, letters) for names, letters in found.items()]
+    """One group per table and reason, most open first; a source record counts once per table."""
+    found: dict[tuple[str, str], list[DeadLetter]] = {}
+    for item in first_of_each(filter(selection.takes, contents.dead_letters)):
+        found.setdefault((item.table, item.reason), []).append(item)
+    made = [_group(contents, *names, items) for names, items in found.items()]
     return sorted(made, key=lambda group: (-group.open, group.table, group.reason))
 
 
-def _group(contents: Contents, table: str, reason: str, letters: Sequence[Letter]) -> Group:
-    done = Counter(contents.handled(letter) is not None for letter in letters)
-    times = [letter.timestamp_ms for letter in letters]
-    unhandled = (letter for letter in letters if contents.handled(letter) is None)
+def _group(contents: Contents, table: str, reason: str, items: Sequence[DeadLetter]) -> Group:
+    done = Counter(contents.handled(item) is not None for item in items)
+    times = [item.timestamp_ms for item in items]
+    unhandled = (item for item in items if contents.handled(item) is None)
     return Group(
-        topic=letters[0].topic,
+        topic=items[0].topic,
         table=table,
         reason=reason,
         open=done[False],
         handled=done[True],
         first_ms=min(times),
         last_ms=max(times),
-        example=next(unhandled, letters[0]),
+        example=next(unhandled, items[0]),
     )
 
 
@@ -74,7 +74,7 @@ _COLUMNS = ("topic", "table", "reason", "open", "handled", "first", "last", "exa
 
 
 def show_groups(found: Sequence[Group], console: Console) -> None:
-    """A table on a terminal; elsewhere lines of columns with tabs between, without a heading."""
+    """A table on a terminal, tab-separated lines without a heading elsewhere."""
     rows = [[str(group.json()[name]) for name in _COLUMNS] for group in found]
     if not console.is_terminal:
         for row in rows:
@@ -86,54 +86,54 @@ def show_groups(found: Sequence[Group], console: Console) -> None:
     console.print(table if rows else "no dead letters")
 
 
-def letter_json(letter: Letter, handled: str | None) -> dict[str, object]:
+def dead_letter_json(dead_letter: DeadLetter, handled: str | None) -> dict[str, object]:
     return {
-        "topic": letter.topic,
-        "place": str(letter.place),
-        "table": letter.table,
-        "reason": letter.reason,
-        "message": letter.message,
-        "source": source_text(letter),
-        "time": _time_text(letter.timestamp_ms),
+        "topic": dead_letter.topic,
+        "place": str(dead_letter.position),
+        "table": dead_letter.table,
+        "reason": dead_letter.reason,
+        "message": dead_letter.message,
+        "source": source_text(dead_letter),
+        "time": _time_text(dead_letter.timestamp_ms),
         "handled": handled,
-        "key": bytes_json(letter.key),
-        "value": bytes_json(letter.value),
-        "headers": [[name, bytes_json(value)] for name, value in letter.headers],
-        "told": dict(letter.told),
+        "key": bytes_json(dead_letter.key),
+        "value": bytes_json(dead_letter.value),
+        "headers": [[name, bytes_json(value)] for name, value in dead_letter.headers],
+        "told": dict(dead_letter.details),
     }
 
 
-def letter_text(letter: Letter, handled: str | None) -> str:
-    """One letter on lines of its own: what is wrong, where it comes from, what is in it."""
+def dead_letter_text(dead_letter: DeadLetter, handled: str | None) -> str:
+    """Several lines: what is wrong, where the record comes from, its key, value and headers."""
     lines = [
-        f"{letter.place}  {letter.reason}: {letter.message}",
-        f"  record   {source_text(letter) or '-'}, {_time_text(letter.timestamp_ms)}",
-        f"  table    {letter.table or '-'}, read by {letter.query or '-'}, "
-        f"epoch {letter.told.get('rejoin.epoch', '-')}",
+        f"{dead_letter.position}  {dead_letter.reason}: {dead_letter.message}",
+        f"  record   {source_text(dead_letter) or '-'}, {_time_text(dead_letter.timestamp_ms)}",
+        f"  table    {dead_letter.table or '-'}, read by {dead_letter.query or '-'}, "
+        f"epoch {dead_letter.details.get('rejoin.epoch', '-')}",
     ]
     if handled is not None:
         lines.append(f"  handled  {handled}")
-    for part, content in (("key", letter.key), ("value", letter.value)):
-        lines.append(f"  {part:<8} {content_text(part, content, letter)}")
-    lines += [f"  header   {name} = {bytes_text(value)}" for name, value in letter.headers]
+    for part, content in (("key", dead_letter.key), ("value", dead_letter.value)):
+        lines.append(f"  {part:<8} {content_text(part, content, dead_letter)}")
+    lines += [f"  header   {name} = {bytes_text(value)}" for name, value in dead_letter.headers]
     return "\n".join(lines)
 
 
-def show_letter(letter: Letter, handled: str | None, console: Console) -> None:
-    """On a terminal its reason stands out."""
-    first, *rest = letter_text(letter, handled).splitlines()
+def show_dead_letter(dead_letter: DeadLetter, handled: str | None, console: Console) -> None:
+    """Print it; a terminal shows the first line, with the reason, in colour."""
+    first, *rest = dead_letter_text(dead_letter, handled).splitlines()
     console.print(Text(first, style="bold yellow"))
     for line in rest:
         console.print(Text(line))
 
 
-def content_text(part: str, content: bytes | None, letter: Letter) -> str:
-    omitted = letter.told.get(f"rejoin.{part}.omitted")
-    return bytes_text(content) if omitted is None else f"left out, {omitted} bytes"
+def content_text(part: str, content: bytes | None, dead_letter: DeadLetter) -> str:
+    omitted = dead_letter.details.get(f"rejoin.{part}.omitted")
+    return bytes_text(content) if omitted is None else f"omitted, {omitted} bytes"
 
 
 def bytes_text(content: bytes | None) -> str:
-    r"""Text where it is text, else hex.
+    r"""Printable UTF-8 as text, everything else as hex; long content is cut.
 
     >>> bytes_text(b"a\x00")
     'hex 6100'
@@ -151,7 +151,7 @@ def bytes_text(content: bytes | None) -> str:
 
 
 def bytes_json(content: bytes | None) -> object:
-    """Text as text, other bytes as `{"hex": ...}`; all of them."""
+    """UTF-8 as a string, other bytes as `{"hex": ...}`; never cut."""
     if content is None:
         return None
     try:
@@ -160,16 +160,16 @@ def bytes_json(content: bytes | None) -> object:
         return {"hex": content.hex()}
 
 
-def source_text(letter: Letter) -> str | None:
-    return None if letter.source is None else str(letter.source)
+def source_text(dead_letter: DeadLetter) -> str | None:
+    return None if dead_letter.source is None else str(dead_letter.source)
 
 
 def _time_text(ms: int) -> str:
-    """Records may have no time."""
+    """`-` for a record without a timestamp."""
     return utc_text(ms) if ms > 0 else "-"
 
 
-def show_left(left: Iterable[Left]) -> None:
-    for letter, why in left:
-        source = source_text(letter) or letter.topic
-        typer.echo(f"left {letter.place} ({source}): {why}")
+def show_unreplayable(left: Iterable[Unreplayable]) -> None:
+    for dead_letter, why in left:
+        source = source_text(dead_letter) or dead_letter.topic
+        typer.echo(f"left {dead_letter.position} ({source}): {why}")

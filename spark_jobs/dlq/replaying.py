@@ -1,4 +1,4 @@
-"""Which letters can go back to their topics, in which order, and with which values."""
+"""Which dead-letter records can go back to their topics, in which order, with which values."""
 
 import shlex
 import subprocess
@@ -6,148 +6,159 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from spark_jobs.dlq.dead_letter import (
+    Contents,
+    DeadLetter,
+    Position,
+    SourceRecord,
+    with_whole_record,
+)
 from spark_jobs.dlq.handling import BATCH, Handler, Replay, as_replay
-from spark_jobs.dlq.letter import Contents, Letter, Place, Source, whole_record
-from spark_jobs.dlq.places import LetterTopic
 from spark_jobs.dlq.reading import TopicReader
 from spark_jobs.dlq.selection import Selection
+from spark_jobs.dlq.topics import DeadLetterTopic
 from spark_jobs.errors import ConfigError
 
 _FIX_S = 60.0
 
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
-class Left(NamedTuple):
-    """A letter that stays open, and why."""
+class Unreplayable(NamedTuple):
+    """A dead-letter record that stays open, and why."""
 
-    letter: Letter
+    dead_letter: DeadLetter
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """`ready`: per source record the selected letter, and every open letter of that record, in the
-    order of the source partitions. `more`: records beyond a limit, for another time."""
+class ReplayPlan:
+    """What a replay would do.
 
-    ready: list[tuple[Letter, tuple[Letter, ...]]] = field(default_factory=list)
-    left: list[Left] = field(default_factory=list)
+    `ready` has, per source record, the selected dead-letter record and every open one of the same
+    source record, in the order of the source partitions. `more` counts records beyond the limit.
+    """
+
+    ready: list[tuple[DeadLetter, tuple[DeadLetter, ...]]] = field(default_factory=list)
+    left: list[Unreplayable] = field(default_factory=list)
     more: int = 0
 
-    def within(self, limit: int | None) -> "Choice":
-        """The first records of it."""
+    def within(self, limit: int | None) -> "ReplayPlan":
+        """The same plan with the first `limit` records."""
         if limit is None:
             return self
         return replace(self, ready=self.ready[:limit], more=max(len(self.ready) - limit, 0))
 
 
-def choose(
+def plan_replay(
     reader: TopicReader,
-    topic: LetterTopic,
+    topic: DeadLetterTopic,
     contents: Contents,
     selection: Selection,
     *,
     superseded: bool,
-) -> Choice:
-    """The letters to replay; with `superseded` also those whose key has a later record."""
-    records: dict[Source, list[Letter]] = {}
-    for letter in contents.open():
-        if letter.source is not None:
-            records.setdefault(letter.source, []).append(letter)
-    choice = Choice()
-    chosen: dict[Source, Letter] = {}
-    for letter in filter(selection.takes, contents.open()):
-        if (why := _obstacle(letter, topic, reader)) is not None:
-            choice.left.append(Left(letter, why))
-        elif letter.source is not None:
-            chosen.setdefault(letter.source, letter)
+) -> ReplayPlan:
+    """Choose what to replay; with `superseded` also records whose key has a later record."""
+    same_source: dict[SourceRecord, list[DeadLetter]] = {}
+    for item in contents.open():
+        if item.source is not None:
+            same_source.setdefault(item.source, []).append(item)
+    replay_plan = ReplayPlan()
+    chosen: dict[SourceRecord, DeadLetter] = {}
+    for item in filter(selection.takes, contents.open()):
+        if (why := _obstacle(item, topic, reader)) is not None:
+            replay_plan.left.append(Unreplayable(item, why))
+        elif item.source is not None:
+            chosen.setdefault(item.source, item)
     late = set() if superseded else _superseded(reader, topic, chosen.values())
-    for source, letter in sorted(chosen.items()):
-        if letter.place in late:
-            choice.left.append(Left(letter, "its key has a later record in the topic"))
+    for source, item in sorted(chosen.items()):
+        if item.position in late:
+            replay_plan.left.append(Unreplayable(item, "its key has a later record in the topic"))
         else:
-            choice.ready.append((letter, tuple(records[source])))
-    return choice
+            replay_plan.ready.append((item, tuple(same_source[source])))
+    return replay_plan
 
 
-def _obstacle(letter: Letter, topic: LetterTopic, reader: TopicReader) -> str | None:
-    if letter.source is None:
-        return "it is no record of a source topic"
-    if letter.table in topic.elsewhere:
-        return f"its topic is on another cluster, {topic.elsewhere[letter.table]}"
-    if letter.source.partition >= reader.partitions(letter.source.topic):
-        return f"there is no {letter.source.topic}[{letter.source.partition}] any more"
+def _obstacle(item: DeadLetter, topic: DeadLetterTopic, reader: TopicReader) -> str | None:
+    if item.source is None:
+        return "it has no source record to replay"
+    if item.table in topic.elsewhere:
+        return f"its source topic is on another cluster, {topic.elsewhere[item.table]}"
+    if item.source.partition >= reader.partitions(item.source.topic):
+        return f"{item.source.topic}[{item.source.partition}] no longer exists"
     return None
 
 
-def _superseded(reader: TopicReader, topic: LetterTopic, letters: Iterable[Letter]) -> set[Place]:
-    """Letters whose key has a later record, where rows of a key replace each other."""
-    keyed: dict[str, list[Letter]] = {}
-    for letter in letters:
-        replaces = topic.changelogs.get(letter.table) != "append"
-        if replaces and letter.key is not None and letter.source is not None:
-            keyed.setdefault(letter.source.topic, []).append(letter)
-    found: set[Place] = set()
+def _superseded(
+    reader: TopicReader, topic: DeadLetterTopic, items: Iterable[DeadLetter]
+) -> set[Position]:
+    """Those whose key has a later record, in tables where rows of one key replace each other."""
+    keyed: dict[str, list[DeadLetter]] = {}
+    for item in items:
+        replaces = topic.changelogs.get(item.table) != "append"
+        if replaces and item.key is not None and item.source is not None:
+            keyed.setdefault(item.source.topic, []).append(item)
+    found: set[Position] = set()
     for name, group in keyed.items():
-        sources = {letter.place: letter.source for letter in group if letter.source is not None}
+        sources = {item.position: item.source for item in group if item.source is not None}
         starts: dict[int, int] = {}
         for source in sources.values():
-            at = starts.get(source.partition, source.offset + 1)
-            starts[source.partition] = min(at, source.offset + 1)
+            start = starts.get(source.partition, source.offset + 1)
+            starts[source.partition] = min(start, source.offset + 1)
         latest: dict[tuple[int, object], int] = {}
-        wanted = {(sources[letter.place].partition, letter.key) for letter in group}
+        keys = {(sources[item.position].partition, item.key) for item in group}
         for message in reader.read(name, starts):
-            place = (message.partition() or 0, message.key())
-            if place in wanted:
-                latest[place] = message.offset() or 0
-        for letter in group:
-            source = sources[letter.place]
-            if latest.get((source.partition, letter.key), -1) > source.offset:
-                found.add(letter.place)
+            key = (message.partition() or 0, message.key())
+            if key in keys:
+                latest[key] = message.offset() or 0
+        for item in group:
+            source = sources[item.position]
+            if latest.get((source.partition, item.key), -1) > source.offset:
+                found.add(item.position)
     return found
 
 
 def replay_all(
-    handler: Handler, reader: TopicReader, choice: Choice, fix: str | None, progress: Progress
-) -> tuple[int, list[Left]]:
-    """In transactions of `BATCH` records; how many were replayed, and which letters are left."""
+    handler: Handler, reader: TopicReader, to_do: ReplayPlan, fix: str | None, progress: OnProgress
+) -> tuple[int, list[Unreplayable]]:
+    """Replay in transactions of `BATCH` records; returns how many, and what could not be."""
     command = None if fix is None else shlex.split(fix)
-    done, left = 0, list(choice.left)
-    for start in range(0, len(choice.ready), BATCH):
+    done, left = 0, list(to_do.left)
+    for start in range(0, len(to_do.ready), BATCH):
         replays: list[Replay] = []
-        for letter, all_letters in choice.ready[start : start + BATCH]:
-            made = _restored(letter, all_letters, reader, command)
-            if isinstance(made, Left):
+        for item, all_of in to_do.ready[start : start + BATCH]:
+            made = _restored(item, all_of, reader, command)
+            if isinstance(made, Unreplayable):
                 left.append(made)
             else:
                 replays.append(made)
         if replays:
             handler.replay(replays)
         done += len(replays)
-        progress(done, len(choice.ready))
+        progress(done, len(to_do.ready))
     return done, left
 
 
 def _restored(
-    letter: Letter, letters: Sequence[Letter], reader: TopicReader, command: list[str] | None
-) -> Replay | Left:
-    whole = letter
-    if not letter.is_whole and letter.source is not None:
-        message = reader.record(letter.source.topic, letter.source.partition, letter.source.offset)
-        found = None if message is None else whole_record(letter, message)
+    item: DeadLetter, all_of: Sequence[DeadLetter], reader: TopicReader, command: list[str] | None
+) -> Replay | Unreplayable:
+    whole, source = item, item.source
+    if not item.is_whole and source is not None:
+        message = reader.record(source.topic, source.partition, source.offset)
+        found = None if message is None else with_whole_record(item, message)
         if found is None:
-            return Left(letter, "a part of it was left out, and its topic no longer has it")
+            return Unreplayable(item, "parts were omitted, and its topic no longer has it")
         whole = found
     if command is None:
-        return as_replay(whole, whole.value, letters)
+        return as_replay(whole, whole.value, all_of)
     if whole.value is None:
-        return Left(letter, "there is no value to fix")
+        return Unreplayable(item, "it has no value to fix")
     fixed = fixed_value(command, whole.value)
-    return Left(letter, fixed) if isinstance(fixed, str) else as_replay(whole, fixed, letters)
+    return Unreplayable(item, fixed) if isinstance(fixed, str) else as_replay(whole, fixed, all_of)
 
 
 def fixed_value(command: Sequence[str], value: bytes) -> bytes | str:
-    """What the command makes of the value, or in words why it makes nothing."""
+    """The command's output for this value, or as a string the reason why there is none."""
     try:
         done = subprocess.run(
             command, input=value, capture_output=True, timeout=_FIX_S, check=False
@@ -158,10 +169,10 @@ def fixed_value(command: Sequence[str], value: bytes) -> bytes | str:
         raise ConfigError(
             "DLQ_FIX_FAILED",
             f"--fix cannot be run: {cause}",
-            hint="a program and its arguments, without a shell: --fix 'python fix.py', "
+            hint="give a program and its arguments; there is no shell: --fix 'python fix.py', "
             "--fix \"sh -c 'sed s/,}/}/'\"",
         ) from cause
     if done.returncode != 0:
-        told = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        return f"the command ended with {done.returncode}{': ' + told[-1] if told else ''}"
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return f"the command ended with {done.returncode}{': ' + lines[-1] if lines else ''}"
     return done.stdout

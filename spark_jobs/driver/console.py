@@ -111,7 +111,6 @@ def progress_line(query: QueryStatus, progress: Progress) -> str:
 
 
 def progress_json(query: QueryStatus, progress: Progress) -> dict[str, object]:
-
     def rounded(number: float | None, digits: int) -> float | None:
         return None if number is None else round(number, digits)
 

@@ -8,37 +8,35 @@ from pyspark.sql import SparkSession
 from spark_jobs.access.topics import Limit, Offsets, TableTopics, open_topics
 from spark_jobs.driver.report import Loads
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.operators.running import Scan
 from spark_jobs.plan.nodes.parts import ReadFrom
 from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.streaming.failure import java_failures
-from spark_jobs.streaming.manifest import ScanStart
+from spark_jobs.streaming.sources import ScanStart
 
 
-def first_start(scan: Scan) -> ScanStart:
+def first_start(scan: KafkaScan) -> ScanStart:
     """Where the scan starts and ends, decided once for the life of a checkpoint."""
-    node = scan.node
-    with _topics(node) as topics:
-        if node.bounded.mode == "unbounded":
-            starts, ends = topics.starts(_limit(node.startup)), None
+    with _topics(scan) as topics:
+        if scan.bounded.mode == "unbounded":
+            starts, ends = topics.starts(_limit(scan.startup)), None
         else:
-            ends = topics.ends(_limit(node.bounded))
-            starts = topics.exact_starts(_limit(node.startup))
-        loaded = topics.to_load(_limit(node.startup), ends) if scan.gated else None
+            ends = topics.ends(_limit(scan.bounded))
+            starts = topics.exact_starts(_limit(scan.startup))
+        loaded = topics.to_load(_limit(scan.startup), ends) if scan.gated else None
     return ScanStart(starts=starts, ends=ends, loaded=loaded)
 
 
-def partition_counts(scan: Scan) -> dict[str, int]:
-    with _topics(scan.node) as topics:
+def partition_counts(scan: KafkaScan) -> dict[str, int]:
+    with _topics(scan) as topics:
         return topics.partition_counts()
 
 
-def earliest_offsets(scan: Scan) -> Offsets:
-    with _topics(scan.node) as topics:
+def earliest_offsets(scan: KafkaScan) -> Offsets:
+    with _topics(scan) as topics:
         return topics.exact_starts(Limit("earliest-offset"))
 
 
-def initial_content(scans: Sequence[Scan], starts: Mapping[str, ScanStart]) -> Loads:
+def initial_content(scans: Sequence[KafkaScan], starts: Mapping[str, ScanStart]) -> Loads:
     """What still exists of the initial content of tables that probe rows wait for."""
     found: dict[str, dict[int, tuple[int, int]]] = {}
     for scan in scans:
@@ -54,7 +52,7 @@ def initial_content(scans: Sequence[Scan], starts: Mapping[str, ScanStart]) -> L
 
 
 def unread_records(
-    scans: Sequence[Scan], starts: Mapping[str, ScanStart], committed: Sequence[Offsets]
+    scans: Sequence[KafkaScan], starts: Mapping[str, ScanStart], committed: Sequence[Offsets]
 ) -> int:
     """Records before the ends of bounded scans; `committed`: the offsets read, per scan."""
     left = 0
@@ -66,21 +64,21 @@ def unread_records(
     return left
 
 
-def topic_ids(spark: SparkSession, query: str, scans: Sequence[Scan]) -> dict[str, str]:
+def topic_ids(spark: SparkSession, query: str, scans: Sequence[KafkaScan]) -> dict[str, str]:
     """The ids of the topics; a topic that is deleted and created again has another one."""
     found: dict[str, str] = {}
     for scan in scans:
-        topics = [topic.name for topic in scan.node.topics]
+        topics = [topic.name for topic in scan.topics]
         with java_failures(query):
-            found |= Kernel.of(spark).topic_ids(scan.node.properties, topics)
+            found |= Kernel.of(spark).topic_ids(scan.properties, topics)
     return found
 
 
 def set_partitions(
-    spark: SparkSession, query: str, scans: Sequence[Scan], counts: Mapping[str, int]
+    spark: SparkSession, query: str, scans: Sequence[KafkaScan], counts: Mapping[str, int]
 ) -> None:
     """Give the query's clocks the partition counts, which are by topic name."""
-    topics = {t.index: counts[t.name] for scan in scans for t in scan.node.topics}
+    topics = {t.index: counts[t.name] for scan in scans for t in scan.topics}
     Kernel.of(spark).set_partitions(query, topics)
 
 

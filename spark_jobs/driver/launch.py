@@ -1,5 +1,6 @@
 """Opening a query's checkpoint, for a first start or a restart, and starting the query on it."""
 
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,9 @@ from spark_jobs.driver.restarts import Restarts
 from spark_jobs.driver.verdict import Present, accepted, judge, refuse, written_now
 from spark_jobs.errors import RejoinError
 from spark_jobs.operators.build import build_query
-from spark_jobs.operators.running import Running, scans
+from spark_jobs.operators.running import Running
 from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.failure import java_failures
 from spark_jobs.streaming.manifest import VERSION, CheckpointFolder, Manifest
@@ -56,7 +58,7 @@ def open_query(
 
 @dataclass(slots=True)
 class OpenQuery:
-    """A query whose checkpoint this driver owns; `life` starts it on it, as often as necessary.
+    """A query and its checkpoint, which this driver owns; its `life` starts and restarts it.
 
     `notes`: what has changed about the job since the checkpoint was written.
     """
@@ -81,10 +83,6 @@ class OpenQuery:
             restarts=Restarts(self.settings.restarts),
             recovers=self._recovers,
         )
-
-    def close(self) -> None:
-        """Let another driver have the checkpoint; the query has to have ended."""
-        self.folder.unlock()
 
     def refresh_partitions(self) -> None:
         """Give the clock the partition counts: a new partition holds the watermark back."""
@@ -121,7 +119,7 @@ class OpenQuery:
             manifest=self.manifest,
             max_offsets=self.settings.max_offsets_per_trigger,
             ending=ending,
-            generation=self.ownership.generation,
+            generation=self.ownership.own.generation,
             heartbeat_ms=self.settings.ledger_heartbeat_ms,
             goes_on_after_data_loss=self.settings.goes_on_after_data_loss,
         )
@@ -137,10 +135,10 @@ class OpenQuery:
 
 
 def _new_manifest(name: str, sink: KafkaSink, settings: JobSettings, now: Present) -> Manifest:
-    topics = {t.index: t.name for scan in scans(sink) for t in scan.node.topics}
+    topics = {t.index: t.name for scan in scans(sink) for t in scan.topics}
     return Manifest(
         version=VERSION,
-        checkpoint=Manifest.new_identity(),
+        checkpoint=uuid.uuid4().hex,
         query=name,
         topics=tuple(name for _, name in sorted(topics.items())),
         groups=now.groups,

@@ -7,9 +7,10 @@ from spark_jobs.driver.inputs import partition_counts
 from spark_jobs.driver.ownership import Ownership
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.operators.running import Running, scans
+from spark_jobs.operators.running import Running
 from spark_jobs.operators.sink_spec import describe, is_dense
 from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.streaming.manifest import CheckpointFolder
 
 EpochWritten: TypeAlias = Literal["yes", "no"]
@@ -32,10 +33,12 @@ class Ledgers:
         """Fence earlier drivers' writers and read their ledgers, once in the life of a driver."""
         if self._taken or self.sink.guarantee != "exactly-once":
             return
-        dense = is_dense(self.sink)
-        writers = running.manifest.parallelism if dense else self._source_tasks()
+        writers, dense = running.manifest.parallelism, is_dense(self.sink)
+        if not dense:  # one per source task: the partitions, and the marks of a scan that is loaded
+            found = scans(self.sink)
+            writers = sum(sum(partition_counts(s).values()) + s.gated for s in found)
         epoch, repeated = self.folder.next_epoch, self.folder.repeated_epoch() is not None
-        known = self.ownership.writers
+        known = self.ownership.own.writers
         if self.ownership.before is None and dense and epoch > 0:
             known = writers  # drivers of older releases did not record the number
         answers_used = Kernel.of(running.spark).take_over(
@@ -54,8 +57,3 @@ class Ledgers:
             )
         self.ownership.record_ledgers(writers)
         self._taken = True
-
-    def _source_tasks(self) -> int:
-        """One per partition, each a writer; one more for the marks of a scan that is loaded."""
-        found = scans(self.sink)
-        return sum(sum(partition_counts(scan).values()) + scan.gated for scan in found)

@@ -45,7 +45,7 @@ class Ownership:
     """This driver's hold on the checkpoint of one query. `before`: the owner that it replaced."""
 
     _folder: CheckpointFolder
-    _own: Owner
+    own: Owner
     before: Owner | None
 
     @classmethod
@@ -73,26 +73,18 @@ class Ownership:
             raise
         return taken
 
-    @property
-    def generation(self) -> int:
-        return self._own.generation
-
-    @property
-    def writers(self) -> int:
-        return self._own.writers
-
     def record_ledgers(self, writers: int) -> None:
         """Record that ledgers of so many writers exist: one that is missing later was lost."""
-        self._renew(writers=max(writers, self._own.writers))
+        self._renew(writers=max(writers, self.own.writers))
 
     def check(self) -> None:
         """Raise StateError if another driver has taken the checkpoint."""
         found = _read(self._folder)
-        if found is not None and found.driver != self._own.driver:
+        if found is not None and found.driver != self.own.driver:
             raise StateError(
                 "CHECKPOINT_TAKEN_OVER",
                 f"driver {found.generation} (process {found.pid} on {found.host}) has taken over "
-                f"{self._folder.path}; this is driver {self._own.generation}",
+                f"{self._folder.path}; this is driver {self.own.generation}",
                 hint="nothing is lost: the other driver continues; let only one of them run",
             )
 
@@ -101,7 +93,7 @@ class Ownership:
         if self._folder.has_locks:
             self.check()
         else:
-            self._renew(beat=self._own.beat + 1)
+            self._renew(beat=self.own.beat + 1)
 
     def release(self) -> None:
         """Record a graceful stop, so that the next driver need not wait."""
@@ -109,11 +101,11 @@ class Ownership:
 
     def _renew(self, **fields: int) -> None:
         self.check()  # a replaced driver must not overwrite the new owner's record
-        self._own = self._own.model_copy(update=fields)
+        self.own = self.own.model_copy(update=fields)
         self._write()
 
     def _write(self) -> None:
-        self._folder.write(_OWNER, self._own.model_dump_json(indent=1))
+        self._folder.write(_OWNER, self.own.model_dump_json(indent=1))
 
 
 def _wait_for_silence(folder: CheckpointFolder, before: Owner) -> None:

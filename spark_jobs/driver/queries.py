@@ -7,23 +7,20 @@ from spark_jobs.driver.report import OperatorShape, QueryShape
 from spark_jobs.driver.verdict import Present
 from spark_jobs.errors import ConfigError, UnsupportedError
 from spark_jobs.job_record import JobRecord
-from spark_jobs.operators.running import feeds_gate, operator_id, scans
-from spark_jobs.plan.check.fingerprint import fingerprint, stateful_nodes
+from spark_jobs.plan.check.fingerprint import fingerprint
 from spark_jobs.plan.check.state_digest import state_digest
 from spark_jobs.plan.nodes.physical import (
-    IntervalJoin,
     KafkaSink,
     QueryPlan,
-    RegularJoin,
     Stateful,
     TemporalJoin,
+    TwoSided,
 )
+from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 from spark_jobs.plan.planner import plan
 from spark_jobs.plan.text.graph import job_record
 from spark_jobs.settings import JobSettings
 from spark_jobs.sql.bind.binder import Job
-
-_TWO_SIDED = (RegularJoin, IntervalJoin, TemporalJoin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ def sinks_of(plans: Sequence[QueryPlan]) -> dict[str, KafkaSink]:
 
 def is_bounded(sink: KafkaSink) -> bool:
     """Whether all inputs of the query end; raises if only some of them do."""
-    modes = {scan.node.table: scan.node.bounded.mode for scan in scans(sink)}
+    modes = {scan.table: scan.bounded.mode for scan in scans(sink)}
     endless = [table for table, mode in modes.items() if mode == "unbounded"]
     if endless and len(endless) < len(modes):
         raise UnsupportedError(
@@ -77,7 +74,7 @@ def needs_clock(sink: KafkaSink) -> bool:
 def present(sink: KafkaSink, settings: JobSettings) -> Present:
     """What the manifest of the query's checkpoint is compared with."""
     return Present(
-        plan=fingerprint(sink, [(scan.id, scan.node) for scan in scans(sink)]),
+        plan=fingerprint(sink),
         digest=state_digest(sink),
         groups=settings.key_groups,
         parallelism=settings.parallelism,
@@ -89,19 +86,18 @@ def shape(sink: KafkaSink, name: str) -> QueryShape:
     return QueryShape(
         name=name,
         sink=sink.topic,
-        tables={scan.id: scan.node.table for scan in scans(sink)},
-        topics={t.name: t.index for scan in scans(sink) for t in scan.node.topics},
+        tables={scan.id: scan.table for scan in scans(sink)},
+        topics={t.name: t.index for scan in scans(sink) for t in scan.topics},
         operators=[_operator_shape(name, node) for node in stateful_nodes(sink)],
     )
 
 
 def _operator_shape(query: str, node: Stateful) -> OperatorShape:
-    gated = [scan.node for i in node.inputs if feeds_gate(node, i) for scan in scans(i)]
     return OperatorShape(
-        id=operator_id(query, node),
+        id=f"{query}/{node.id}",
         kind=node.kind,
-        sides=("left", "right") if isinstance(node, _TWO_SIDED) else ("input",),
+        sides=("left", "right") if isinstance(node.machine, TwoSided) else ("input",),
         tells_time=any(node.timing.inputs),
-        waits=isinstance(node, TemporalJoin) and node.gate.kind != "none",
-        gated=tuple(sorted({topic.index for scan in gated for topic in scan.topics})),
+        waits=isinstance(node.machine, TemporalJoin) and node.machine.gate.kind != "none",
+        gated=node.gated_topics,
     )

@@ -82,12 +82,13 @@ class QueryLife:
         return "ending" if self.flushes else "finished"
 
     @property
-    def is_between_epochs(self) -> bool:
-        return self.query is None or not self.query.status["isTriggerActive"]
-
-    @property
     def is_active(self) -> bool:
         return self.query is not None and self.query.isActive
+
+    @property
+    def runs_epoch(self) -> bool:
+        query = self.query
+        return query is not None and query.isActive and bool(query.status["isTriggerActive"])
 
 
 def stop_queries(spark: SparkSession, lives: Sequence[QueryLife], wait_s: float) -> None:
@@ -98,7 +99,7 @@ def stop_queries(spark: SparkSession, lives: Sequence[QueryLife], wait_s: float)
     Kernel.of(spark).close_gate()
     deadline = time.monotonic() + wait_s
     for life in lives:
-        while life.is_active and not life.is_between_epochs and time.monotonic() < deadline:
+        while life.runs_epoch and time.monotonic() < deadline:
             time.sleep(_POLL_S)
     running = [life.query for life in lives if life.query is not None]
     # in parallel, because each may take as long as spark.sql.streaming.stopTimeout

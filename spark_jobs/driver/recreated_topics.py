@@ -7,13 +7,13 @@ from pyspark.sql import SparkSession
 from spark_jobs.access.topics import Offsets
 from spark_jobs.driver.inputs import earliest_offsets, topic_ids
 from spark_jobs.errors import StateError
-from spark_jobs.operators.running import Scan
+from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.streaming.manifest import CheckpointFolder, Manifest
 
 
 def follow_recreated_topics(
     spark: SparkSession,
-    scans: Sequence[Scan],
+    scans: Sequence[KafkaScan],
     folder: CheckpointFolder,
     manifest: Manifest,
     bounded: bool,

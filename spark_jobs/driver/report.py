@@ -1,7 +1,7 @@
 """The status record of a running job, from Spark's progress and the kernel's counters."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -115,7 +115,7 @@ class JobReport:
             state=state,
             error=None if error is None else _error(error),
             build=BuildStatus(version=__version__),
-            registry_waiting_since=_earliest((waits or {}).values()),
+            registry_waiting_since=min(map(_time, (waits or {}).values()), default=None),
             registry_calls_total=self._registry[0],
             registry_failures_total=self._registry[1],
             replay=self.replay,
@@ -125,8 +125,8 @@ class JobReport:
         return self.latest
 
 
-def _earliest(times_ms: Collection[int]) -> datetime | None:
-    return datetime.fromtimestamp(min(times_ms) / 1000, UTC) if times_ms else None
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def query_status(

@@ -4,21 +4,20 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from spark_jobs.settings import RestartStrategy
 
 
+@dataclass(slots=True)
 class Restarts:
-    """The restarts of one query. `clock` is monotonic, in seconds."""
+    """The restarts of one query. `_clock` is monotonic, in seconds."""
 
-    def __init__(
-        self, strategy: RestartStrategy, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.total = 0
-        self.attempts = 0  # since the last time without failures
-        self._strategy = strategy
-        self._clock = clock
-        self._failed_at = 0.0
+    _strategy: RestartStrategy
+    _clock: Callable[[], float] = time.monotonic
+    total: int = 0
+    attempts: int = 0  # since the last time without failures
+    _failed_at: float = 0.0
 
     def after_failure(self) -> float | None:
         """Seconds to wait before the next attempt; None if no attempt is left."""

@@ -8,17 +8,14 @@ from operator import itemgetter
 from spark_jobs.access.acls import Need, check_topics, check_writer, topic_missing
 from spark_jobs.access.topics import resolved
 from spark_jobs.errors import AccessError, RejoinError
-from spark_jobs.operators.running import scans
-from spark_jobs.plan.check.fingerprint import stateful_nodes
-from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, TemporalJoin
+from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
+from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 
 
 def check_access(sinks: Mapping[str, KafkaSink]) -> None:
     """Check all topics of the job, before Spark starts.
 
-    Raises:
-        AccessError: the job lacks rights on topics.
-        KafkaError: topics do not exist; the message names all of them.
+    Raises KafkaError with all topics that do not exist, AccessError with the missing rights.
     """
     missing: dict[str, dict[str, str]] = {}
     for servers, need in _missing_topics(sinks):
@@ -58,17 +55,16 @@ def writer_needs(sink: KafkaSink, job: str) -> tuple[Need, Need, Need]:
 def topic_needs(sink: KafkaSink) -> Iterator[tuple[Mapping[str, str], Need]]:
     """The rights on topics of one query, each with the properties of its connection."""
     for scan in scans(sink):
-        for topic in scan.node.topics:
-            table = scan.node.table
-            yield scan.node.properties, Need("Read", "topic", topic.name, f"source {table}")
-        yield from _dead_letters(sink, scan.node)
+        for topic in scan.topics:
+            table = scan.table
+            yield scan.properties, Need("Read", "topic", topic.name, f"source {table}")
+        yield from _dead_letters(sink, scan)
     yield sink.properties, Need("Write", "topic", sink.topic, f"sink {sink.table}")
     yield from _dead_letters(sink, sink)
     if sink.guarantee == "exactly-once":
         yield sink.properties, writer_needs(sink, "")[2]
     for node in stateful_nodes(sink):
-        if isinstance(node, TemporalJoin) and node.output.late_topic is not None:
-            late = node.output.late_topic
+        if (late := node.output.late_topic) is not None:
             yield sink.properties, Need("Write", "topic", late, "'rejoin.late.topic'")
 
 
@@ -84,7 +80,11 @@ def _dead_letters(
 def _missing_topics(sinks: Mapping[str, KafkaSink]) -> list[tuple[str, Need]]:
     """Topics that do not exist, by broker; raises AccessError for rights on the others."""
     needs = sorted(
-        ((json.dumps(dict(p), sort_keys=True), need) for p, need in _all_topics(sinks)),
+        (
+            (json.dumps(dict(properties), sort_keys=True), need)
+            for sink in sinks.values()
+            for properties, need in topic_needs(sink)
+        ),
         key=itemgetter(0),
     )
     found: list[tuple[str, Need]] = []
@@ -94,8 +94,3 @@ def _missing_topics(sinks: Mapping[str, KafkaSink]) -> list[tuple[str, Need]]:
         servers = resolved(properties["bootstrap.servers"])
         found += [(servers, need) for need in missing]
     return found
-
-
-def _all_topics(sinks: Mapping[str, KafkaSink]) -> Iterator[tuple[Mapping[str, str], Need]]:
-    for sink in sinks.values():
-        yield from topic_needs(sink)

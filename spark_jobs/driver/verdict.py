@@ -10,7 +10,8 @@ from spark_jobs import __version__
 from spark_jobs.errors import StateError
 from spark_jobs.plan.check.compatibility import Difference, differences, wrong
 from spark_jobs.plan.check.fingerprint import Fingerprint, ScanPrint
-from spark_jobs.streaming.manifest import STATE_FORMAT, VERSION, Manifest, ScanStart, Writer
+from spark_jobs.streaming.manifest import STATE_FORMAT, VERSION, Manifest, Writer
+from spark_jobs.streaming.sources import ScanStart
 
 Verdict: TypeAlias = Literal["identical", "compatible", "incompatible"]
 

@@ -22,7 +22,7 @@ from spark_jobs.driver.report import JobReport
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import KafkaError
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.operators.running import scans
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.settings import epoch_words
 from spark_jobs.status import State
 from spark_jobs.streaming.failure import JavaError
@@ -44,7 +44,7 @@ def open_watch(
     with ExitStack() as opened:
         for name, sink in job.sinks.items():
             query = open_query(spark, name, sink, job.settings, words.get(name))
-            opened.callback(query.close)
+            opened.callback(query.folder.unlock)
             queries.append(query)
             for note in query.notes:
                 console.say(note)
@@ -117,7 +117,7 @@ class Watch:
         for query, life in zip(self._queries, self._lives, strict=True):
             with contextlib.suppress(Exception):  # a JVM that is gone holds no locks
                 if not life.is_active:
-                    query.close()
+                    query.folder.unlock()
 
     def _poll_until(self, stop: threading.Event) -> None:
         timers = Timers(

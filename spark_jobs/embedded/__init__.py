@@ -1,1 +1,1 @@
-"""Broker and registry for laptops, the demo and tests."""
+"""A Kafka broker and a schema registry for laptops, the demo and tests."""

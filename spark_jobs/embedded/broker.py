@@ -1,6 +1,6 @@
-"""A real Kafka broker for laptops, the demo and tests: one KRaft node on the loopback interface.
+"""A Kafka broker for laptops, the demo and tests: one KRaft node on the loopback interface.
 
-Its jars come from `make setup`; they stay out of Spark's classpath.
+`make setup` downloads its jars; they are not on Spark's class path.
 """
 
 import base64
@@ -10,7 +10,6 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import typer
@@ -37,8 +36,8 @@ START_TIMEOUT_S = 60.0
 STOP_GRACE_S = 10.0
 _START_ATTEMPTS = 3
 
-# One node, so nothing is replicated; records stay until their topic goes, because a topic filled
-# with the timestamps of 2020 would otherwise lose them to the retention of seven days.
+# There is one node, so nothing is replicated. Retention is unlimited: tests and the demo write
+# records with timestamps of 2020, which the default of seven days would delete.
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
@@ -68,11 +67,11 @@ group.initial.rebalance.delay.ms=0
 
 
 class Broker:
-    """A broker over `data_dir`; a later one on the same folder finds its topics and offsets again.
+    """A broker with its data in `data_dir`; topics and offsets survive restarts.
 
-    Without `port` a free one is chosen at the first start and kept for restarts of this object.
-    Without `security` anybody on this machine may do anything.
-    `advertised_port`: where clients are sent to, if that is a proxy's.
+    Without `port`, the first start chooses a free one and later starts of this object keep it.
+    Without `security`, every local user may do everything. `advertised_port` is the port that
+    clients are sent to, if a proxy stands between.
     """
 
     def __init__(
@@ -103,13 +102,13 @@ class Broker:
         return f"{LOOPBACK}:{self.port}"
 
     def admin_config(self) -> dict[str, str]:
-        """librdkafka's, for somebody who may do everything."""
+        """librdkafka's configuration for an administrator."""
         protected = self.security.client_config() if self.security else {}
         return {"bootstrap.servers": self.bootstrap_servers, **protected}
 
     @property
     def pid(self) -> int | None:
-        """Of the running Java process."""
+        """The process id of the running broker."""
         return self._child.pid if self._child is not None else None
 
     @property
@@ -120,16 +119,11 @@ class Broker:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> None:
-        """Return when the broker answers metadata requests; raise KafkaError if it never does."""
+        """Return once the broker answers metadata requests; raises KafkaError if it does not."""
         if self._child is not None:
             return
         _check_jars()
@@ -137,7 +131,7 @@ class Broker:
         if not self._lock.acquire():
             raise KafkaError(
                 "BROKER_DATA_IN_USE",
-                f"another broker works in {self.data_dir}",
+                f"another broker uses {self.data_dir}",
                 hint="stop it, or choose another data folder",
             )
         try:
@@ -147,21 +141,21 @@ class Broker:
             raise
 
     def stop(self, grace_s: float = STOP_GRACE_S) -> None:
-        """End the broker in order; after `grace_s` by force. Harmless when it is not running."""
+        """Graceful stop; kills the broker after `grace_s`. Does nothing if it is not running."""
         if self._child is not None:
             self._child.stop(grace_s)
             self._child = None
         self._lock.release()
 
     def kill(self) -> None:
-        """End the broker as a crash would."""
+        """Kill the broker, which has the effect of a crash."""
         if self._child is not None:
             self._child.kill()
             self._child = None
         self._lock.release()
 
     def check_alive(self) -> None:
-        """Raise KafkaError, with the end of the broker's log, if it has died by itself."""
+        """Raises KafkaError, with the end of the broker's log, if the broker has died."""
         if self._child is not None and self._child.exit_code is not None:
             raise self._died(self._child)
 
@@ -176,7 +170,7 @@ class Broker:
                 return
             except KafkaError:
                 lost_port = "Address already in use" in child.log_tail(200)
-                # between the choice of a free port and the broker's bind somebody may have taken it
+                # another process may take the free port before the broker binds it
                 if self._asked_port is not None or not lost_port or attempt == _START_ATTEMPTS:
                     raise
                 child.stop(0.0)
@@ -194,7 +188,7 @@ class Broker:
             raise KafkaError(
                 "BROKER_PORT_IN_USE",
                 f"port {self._port} on {LOOPBACK} is in use",
-                hint="stop what listens there, or choose another port",
+                hint="stop the process that listens there, or choose another port",
             )
         settings = _SETTINGS.format(
             host=LOOPBACK,
@@ -206,7 +200,7 @@ class Broker:
         )
         if self.security is not None:
             settings += self.security.settings()
-        self._settings_path.touch(mode=0o600)  # it may hold passwords
+        self._settings_path.touch(mode=0o600)  # it may contain passwords
         self._settings_path.write_text(settings, encoding="utf-8")
 
     def _format_once(self) -> None:
@@ -214,7 +208,7 @@ class Broker:
         if formatted.exists():
             return
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        # as one argument, because the id may begin with a dash
+        # one argument, because the id may begin with a dash
         arguments = ["format", "--ignore-formatted", f"--cluster-id={cluster}"]
         arguments += ["--config", str(self._settings_path)]
         if self.security is not None:
@@ -244,14 +238,14 @@ class Broker:
 
     def _wait_until_ready(self, child: Child) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not port_answers(self.port):  # the client would complain of each refused connection
+        while not port_answers(self.port):  # the Kafka client would log every refused connection
             self._fail_unless_starting(child, deadline)
             child.wait(0.05)
         admin = AdminClient({**self.admin_config(), "log_level": 0})
-        told = self._advertised_port or self.port
+        advertised = self._advertised_port or self.port
         while True:
             with contextlib.suppress(KafkaException):
-                if any(b.port == told for b in admin.list_topics(timeout=1).brokers.values()):
+                if any(b.port == advertised for b in admin.list_topics(timeout=1).brokers.values()):
                     return
             self._fail_unless_starting(child, deadline)
 
@@ -277,7 +271,7 @@ def _check_jars() -> None:
     if not any(BROKER_JARS.glob("kafka_*.jar")):
         raise ConfigError(
             "BROKER_JARS_MISSING",
-            f"no Kafka broker in {BROKER_JARS}",
+            f"the jars of the Kafka broker are not in {BROKER_JARS}",
             hint="run `make setup`",
         )
 
@@ -285,14 +279,14 @@ def _check_jars() -> None:
 def run_broker(
     port: int | None, data_dir: Path, topics: Sequence[str] = (), as_json: bool = False
 ) -> None:
-    """`rejoin kafka`: a broker in the foreground until SIGTERM or Ctrl-C.
+    """The command `rejoin kafka`: a broker in the foreground until SIGTERM or Ctrl-C.
 
-    `topics`, each `name[:partitions][:compact]`, are there once it is ready.
-    Raises ConfigError for anything else.
+    Creates `topics`, each given as `name[:partitions][:compact]`, before it says that it is ready.
+    Raises ConfigError if one is not in that form.
     """
-    wanted = [_named_topic(text) for text in topics]
+    new_topics = [_parse_topic(text) for text in topics]
     with stop_signals() as stop, Broker(data_dir, port) as broker:
-        _create_missing(broker, wanted)
+        _create_missing(broker, new_topics)
         servers, folder = broker.bootstrap_servers, str(broker.data_dir)
         if as_json:
             write_json({"event": "ready", "bootstrap_servers": servers, "data_dir": folder})
@@ -304,12 +298,12 @@ def run_broker(
             typer.echo("stopping Kafka")
 
 
-def _named_topic(text: str) -> NewTopic:
+def _parse_topic(text: str) -> NewTopic:
     found = re.fullmatch(r"([A-Za-z0-9._-]{1,249})(?::([1-9][0-9]{0,3}))?(:compact)?", text)
     if found is None or found[1] in (".", ".."):
         raise ConfigError(
             "TOPIC_NAME",
-            f"'{text}' is no topic: letters, digits, '.', '_' and '-', at most 249 of them",
+            f"'{text}' is no topic: names have at most 249 letters, digits, '.', '_' and '-'",
             hint="give name, name:partitions or name:partitions:compact, such as orders:3",
         )
     config = {"cleanup.policy": "compact"} if found[3] else {}

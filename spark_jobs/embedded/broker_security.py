@@ -1,4 +1,4 @@
-"""A protected listener for the embedded broker: TLS, SASL, an authorizer. For tests."""
+"""Adds TLS, SASL and an authorizer to the embedded broker, for tests."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,12 +13,13 @@ _MODULES = "org.apache.kafka.common.security"
 
 @dataclass(frozen=True, slots=True)
 class BrokerSecurity:
-    """Who may connect to the one listener that clients see, and how.
+    """Who may connect to the listener for clients, and how.
 
-    `identity` and `trusted` are PEM files: the broker's key with its certificates, and whom it
-    trusts. `users` log in by PLAIN and SCRAM; OAUTHBEARER takes unsecured tokens of any name. With
-    SSL, clients need a certificate. `admin` is the broker's own user: a key of `users`, or its
-    certificate's subject. Without ACLs for them, only super users may do anything.
+    `identity` and `trusted` are PEM files: the broker's key with its certificates, and the
+    certificates that it trusts. `users` maps names to passwords for PLAIN and SCRAM; OAUTHBEARER
+    accepts unsigned tokens of any user. With SSL, clients need a certificate. `admin` is the
+    broker's own user: a key of `users`, or the subject of its certificate. Users that are no super
+    users need ACLs.
     """
 
     protocol: Protocol
@@ -29,8 +30,8 @@ class BrokerSecurity:
     super_users: tuple[str, ...] = ()
 
     def settings(self) -> str:
-        """Of `server.properties`; the listener is called CLIENT."""
-        # the controller's listener knows nobody by name: it is the broker that calls there
+        """Lines for `server.properties`; the listener for clients is called CLIENT."""
+        # connections to the controller's listener, made by the broker, are ANONYMOUS
         supers = ("ANONYMOUS", self.admin, *self.super_users)
         lines = [
             "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -46,13 +47,13 @@ class BrokerSecurity:
         return "\n".join(lines) + "\n"
 
     def scram_arguments(self) -> Iterator[str]:
-        """What formats the storage with the users in it."""
+        """Arguments of Kafka's storage tool that create the users."""
         for name, password in self.users.items():
             for mechanism in _SCRAM:
                 yield f"--add-scram={mechanism}=[name={name},password={password}]"
 
     def client_config(self) -> dict[str, str]:
-        """librdkafka's, as the broker's own user."""
+        """librdkafka's configuration for the broker's own user."""
         config: dict[str, str] = {"security.protocol": self.protocol}
         if self.protocol != "SASL_PLAINTEXT":
             config["ssl.ca.location"] = str(self.trusted)
@@ -65,9 +66,9 @@ class BrokerSecurity:
     def _sasl(self) -> list[str]:
         mechanisms = ("PLAIN", *_SCRAM, "OAUTHBEARER")
         own = f'username="{self.admin}" password="{self.users[self.admin]}"'
-        everybody = " ".join(f'user_{name}="{word}"' for name, word in self.users.items())
+        all_users = " ".join(f'user_{name}="{password}"' for name, password in self.users.items())
         entries = {
-            "plain": f"{_MODULES}.plain.PlainLoginModule required {own} {everybody};",
+            "plain": f"{_MODULES}.plain.PlainLoginModule required {own} {all_users};",
             "oauthbearer": f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required "
             f'unsecuredLoginStringClaim_sub="{self.admin}";',
             **{m.lower(): f"{_MODULES}.scram.ScramLoginModule required;" for m in _SCRAM},

@@ -1,8 +1,8 @@
-"""Whether data written with one Avro schema can be read with another: Avro's resolution rules.
+"""Checks whether data written with one Avro schema can be read with another.
 
-As in Avro's own checker: promotions, unions, aliases of the reader, defaults, enum defaults.
-Logical types do not take part in resolution. Schemas are as fastavro parses them with
-`expand=False`: named types are dicts at first mention and full names afterwards.
+Implements Avro's schema resolution: promotions, unions, the reader's aliases, defaults, enum
+defaults. Logical types do not matter for it. Schemas are as fastavro parses them with
+`expand=False`: a named type is a dict where it is defined and its full name elsewhere.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 Schema: TypeAlias = Any  # parsed Avro JSON: str | list | dict, nested
 NamedTypes: TypeAlias = Mapping[str, Schema]
 
-# writer type -> reader types that can take it, besides itself
+# writer type -> other reader types that can read it
 _PROMOTIONS = {
     "int": {"long", "float", "double"},
     "long": {"float", "double"},
@@ -29,7 +29,7 @@ def incompatibilities(
 
 
 class _Resolution:
-    """One comparison of two schemas; remembers pairs of named types under way (recursive types)."""
+    """One comparison of two schemas; remembers visited pairs of named types, which may recurse."""
 
     def __init__(self, reader_names: NamedTypes, writer_names: NamedTypes) -> None:
         self._reader_names = reader_names
@@ -44,7 +44,7 @@ class _Resolution:
                 yield from self.problems(reader, branch, path)
         elif isinstance(reader, list):
             if all(any(self._fresh().problems(r, writer, path)) for r in reader):
-                yield f"{path}: no branch of the reader's union takes {_kind(writer)}"
+                yield f"{path}: no branch of the reader's union can read {_kind(writer)}"
         elif _kind(reader) == _kind(writer):
             yield from self._same_kind(reader, writer, path)
         elif _kind(reader) not in _PROMOTIONS.get(_kind(writer), set()):
@@ -92,7 +92,7 @@ class _Resolution:
 
 
 def _resolve(schema: Schema, names: NamedTypes) -> Schema:
-    """The definition behind a name and behind `{"type": <schema>}`."""
+    """The definition that a name or `{"type": <schema>}` stands for."""
     while isinstance(schema, str) or "type" in schema:
         inner = schema if isinstance(schema, str) else schema["type"]
         if isinstance(inner, str) and inner not in names:
@@ -108,7 +108,7 @@ def _kind(schema: Schema) -> str:
 
 
 def _names_match(reader: Schema, writer: Schema) -> bool:
-    """Avro compares names without their namespace, and knows the reader's aliases."""
+    """Whether the names match: without namespaces, and including the reader's aliases."""
     names = [reader["name"], *reader.get("aliases", [])]
     return _unqualified(writer["name"]) in {_unqualified(n) for n in names}
 

@@ -1,4 +1,4 @@
-"""Child processes that never outlive this one, and waiting for the signal that ends a command."""
+"""Child processes that end with this one, free ports, folder locks and stop signals."""
 
 import atexit
 import ctypes
@@ -21,10 +21,10 @@ LOOPBACK = "127.0.0.1"
 
 
 class Child:
-    """A process with its output in a log file; it dies when this one does, however that happens.
+    """A child process that logs to a file and is killed when this process ends, even by a crash.
 
-    The kernel sends the parent-death signal when the THREAD that forked ends, so a thread of its
-    own starts the child and stays until the child has ended.
+    Linux sends the parent-death signal when the THREAD that forked ends. Therefore a separate
+    thread starts the child and waits until it has ended.
     """
 
     def __init__(self, command: Sequence[str], log_path: Path) -> None:
@@ -32,11 +32,11 @@ class Child:
         self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
         self._failure: Exception | None = None
-        self._known = threading.Event()
+        self._started_or_failed = threading.Event()
         self._ended = threading.Event()
-        self._owner = os.getpid()
-        threading.Thread(target=self._own, name=f"owner-of-{command[0]}", daemon=True).start()
-        self._known.wait()
+        self._owner_pid = os.getpid()
+        threading.Thread(target=self._run, name=f"owner-of-{command[0]}", daemon=True).start()
+        self._started_or_failed.wait()
         if self._failure is not None:
             raise self._failure
         atexit.register(self.stop, 5.0)
@@ -47,7 +47,7 @@ class Child:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; -N if signal N ended it."""
+        """None while the process runs; -N if signal N ended it."""
         return self._started.poll()
 
     def wait(self, timeout_s: float) -> bool:
@@ -55,15 +55,15 @@ class Child:
         return self._ended.wait(timeout_s)
 
     def kill(self) -> None:
-        """End it at once, as a crash would."""
+        """Send SIGKILL, which has the effect of a crash."""
         self._send(signal.SIGKILL)
         self._ended.wait()
         atexit.unregister(self.stop)
 
     def stop(self, grace_s: float) -> None:
         """SIGTERM, then SIGKILL if it has not ended within `grace_s`."""
-        if os.getpid() != self._owner:
-            return  # a forked copy of the interpreter runs this at its own exit
+        if os.getpid() != self._owner_pid:
+            return  # this is a fork of the interpreter, whose exit handlers are copies
         self._send(signal.SIGTERM)
         if not self._ended.wait(grace_s):
             self._send(signal.SIGKILL)
@@ -71,10 +71,10 @@ class Child:
         atexit.unregister(self.stop)
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of its output without Java's stack frames."""
+        """The last lines of its output, without Java's stack frames."""
         text = self.log_path.read_text(encoding="utf-8", errors="replace")
-        told = [line for line in text.splitlines() if not line.startswith("\tat ")]
-        return "\n".join(told[-lines:])
+        kept = [line for line in text.splitlines() if not line.startswith("\tat ")]
+        return "\n".join(kept[-lines:])
 
     @property
     def _started(self) -> subprocess.Popen[bytes]:
@@ -86,7 +86,7 @@ class Child:
         if self.exit_code is None:
             self._started.send_signal(number)
 
-    def _own(self) -> None:
+    def _run(self) -> None:
         try:
             with self.log_path.open("ab") as log:
                 self._process = subprocess.Popen(
@@ -94,60 +94,60 @@ class Child:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,  # Ctrl-C is ours to answer, not the child's
-                    preexec_fn=_dies_with(os.getpid()),
+                    start_new_session=True,  # Ctrl-C in the terminal must not reach the child
+                    preexec_fn=_death_signal_setter(os.getpid()),
                 )
-        except Exception as failure:  # raised in the thread that waits for it
+        except Exception as failure:  # raised again in the thread that created the Child
             self._failure = failure
-            self._known.set()
+            self._started_or_failed.set()
             return
-        self._known.set()
+        self._started_or_failed.set()
         self._process.wait()
         self._ended.set()
 
 
-def _dies_with(parent: int) -> Callable[[], None] | None:
+def _death_signal_setter(parent: int) -> Callable[[], None] | None:
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
-    def arm() -> None:
+    def set_death_signal() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # the parent died between fork and prctl
             os._exit(1)
 
-    return arm
+    return set_death_signal
 
 
 def java_command() -> str:
-    """The Java that Spark would use: $JAVA_HOME's, else the one on the PATH."""
+    """The java that Spark uses: from $JAVA_HOME if set, else from the PATH."""
     at_home = Path(os.path.expandvars("$JAVA_HOME")) / "bin" / "java"
     return str(at_home) if at_home.is_file() else (shutil.which("java") or "java")
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free on the loopback interface, all different.
+    """Different ports that are free on the loopback interface.
 
-    Below the range that outgoing connections take theirs from, so that none of those can take
-    the port before the server binds it.
+    They lie below the range of ephemeral ports, so that no outgoing connection can take one
+    before the server binds it.
     """
     candidates = secrets.SystemRandom().sample(range(20_000, 32_000), 200)
     ports = [p for p in candidates if port_is_free(p)][:count]
     if len(ports) < count:
-        raise OSError(f"fewer than {count} of 200 tried ports are free on {LOOPBACK}")
+        raise OSError(f"fewer than {count} of 200 random ports are free on {LOOPBACK}")
     return ports
 
 
 def port_is_free(port: int) -> bool:
     try:
         socket.create_server((LOOPBACK, port)).close()
-    except (OSError, OverflowError):  # the second: no such port
+    except (OSError, OverflowError):  # OverflowError: not a valid port number
         return False
     return True
 
 
 def port_answers(port: int) -> bool:
-    """Whether somebody accepts connections there."""
+    """Whether the port accepts connections."""
     try:
         socket.create_connection((LOOPBACK, port), timeout=1).close()
     except OSError:
@@ -156,14 +156,14 @@ def port_answers(port: int) -> bool:
 
 
 class FolderLock:
-    """At most one process (and one holder in it) works in a folder; freed when the process ends."""
+    """Lets at most one holder use a folder; released when its process ends."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / ".lock"
         self._file: BinaryIO | None = None
 
     def acquire(self) -> bool:
-        """False if somebody else holds it."""
+        """Returns False if another holder has the lock."""
         file = self._path.open("ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -181,9 +181,9 @@ class FolderLock:
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """SIGTERM and Ctrl-C set the event, instead of ending the process, inside the block.
+    """Inside the block, SIGTERM and Ctrl-C set the event instead of ending the process.
 
-    Only a main thread may install handlers; elsewhere the event is only there to be set by others.
+    Only the main thread can install signal handlers; in other threads no signal sets the event.
     """
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():

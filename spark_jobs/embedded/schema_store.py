@@ -1,7 +1,7 @@
-"""Avro schemas by subject, version and id, in a folder: what the embedded registry remembers.
+"""The storage of the embedded registry: Avro schemas by subject, version and id, in a folder.
 
-`<folder>/<subject>/<version>.avsc` holds each schema, `<folder>/ids.json` their ids, soft deletes
-and compatibility levels. A schema file that somebody put there by hand gets an id at the start.
+Each schema is in `<folder>/<subject>/<version>.avsc`; ids, soft deletes and compatibility levels
+are in `<folder>/ids.json`. A schema file that was added by hand gets an id at the next start.
 """
 
 import json
@@ -18,7 +18,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 
 from spark_jobs.embedded.compatibility import Schema, incompatibilities
 
-Level: TypeAlias = Literal[
+CompatibilityLevel: TypeAlias = Literal[
     "BACKWARD",
     "BACKWARD_TRANSITIVE",
     "FORWARD",
@@ -27,13 +27,13 @@ Level: TypeAlias = Literal[
     "FULL_TRANSITIVE",
     "NONE",
 ]
-LEVELS: tuple[Level, ...] = get_args(Level)
-DEFAULT_LEVEL: Level = "BACKWARD"
-_GLOBAL = ""  # the subject under which the global level is kept
+LEVELS: tuple[CompatibilityLevel, ...] = get_args(CompatibilityLevel)
+DEFAULT_LEVEL: CompatibilityLevel = "BACKWARD"
+_GLOBAL = ""  # key of the global level among the levels by subject
 
 
 class Refusal(Exception):
-    """An answer other than success, in Confluent's numbers; never leaves the registry."""
+    """An error response with Confluent's error code; the registry turns it into HTTP."""
 
     def __init__(self, status: int, code: int, message: str) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A named type that a schema uses and another subject defines."""
+    """A named type that another subject defines and a schema uses."""
 
     name: str
     subject: str
@@ -52,7 +52,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One schema under one subject; `text` is compact JSON."""
+    """A version of a subject; `text` is the schema as compact JSON."""
 
     subject: str
     version: int
@@ -69,28 +69,26 @@ class SchemaStore:
         self._folder = folder
         self._mutex = threading.RLock()
         self._versions: list[Version] = []
-        self._levels: dict[str, Level] = {}
+        self._levels: dict[str, CompatibilityLevel] = {}
         self._next_id = 1
         folder.mkdir(parents=True, exist_ok=True)
         self._load()
-
-    # --- reading -------------------------------------------------------------------------------
 
     def subjects(self, deleted: bool = False) -> list[str]:
         with self._mutex:
             return sorted({v.subject for v in self._versions if deleted or not v.deleted})
 
     def versions(self, subject: str, deleted: bool = False) -> list[Version]:
-        """In the order of their numbers; refused if there is none."""
+        """All versions in order; refused if there are none."""
         with self._mutex:
-            all_of_it = [v for v in self._versions if v.subject == subject]
-        found = [v for v in all_of_it if deleted or not v.deleted]
+            of_subject = [v for v in self._versions if v.subject == subject]
+        found = [v for v in of_subject if deleted or not v.deleted]
         if not found:
             raise Refusal(404, 40401, f"Subject '{subject}' not found.")
         return sorted(found, key=lambda v: v.version)
 
     def version(self, subject: str, number: str, deleted: bool = False) -> Version:
-        """`number` as in the path of the request: 1, 2, ... or latest or -1."""
+        """A version by its number in the request path: 1, 2, ..., or `latest` or -1."""
         wanted = _version_number(number)
         found = self.versions(subject, deleted)
         for v in found:
@@ -101,7 +99,7 @@ class SchemaStore:
         raise Refusal(404, 40402, f"Version {number} not found.")
 
     def by_id(self, schema_id: int) -> list[Version]:
-        """All uses of a schema, soft-deleted ones included: written records still carry its id."""
+        """All versions with this id, soft-deleted ones too, because records still carry the id."""
         with self._mutex:
             found = [v for v in self._versions if v.id == schema_id]
         if not found:
@@ -115,8 +113,8 @@ class SchemaStore:
                 return v
         raise Refusal(404, 40403, "Schema not found")
 
-    def level(self, subject: str | None = None) -> Level | None:
-        """The level set for the subject, or None; without a subject the global one."""
+    def level(self, subject: str | None = None) -> CompatibilityLevel | None:
+        """The level set for the subject, or None; the global level without a subject."""
         with self._mutex:
             if subject is None:
                 return self._levels.get(_GLOBAL, DEFAULT_LEVEL)
@@ -129,7 +127,7 @@ class SchemaStore:
         references: tuple[Reference, ...],
         against: str | None = None,
     ) -> list[str]:
-        """What keeps the schema from following the subject's level; `against` names one version."""
+        """Why the schema violates the subject's level; `against` compares with one version only."""
         with self._mutex:
             level = self.level(subject) or self.level() or DEFAULT_LEVEL
             if against is not None:
@@ -147,10 +145,8 @@ class SchemaStore:
                     found += incompatibilities(old, new, old_names, new_names)
             return found
 
-    # --- writing -------------------------------------------------------------------------------
-
     def register(self, subject: str, text: str, references: tuple[Reference, ...]) -> Version:
-        """The version that holds the schema, made if the subject has none with it."""
+        """The version with this schema; created if the subject has none."""
         with self._mutex:
             self._parse(text, references)
             compact = _compact(text)
@@ -174,12 +170,12 @@ class SchemaStore:
             self._save_index()
             return made
 
-    def delete(self, doomed: list[Version], permanent: bool) -> list[int]:
-        """Hide versions, or with `permanent` forget those that are hidden already."""
+    def delete(self, to_delete: list[Version], permanent: bool) -> list[int]:
+        """Soft-delete versions; `permanent` removes versions that are soft-deleted already."""
         with self._mutex:
-            for v in doomed:
+            for v in to_delete:
                 self._check_delete(v, permanent)
-            for v in doomed:
+            for v in to_delete:
                 at = self._versions.index(v)
                 if permanent:
                     del self._versions[at]
@@ -187,7 +183,7 @@ class SchemaStore:
                 else:
                     self._versions[at] = replace(v, deleted=True)
             self._save_index()
-            return [v.version for v in doomed]
+            return [v.version for v in to_delete]
 
     def set_level(self, level: str, subject: str = _GLOBAL) -> None:
         known = next((name for name in LEVELS if name == level.upper()), None)
@@ -197,13 +193,11 @@ class SchemaStore:
             self._levels[subject] = known
             self._save_index()
 
-    def unset_level(self, subject: str) -> Level | None:
+    def unset_level(self, subject: str) -> CompatibilityLevel | None:
         with self._mutex:
             removed = self._levels.pop(subject, None)
             self._save_index()
             return removed
-
-    # --- inside --------------------------------------------------------------------------------
 
     def _check_delete(self, v: Version, permanent: bool) -> None:
         what = f"Subject '{v.subject}' Version {v.version}"
@@ -228,13 +222,13 @@ class SchemaStore:
             raise Refusal(422, 42201, f"Invalid schema: {cause}") from cause
 
     def _referenced(self, references: tuple[Reference, ...]) -> Iterator[str]:
-        """Texts of the referenced schemas, each after those that it refers to, none twice."""
-        told: set[str] = set()
+        """Referenced schemas in order of dependency, each once."""
+        seen: set[str] = set()
         for r in references:
             v = self.version(r.subject, str(r.version), deleted=True)
             for text in (*self._referenced(v.references), v.text):
-                if text not in told:
-                    told.add(text)
+                if text not in seen:
+                    seen.add(text)
                     yield text
 
     def _id_of(self, compact: str, references: tuple[Reference, ...]) -> int:
@@ -245,7 +239,7 @@ class SchemaStore:
         return self._next_id - 1
 
     def _path(self, v: Version) -> Path:
-        # a subject may hold any character; "." and ".." must not become folders of that meaning
+        # subjects may contain any character; "." and ".." must not be used as path elements
         folder = quote(v.subject, safe="").replace(".", "%2E", 1 if v.subject[:1] == "." else 0)
         return self._folder / folder / f"{v.version}.avsc"
 
@@ -287,7 +281,7 @@ def _by_subject_and_number(path: Path) -> tuple[str, int, str]:
 
 
 def _version_number(number: str) -> int:
-    """-1 stands for the latest."""
+    """The number in a request path; -1 is the latest version."""
     if number in ("latest", "-1"):
         return -1
     if number.isascii() and number.isdigit() and 0 < int(number) < 2**31:
@@ -308,7 +302,7 @@ def _compact(text: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     draft.write_text(text, encoding="utf-8")

@@ -126,7 +126,8 @@ object Kernel {
     new StateReader(new StoredOperator(folder, number, epoch), node)
 
   /** Whether a table could read records of a registered schema, as [[AvroFit]] says it. */
-  def fit(scan: String, isKey: Boolean, id: Long): String = AvroFit.json(IngestSpec.read(scan, chunked = false), isKey, id)
+  def fit(scan: String, isKey: Boolean, id: Long): String =
+    AvroFit.json(IngestSpec.read(scan, chunked = false), isKey, id)
 
   /** The time at a cluster, as [[BrokerClock]] says it; `client` are Kafka's properties as JSON. */
   def brokerClock(client: String): String = BrokerClock.json(parse(client).extract[Map[String, String]])

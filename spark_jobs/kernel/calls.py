@@ -7,7 +7,9 @@ dataclasses (plan_json.py), results as JSON of the types below.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
+from urllib.parse import unquote, urlparse
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
@@ -102,7 +104,7 @@ class LocalRun(Protocol):
 
 
 class Kernel:
-    """The kernel in one JVM: that of a Spark session, or one of its own (local_jvm.py)."""
+    """The kernel in one JVM: that of a Spark session, or one of its own (standalone.py)."""
 
     def __init__(self, jvm: Any) -> None:
         self._scala = jvm.org.apache.spark.sql.rejoin.Kernel
@@ -245,3 +247,18 @@ class Kernel:
 def _frame(given: DataFrame, made: Any) -> DataFrame:
     """A frame of the kernel's as PySpark shows it."""
     return ClassicDataFrame(made, given.sparkSession)
+
+
+def jar_of(spark: SparkSession, class_name: str) -> Path | None:
+    """The jar on the driver's class path that has a class; None if no jar has it."""
+    jvm: Any = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    found = loader.getResource(class_name.replace(".", "/") + ".class")
+    if found is None:
+        return None
+    inside = str(found.toString()).removeprefix("jar:").partition("!")[0]
+    return Path(unquote(urlparse(inside).path))
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    return spark.sparkContext._jsc is None

@@ -5,54 +5,44 @@ import json
 from pyspark.sql import DataFrame
 
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.operators.running import Running, Scan, spec
+from spark_jobs.operators.running import Running, spec
 from spark_jobs.plan.nodes.physical import KafkaScan
-from spark_jobs.streaming.sources import Subscription
+from spark_jobs.streaming.sources import source_options
 
 SOURCE = "org.apache.spark.sql.rejoin.ingest.GatedKafka"
 
 
-def build_scan(scan: Scan, running: Running, *, chunked: bool) -> DataFrame:
+def build_scan(running: Running, scan: KafkaScan, chunked: bool) -> DataFrame:
     """The envelopes of one table: rows, rejects and, for joins that need them, marks.
 
     `chunked`: many rows per envelope, as stateful operators expect them.
     """
-    start = running.manifest.scans[scan.id]
-    subscription = Subscription(
-        query=running.query,
-        table=scan.id,
-        topics=tuple(topic.name for topic in scan.node.topics),
-        starts=start.starts,
-        ends=start.ends,
-        properties=scan.node.properties,
-        max_offsets=running.max_offsets,
-        headers=_reads_headers(scan.node),
-        loaded=start.loaded,
-        alignment=_alignment(scan.node, running),
-        topic_ids={t.name: running.manifest.topic_ids[t.name] for t in scan.node.topics},
-        fails_on_data_loss=not running.goes_on_after_data_loss,
-    )
-    records = running.spark.readStream.format(SOURCE).options(**subscription.options()).load()
-    return envelopes(scan, records, running, chunked=chunked)
-
-
-def envelopes(scan: Scan, records: DataFrame, running: Running, *, chunked: bool) -> DataFrame:
-    """The envelopes of Kafka's records."""
-    kernel = Kernel.of(running.spark)
-    return kernel.ingest(records, spec(scan.node), running.query, chunked=chunked)
-
-
-def _alignment(scan: KafkaScan, running: Running) -> str | None:
-    if scan.alignment is None:
-        return None
-    return json.dumps(
-        {
+    ids = running.manifest.topic_ids
+    topic_ids = {topic.name: ids[topic.name] for topic in scan.topics}
+    options = {
+        **source_options(running.manifest.scans[scan.id], topic_ids, scan.properties),
+        "maxOffsetsPerTrigger": str(running.max_offsets),
+        "includeHeaders": str(_reads_headers(scan)).lower(),
+        "failOnDataLoss": str(not running.goes_on_after_data_loss).lower(),
+        "rejoin.query": running.query,
+        "rejoin.table": scan.id,
+    }
+    if scan.alignment is not None:
+        aligned = {
             "group": scan.alignment.group,
             "maxDriftMs": scan.alignment.max_drift_ms,
             "query": running.query,
             "topics": [topic.index for topic in scan.topics],
         }
-    )
+        options["rejoin.alignment"] = json.dumps(aligned)
+    records = running.spark.readStream.format(SOURCE).options(**options).load()
+    return envelopes(scan, records, running, chunked=chunked)
+
+
+def envelopes(scan: KafkaScan, records: DataFrame, running: Running, *, chunked: bool) -> DataFrame:
+    """The envelopes of Kafka's records."""
+    kernel = Kernel.of(running.spark)
+    return kernel.ingest(records, spec(scan), running.query, chunked=chunked)
 
 
 def _reads_headers(scan: KafkaScan) -> bool:

@@ -39,10 +39,8 @@ def is_dense(sink: KafkaSink) -> bool:
 def _format(sink: KafkaSink, declared: Format | None, part: Literal["key", "value"]) -> Json:
     if declared is None:
         return None
-    options = resolve_public(declared.options)
-    complete = encodable(
-        Format(declared.name, options), sink.topic, part, record_columns(sink, part)
-    )
+    given = Format(declared.name, resolve_public(declared.options))
+    complete = encodable(given, sink.topic, part, record_columns(sink, part))
     return {"name": complete.name, "options": dict(complete.options)}
 
 

@@ -7,12 +7,7 @@ from spark_jobs.operators.running import Running, spec
 from spark_jobs.plan.nodes.physical import Stateful
 
 
-def build_stateful(
-    node: Stateful, rows: DataFrame, running: Running, *, passes_loaded: bool
-) -> DataFrame:
-    """The operator's changes; `rows`: the envelopes of all its inputs.
-
-    `passes_loaded`: it passes on which partitions are loaded, because a later operator needs it.
-    """
+def build_stateful(node: Stateful, rows: DataFrame, running: Running) -> DataFrame:
+    """The operator's changes; `rows`: the envelopes of all its inputs."""
     kernel = Kernel.of(running.spark)
-    return kernel.stateful(rows, spec(node), running.query, passes_loaded=passes_loaded)
+    return kernel.stateful(rows, spec(node), running.query, passes_loaded=node.passes_loaded)

@@ -12,12 +12,14 @@ from spark_jobs.errors import PositionedError, SqlErrors
 from spark_jobs.plan.check.advice import advise
 from spark_jobs.plan.check.missing_rows import null_columns
 from spark_jobs.plan.check.refusals import refusals
-from spark_jobs.plan.nodes.logical import Logical, Sink
-from spark_jobs.plan.nodes.physical import Physical, QueryPlan, TemporalJoin, inputs_of
+from spark_jobs.plan.nodes.physical import QueryPlan
+from spark_jobs.plan.nodes.walk import stateful_nodes
 from spark_jobs.plan.rules.order import optimize
-from spark_jobs.plan.strategy.building import Building
+from spark_jobs.plan.strategy.building import Building, warning
+from spark_jobs.plan.strategy.numbering import numbered
 from spark_jobs.plan.strategy.sinks import root
 from spark_jobs.sql.bind.binder import Job
+from spark_jobs.sql.logical import Logical, Sink
 
 BARE_QUERY = "query"
 
@@ -64,17 +66,14 @@ def query_names(job: Job) -> tuple[str, ...]:
 
 def _plan(optimized: Logical, name: str, settings: Mapping[str, str]) -> QueryPlan:
     building = Building(settings)
-    planned = root(optimized, name, building)
-    if building.setting("rejoin.late.topic") and not _sends_late_rows(planned):
+    planned = numbered(root(optimized, name, building))
+    sends_late_rows = any(node.output.late_topic for node in stateful_nodes(planned))
+    if building.setting("rejoin.late.topic") and not sends_late_rows:
         building.warn(
-            "no late rows go to 'rejoin.late.topic': only an event-time temporal join that drops"
-            " late probe rows sends them"
+            warning(
+                "no late rows go to 'rejoin.late.topic': only an event-time temporal join that"
+                " drops late probe rows sends them"
+            )
         )
     warned = (*building.warnings, *null_columns(optimized))
     return QueryPlan(name, planned, (*warned, *advise(planned)))
-
-
-def _sends_late_rows(node: Physical) -> bool:
-    if isinstance(node, TemporalJoin) and node.output.late_topic is not None:
-        return True
-    return any(_sends_late_rows(below) for below in inputs_of(node))

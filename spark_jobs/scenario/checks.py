@@ -1,6 +1,6 @@
-"""Whether the rows of a scenario are rows of its tables: everything is said before anything runs.
+"""Checks that the rows of a scenario fit its tables, and reports all problems before it runs.
 
-An expected row that no sink could receive would otherwise be a test that says nothing.
+Without this, a row that no sink can receive would only show up as a difference.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 
 from spark_jobs.errors import ScenarioError, SqlErrors
-from spark_jobs.scenario.file import DeadLetter, Expected, Input, Scenario, Step
+from spark_jobs.scenario.file import Expected, ExpectedDeadLetter, Input, Scenario, Step
 from spark_jobs.scenario.literals import Literal
 from spark_jobs.scenario.records import input_columns, kinds_of, physical_columns
 from spark_jobs.sql.catalog import Column, Table
@@ -43,53 +43,53 @@ class _Checks:
             yield from self._input(given)
         for expected in step.expected:
             yield from self._expected(expected)
-        for letter in step.dead_letters:
-            yield from self._dead_letter(letter)
+        for dead_letter in step.dead_letters:
+            yield from self._dead_letter(dead_letter)
         if step.table and step.table not in self._tables:
-            yield self._no_table(step.line, step.table, self._tables)
+            yield self._unknown_table(step.line, step.table, self._tables)
 
     def _input(self, given: Input) -> Iterator[ScenarioError]:
         table = self._tables.get(given.table)
         if table is None:
-            yield self._no_table(given.line, given.table, self._tables)
+            yield self._unknown_table(given.line, given.table, self._tables)
         elif given.kind == "raw":
-            yield from _raw(given)
+            yield from _raw_record(given)
         elif given.kind not in kinds_of(table):
-            yield _no_kind(given.line, table, given.kind, "records")
+            yield _unknown_kind(given.line, table, given.kind, "records")
         else:
             yield from _values(given, table, input_columns(table))
 
     def _expected(self, row: Expected) -> Iterator[ScenarioError]:
         if row.table is None and len(self._sinks) > 1:
-            message = f"which sink? There is {', '.join(self._sinks)}"
-            yield _wrong("SCENARIO_TABLE", row.line, message, f"< {self._sinks[0]} {row.kind} ...")
+            message = f"the row names none of the sinks {', '.join(self._sinks)}"
+            yield _error("SCENARIO_TABLE", row.line, message, f"< {self._sinks[0]} {row.kind} ...")
             return
         name = row.table or self._sinks[0]
         if name not in self._sinks:
-            yield self._no_table(row.line, name, self._sinks)
+            yield self._unknown_table(row.line, name, self._sinks)
             return
         table = self._tables[name]
         if row.kind not in kinds_of(table):
-            yield _no_kind(row.line, table, row.kind, "results")
+            yield _unknown_kind(row.line, table, row.kind, "results")
         else:
             columns = physical_columns(table)
             yield from _values(row, table, columns)
 
-    def _dead_letter(self, letter: DeadLetter) -> Iterator[ScenarioError]:
-        table = self._tables.get(letter.table)
+    def _dead_letter(self, dead_letter: ExpectedDeadLetter) -> Iterator[ScenarioError]:
+        table = self._tables.get(dead_letter.table)
         if table is None:
-            yield self._no_table(letter.line, letter.table, self._tables)
+            yield self._unknown_table(dead_letter.line, dead_letter.table, self._tables)
         elif table.dead_letter_topic is None:
-            message = f"{letter.table} has no 'rejoin.dead-letter.topic'"
-            hint = f"it has 'rejoin.on-error' = '{table.on_error}'"
-            yield _wrong("SCENARIO_TABLE", letter.line, message, hint)
+            message = f"{dead_letter.table} has no 'rejoin.dead-letter.topic'"
+            hint = f"its 'rejoin.on-error' is '{table.on_error}'"
+            yield _error("SCENARIO_TABLE", dead_letter.line, message, hint)
 
-    def _no_table(
+    def _unknown_table(
         self, line: int, name: str, known: Mapping[str, Table] | Sequence[str]
     ) -> ScenarioError:
         what = "sink" if known is self._sinks else "table"
-        hint = nearest(name, known) or f"there is {', '.join(known)}"
-        return _wrong("SCENARIO_TABLE", line, f"no {what} {name}", hint)
+        hint = nearest(name, known) or f"known: {', '.join(known)}"
+        return _error("SCENARIO_TABLE", line, f"no {what} {name}", hint)
 
 
 def _values(
@@ -99,12 +99,12 @@ def _values(
     if isinstance(row.values, dict):
         for name in row.values:
             if name not in names:
-                hint = nearest(name, names) or f"there is {', '.join(names)}"
-                yield _wrong("SCENARIO_ROW", row.line, f"{table.name} has no column {name}", hint)
+                hint = nearest(name, names) or f"its columns: {', '.join(names)}"
+                yield _error("SCENARIO_ROW", row.line, f"{table.name} has no column {name}", hint)
         named = row.values
     elif len(row.values) != len(names):
         counts = f"{len(row.values)} values for the {len(names)} columns of {table.name}"
-        yield _wrong("SCENARIO_ROW", row.line, counts, f"({', '.join(names)})")
+        yield _error("SCENARIO_ROW", row.line, counts, f"({', '.join(names)})")
         return
     else:
         named = dict(zip(names, row.values, strict=True))
@@ -112,11 +112,11 @@ def _values(
         value = named.get(column.name)
         if not fits(value, column.type):
             message = f"{column.name} is {column.type.sql()}, and {value!r} is not"
-            yield _wrong("SCENARIO_ROW", row.line, message, "docs/scenarios.md: Values")
+            yield _error("SCENARIO_ROW", row.line, message, "docs/scenarios.md: Values")
 
 
 def fits(value: Literal, data_type: DataType) -> bool:
-    """Whether a literal is written as the type's values are; NULL always is.
+    """Whether a literal is a value of the type; NULL fits every type.
 
     >>> fits("5", DataType("INT")), fits(300, DataType("TINYINT")), fits(5, DataType("DOUBLE"))
     (False, False, True)
@@ -141,13 +141,13 @@ def fits(value: Literal, data_type: DataType) -> bool:
             half = 1 << (_INTEGERS[name] - 1)
             return isinstance(value, int) and not isinstance(value, bool) and -half <= value < half
         case name if name in _TEXTS:
-            return isinstance(value, str) and _reads(_TEXTS[name], value)
+            return isinstance(value, str) and _parses(_TEXTS[name], value)
         case _:
             return False
 
 
 def _has_digits(value: Decimal, data_type: DataType) -> bool:
-    """Without zeros at the end, the digits before and behind the point are the type's at most."""
+    """Whether a number, without trailing zeros, fits the precision and scale of the type."""
     scale, whole = data_type.scale or 0, (data_type.precision or 0) - (data_type.scale or 0)
     exponent = value.normalize().as_tuple().exponent
     return isinstance(exponent, int) and -exponent <= scale and value.adjusted() < max(whole, 1)
@@ -166,7 +166,7 @@ def _parts_fit(value: Literal, data_type: DataType) -> bool:
             return False
 
 
-def _reads(read: Callable[[str], object], text: str) -> bool:
+def _parses(read: Callable[[str], object], text: str) -> bool:
     try:
         read(text)
     except ValueError:
@@ -174,19 +174,19 @@ def _reads(read: Callable[[str], object], text: str) -> bool:
     return True
 
 
-def _raw(given: Input) -> Iterator[ScenarioError]:
+def _raw_record(given: Input) -> Iterator[ScenarioError]:
     values = given.values
     is_pair = isinstance(values, tuple) and len(values) == 2
     if not is_pair or not all(v is None or isinstance(v, str | bytes) for v in values):
-        message = "a raw record is (key, value), each a text, bytes or NULL"
-        yield _wrong("SCENARIO_ROW", given.line, message, "> orders raw ('k', x'00ff')")
+        message = "a raw record is (key, value), each of them text, bytes or NULL"
+        yield _error("SCENARIO_ROW", given.line, message, "> orders raw ('k', x'00ff')")
 
 
-def _no_kind(line: int, table: Table, kind: str, what: str) -> ScenarioError:
+def _unknown_kind(line: int, table: Table, kind: str, what: str) -> ScenarioError:
     message = f"{what} of {table.name} are never {kind}"
-    hint = f"they are {', '.join(kinds_of(table))}: its rows are a changelog of mode "
-    return _wrong("SCENARIO_ROW", line, message, hint + table.changelog)
+    hint = f"allowed: {', '.join(kinds_of(table))}, because its changelog mode is "
+    return _error("SCENARIO_ROW", line, message, hint + table.changelog)
 
 
-def _wrong(code: str, line: int, message: str, hint: str) -> ScenarioError:
+def _error(code: str, line: int, message: str, hint: str) -> ScenarioError:
     return ScenarioError(code, message, hint, line=line, column=1)

@@ -1,4 +1,4 @@
-"""`rejoin test`: options in, a line per scenario out."""
+"""The command `rejoin test`: runs scenario files and prints a line for each."""
 
 import sys
 import time
@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from spark_jobs.scenario.junit import write_junit
-from spark_jobs.scenario.run import Result, find_scenarios, lazy_kernel, run_scenario
 from spark_jobs.scenario.show import as_json, show_result, summary
+from spark_jobs.scenario.suite import Result, find_scenarios, lazy_kernel, run_scenario
 from spark_jobs.terminal import AsJson, screen, write_json
 
 NOT_PASSED = 2
@@ -19,22 +19,23 @@ NOT_PASSED = 2
 Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Scenario files and folders.")]
 Names = Annotated[
     list[str] | None,
-    typer.Option("--name", "-k", help="Only where the path contains this; repeatable."),
+    typer.Option("--name", "-k", help="Only files whose path contains this; repeatable."),
 ]
 Junit = Annotated[
-    Path | None, typer.Option("--junit", metavar="FILE", help="Also as XML for a CI server.")
+    Path | None,
+    typer.Option("--junit", metavar="FILE", help="Also write JUnit XML."),
 ]
 
 
 def run_tests(
     paths: Paths, names: Names = None, junit: Junit = None, as_document: AsJson = False
 ) -> None:
-    """Test a job's SQL against rows in files: no cluster, no broker, seconds.
+    """Test a job's SQL with rows in files, in seconds, without a cluster or a broker.
 
-    For teams that keep their SQL in a repository: a scenario names the job file, the rows that
-    arrive and the rows that must leave. It runs through rejoin's own readers, joins and writers in
-    one local JVM; docs/scenarios.md describes the files. Folders are searched for *.scenario.
-    Exits 0 if all pass, else 2.
+    For teams that keep their SQL in a repository. A scenario names the job file, the rows that
+    arrive and the rows that the sinks must receive. It runs through rejoin's own readers, joins and
+    writers in one local JVM; docs/scenarios.md describes the files. Folders are searched for
+    *.scenario. Exits 0 if all pass, else 2.
     """
     started, at = time.monotonic(), datetime.now(UTC)
     found = find_scenarios(paths, names or ())
@@ -51,9 +52,9 @@ def run_tests(
 
 
 def _run(found: Sequence[Path], *, quiet: bool) -> list[Result]:
-    """Each result is shown as it comes."""
+    """Runs each file and shows its result at once, unless `quiet`."""
     out = screen(sys.stdout)
-    # the console that draws the moving line has to know of the lines that are to stay above it
+    # on a terminal one console has to print both, or the status line would overwrite results
     progress = out if out.is_terminal and not quiet else screen(sys.stderr)
     width = max(len(str(path)) for path in found)
     results: list[Result] = []

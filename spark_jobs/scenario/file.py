@@ -1,4 +1,4 @@
-"""Reads scenario files; docs/scenarios.md describes the format."""
+"""Parses scenario files; docs/scenarios.md describes the format."""
 
 import re
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ _KINDS = "+I, -U, +U, -D, and raw for an input"
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A row that arrives; `kind` raw means that `values` are the record's key and value texts."""
+    """A row that arrives; with kind `raw`, `values` are the key and value of the record itself."""
 
     line: int
     table: str
@@ -40,7 +40,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A row that must leave; without `table`, to the only sink."""
+    """A row that a sink must receive; `table` may be None if there is only one sink."""
 
     line: int
     table: str | None
@@ -49,8 +49,8 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A record of `table` that must be rejected, with this reason."""
+class ExpectedDeadLetter:
+    """A record of `table` that must be rejected for this reason."""
 
     line: int
     table: str
@@ -59,7 +59,10 @@ class DeadLetter:
 
 @dataclass(slots=True)
 class Step:
-    """What happens at once, and what must come of it; `table` is the one that is `loaded`."""
+    """Rows that arrive together, or a command, and the rows that must follow.
+
+    `table` is the table of the command `loaded`.
+    """
 
     line: int
     command: Command | None = None
@@ -67,7 +70,7 @@ class Step:
     table: str = ""
     inputs: list[Input] = field(default_factory=list)
     expected: list[Expected] = field(default_factory=list)
-    dead_letters: list[DeadLetter] = field(default_factory=list)
+    dead_letters: list[ExpectedDeadLetter] = field(default_factory=list)
 
     @property
     def expects_something(self) -> bool:
@@ -76,9 +79,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """SQL and steps; with `fails`, the error code with which the SQL must be refused.
+    """SQL and steps; with `fails`, the SQL must be refused with that error code.
 
-    `text` and `source` are the file and what to call it, `sql_source` what to call the SQL.
+    `text` is the content of the file; `source` and `sql_source` name it and the SQL in errors.
     """
 
     name: str
@@ -91,24 +94,24 @@ class Scenario:
 
     @property
     def says_loaded(self) -> bool:
-        """Whether the steps say when initial content is complete; else the first step has it."""
+        """Whether a step `loaded` ends the initial content of a table; else the first step does."""
         return any(step.command == "loaded" for step in self.steps)
 
 
 def read_scenario(path: Path) -> Scenario:
-    """A scenario file, with the job file that it names.
+    """Read a scenario file and the job file that it names.
 
     Raises:
-        SqlErrors: everything that is wrong in it.
-        ConfigError: it cannot be read.
+        SqlErrors: all problems of the file.
+        ConfigError: a file cannot be read.
     """
     return parse_scenario(read_sql(path), path.stem, path)
 
 
 def parse_scenario(text: str, name: str, path: Path | None = None) -> Scenario:
-    """Header (`fails:`, `sql_file:`, SQL) up to the first step line, then steps.
+    """Parse a header (`fails:`, `sql_file:`, SQL) up to the first step line, then the steps.
 
-    The SQL keeps its line numbers, so that an error's position is one in the file.
+    The SQL keeps its line numbers, so that errors have positions in the scenario file.
     """
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     first = next((i for i, line in enumerate(lines) if _STEP_START.match(line)), len(lines))
@@ -132,7 +135,7 @@ def parse_scenario(text: str, name: str, path: Path | None = None) -> Scenario:
 
 
 class _Header:
-    """Keys, then the SQL; lines of SQL are never read as keys."""
+    """Collects keys such as `fails:`, and from the first other line on the SQL."""
 
     def __init__(self) -> None:
         self.sql: list[str] = []
@@ -152,36 +155,36 @@ class _Header:
 
     def end(self, *, has_rows: bool) -> None:
         if self.sql_file is not None and self._sql_began:
-            self._wrong(
+            self._report(
                 "SCENARIO_SYNTAX",
                 self._sql_began,
-                "the file names its SQL with 'sql_file' and holds SQL too",
-                "leave one out",
+                "the file has 'sql_file' and SQL of its own",
+                "keep one of them",
             )
         elif self.sql_file is None and not self._sql_began:
-            hint = "write CREATE TABLE and INSERT INTO before the first row, or sql_file: job.sql"
-            self._wrong("SCENARIO_EMPTY", 1, "there is no SQL before the first step", hint)
+            hint = "write CREATE TABLE and INSERT INTO above the first row, or sql_file: job.sql"
+            self._report("SCENARIO_EMPTY", 1, "there is no SQL before the first step", hint)
         if self.fails is None and not has_rows:
-            hint = "a row is written: > orders +I (1, 'Ada')"
-            self._wrong("SCENARIO_EMPTY", self._sql_began or 1, "no row arrives", hint)
+            hint = "write a row that arrives: > orders +I (1, 'Ada')"
+            self._report("SCENARIO_EMPTY", self._sql_began or 1, "no row ever arrives", hint)
 
     def _key(self, number: int, name: str, value: str) -> None:
         if name not in _KEYS:
-            hint = nearest(name, _KEYS) or f"there is {' and '.join(_KEYS)}"
-            self._wrong("SCENARIO_KEY", number, f"no key '{name}'", hint)
+            hint = nearest(name, _KEYS) or f"known: {' and '.join(_KEYS)}"
+            self._report("SCENARIO_KEY", number, f"unknown key '{name}'", hint)
         elif not value:
-            self._wrong("SCENARIO_KEY", number, f"'{name}' has no value", f"{name}: value")
+            self._report("SCENARIO_KEY", number, f"'{name}' has no value", f"{name}: value")
         elif name == "fails":
             self.fails = value
         else:
             self.sql_file = value
 
-    def _wrong(self, code: str, line: int, message: str, hint: str) -> None:
+    def _report(self, code: str, line: int, message: str, hint: str) -> None:
         self.problems.append(ScenarioError(code, message, hint, line=line, column=1))
 
 
 class _Steps:
-    """A step ends at a blank line, at a command, and where input follows an expected row."""
+    """Collects steps: one ends at a blank line, at a command, and at input after expected rows."""
 
     def __init__(self) -> None:
         self.done: list[Step] = []
@@ -197,7 +200,9 @@ class _Steps:
                 self._add(number, text)
             except LiteralError as error:
                 column = min(line.find(mark) + 1 or len(line) for mark in "({")
-                self._wrong("SCENARIO_ROW", number, str(error), "docs/scenarios.md: Values", column)
+                self._report(
+                    "SCENARIO_ROW", number, str(error), "docs/scenarios.md: Values", column
+                )
 
     def _add(self, number: int, text: str) -> None:
         if found := _INPUT.match(text):
@@ -214,7 +219,7 @@ class _Steps:
                 last.expected.append(expected)
         elif found := _DEAD_LETTER.match(text):
             if (last := self._last(number)) is not None:
-                last.dead_letters.append(DeadLetter(number, found[1], found[2]))
+                last.dead_letters.append(ExpectedDeadLetter(number, found[1], found[2]))
         elif found := _ADVANCE.match(text):
             step = self._step(number, starts=True)
             step.command = "advance"
@@ -225,7 +230,7 @@ class _Steps:
         elif text in ("restart", "end"):
             self._step(number, starts=True).command = "restart" if text == "restart" else "end"
         else:
-            self._wrong("SCENARIO_SYNTAX", number, f"cannot read {text!r}", _hint(text))
+            self._report("SCENARIO_SYNTAX", number, f"cannot read {text!r}", _hint(text))
 
     def _step(self, number: int, starts: bool) -> Step:
         if starts or not self._open or self.done[-1].command is not None:
@@ -236,21 +241,23 @@ class _Steps:
     def _last(self, number: int) -> Step | None:
         if self.done:
             return self.done[-1]
-        hint = "first '>' lines, then the '<' lines that come of them"
-        self._wrong("SCENARIO_SYNTAX", number, "a row is expected before any input", hint)
+        hint = "write '>' lines, rows that arrive, above the '<' lines that must follow from them"
+        self._report("SCENARIO_SYNTAX", number, "a row is expected before any arrived", hint)
         return None
 
-    def _wrong(self, code: str, line: int, message: str, hint: str, column: int = 1) -> None:
+    def _report(self, code: str, line: int, message: str, hint: str, column: int = 1) -> None:
         self.problems.append(ScenarioError(code, message, hint, line=line, column=column))
 
 
 def _hint(text: str) -> str:
     match text[0]:
         case ">":
-            return f"> TABLE KIND (values), and the kinds are {_KINDS}"
+            return f"write > TABLE KIND (values); kinds: {_KINDS}"
         case "<":
-            return f"< TABLE KIND (values) or < dead-letter TABLE REASON; the kinds are {_KINDS}"
+            return (
+                f"write < TABLE KIND (values) or < dead-letter TABLE REASON; the kinds are {_KINDS}"
+            )
         case _ if text.startswith("advance"):
-            return "advance 500ms, and the units are ms, s, m, h"
+            return "write advance 500ms; units: ms, s, m, h"
     known = nearest(text.partition(" ")[0], ("restart", "advance", "loaded", "end"))
     return known or "a step is >, <, restart, advance 5s, loaded TABLE or end; # is a comment"

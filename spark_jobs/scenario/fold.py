@@ -1,4 +1,4 @@
-"""Folds changes into the rows they leave behind, and tells two results apart."""
+"""Folds changes into the rows that a sink's reader sees, and compares expected with actual."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,13 +9,13 @@ from spark_jobs.scenario.records import Change, keeps_kinds, physical_columns
 from spark_jobs.scenario.values import Row
 from spark_jobs.sql.catalog import Table
 
-Mark: TypeAlias = Literal["same", "missing", "extra"]
-_WORDS: dict[Mark, str] = {"same": "as expected", "missing": "missing", "extra": "too much"}
+RowMark: TypeAlias = Literal["same", "missing", "extra"]
+_WORDS: dict[RowMark, str] = {"same": "as expected", "missing": "missing", "extra": "unexpected"}
 
 
 @dataclass(slots=True)
-class View:
-    """What a reader of the sink sees: rows by key for an upsert sink, a multiset for others."""
+class SinkView:
+    """The rows that a reader of a sink sees: by key for an upsert sink, else with duplicates."""
 
     key: tuple[int, ...] | None
     rows: Counter[Row] = field(default_factory=Counter)
@@ -23,7 +23,7 @@ class View:
     problems: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, table: Table) -> "View":
+    def of(cls, table: Table) -> "SinkView":
         return cls(sink_key(table))
 
     def apply(self, changes: Iterable[Change]) -> None:
@@ -48,12 +48,12 @@ class View:
 
     def _retract(self, change: Change) -> None:
         if self.rows[change.row] == 0:
-            self.problems.append(f"retracts a row that is not there: {show(change)}")
+            self.problems.append(f"retracts a row that does not exist: {change_text(change)}")
         self.rows[change.row] -= 1
 
 
 def sink_key(table: Table) -> tuple[int, ...] | None:
-    """Positions of the key by which a reader of the sink folds; None where rows are retracted."""
+    """Column positions of an upsert sink's key; None for a sink that retracts rows."""
     if table.connector != "upsert-kafka":
         return None
     names = [c.name for c in physical_columns(table)]
@@ -62,20 +62,20 @@ def sink_key(table: Table) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A change that a step should have made, or has made; `mark` says which."""
+    """A change that a step was expected to make, made, or both; `mark` says which."""
 
-    mark: Mark
+    mark: RowMark
     change: Change
 
     @property
     def text(self) -> str:
-        return f"{_WORDS[self.mark]}: {show(self.change)}"
+        return f"{_WORDS[self.mark]}: {change_text(self.change)}"
 
 
 def compared(table: Table, expected: Sequence[Change], actual: Sequence[Change]) -> list[Compared]:
-    """What a step has made beside what it should have, as far as the sink's records can tell.
+    """Compare the changes of a step, as far as the sink's records can show them.
 
-    A row that is too much stands below the missing one that is most like it.
+    An extra change follows the missing one that is most like it.
     """
     wanted, found = _net(table, expected), _net(table, actual)
     extra = list((found - wanted).elements())
@@ -92,7 +92,7 @@ def compared(table: Table, expected: Sequence[Change], actual: Sequence[Change])
 
 
 def net_difference(table: Table, expected: Sequence[Change], actual: Sequence[Change]) -> list[str]:
-    """What is missing or too much in one step, in words."""
+    """What is missing or unexpected in one step, as text."""
     return [row.text for row in compared(table, expected, actual) if row.mark != "same"]
 
 
@@ -104,15 +104,15 @@ def _most_like(change: Change, others: Sequence[Change]) -> Change | None:
     return best if best is not None and likeness(best) > 0 else None
 
 
-def view_difference(expected: View, actual: View) -> list[str]:
+def view_difference(expected: SinkView, actual: SinkView) -> list[str]:
     wanted, found = expected.contents(), actual.contents()
-    missing = [f"missing: {show_row(row)}" for row in (wanted - found).elements()]
-    extra = [f"too much: {show_row(row)}" for row in (found - wanted).elements()]
+    missing = [f"missing: {row_text(row)}" for row in (wanted - found).elements()]
+    extra = [f"unexpected: {row_text(row)}" for row in (found - wanted).elements()]
     return missing + extra
 
 
 def _net(table: Table, changes: Iterable[Change]) -> Counter[Change]:
-    """Of an upsert sink the last change per key; with row kinds where the sink keeps them."""
+    """Changes with what cancels out removed: the last one per key, or the sum of each row."""
     key = sink_key(table)
     if key is not None:
         last = {tuple(change.row[i] for i in key): change for change in changes}
@@ -126,15 +126,15 @@ def _net(table: Table, changes: Iterable[Change]) -> Counter[Change]:
 
 
 def _keyed(key: tuple[int, ...], change: Change) -> Change:
-    """Of a deletion only the key counts."""
+    """Only the key of a deletion is compared, and an insertion equals an update."""
     if change.kind in ("+I", "+U"):
         return Change("+U", change.row)
     return Change("-D", tuple(v if i in key else None for i, v in enumerate(change.row)))
 
 
-def show(change: Change) -> str:
-    return f"{change.kind} {show_row(change.row)}"
+def change_text(change: Change) -> str:
+    return f"{change.kind} {row_text(change.row)}"
 
 
-def show_row(row: Row) -> str:
+def row_text(row: Row) -> str:
     return "(" + ", ".join("NULL" if v is None else str(v) for v in row) + ")"

@@ -1,4 +1,4 @@
-"""Formats that need a registry or a schema, as JSON that says the same: a scenario is about SQL."""
+"""Replaces Avro by JSON, so that a scenario needs no schema registry: it tests SQL, not formats."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ _FORMAT_OPTIONS = ("format", "key.format", "value.format")
 
 
 def in_json(table: Table) -> Table:
-    """The table with JSON in place of Avro: same columns, same changelog, no registry."""
+    """The same table, columns and changelog mode with JSON in place of Avro."""
     given = table.options
     avro = {name: given[name] for name in _FORMAT_OPTIONS if given.get(name) in _INSTEAD}
     below = tuple(f"{name.removesuffix('format')}{kind}." for name, kind in avro.items())

@@ -1,4 +1,4 @@
-"""Results in the XML that CI servers read: a suite per folder, a case per file."""
+"""Writes results as JUnit XML for CI servers: a suite per folder, a case per file."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -9,10 +9,10 @@ from itertools import groupby
 from pathlib import Path
 
 from spark_jobs.errors import ConfigError
-from spark_jobs.scenario.run import Result
 from spark_jobs.scenario.show import headline, problem_lines
+from spark_jobs.scenario.suite import Result
 
-# what XML 1.0 cannot hold, not even escaped
+# characters that XML 1.0 cannot hold, not even escaped
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -59,9 +59,9 @@ def _case(suite: ET.Element, result: Result) -> None:
     if result.outcome != "passed":
         kind = "failure" if result.outcome == "failed" else "error"
         code = "difference" if result.error is None else result.error.problems[0].code
-        told = ET.SubElement(case, kind, {"message": _text(headline(result)), "type": code})
-        told.text = _text("\n".join(problem_lines(result)))
+        problem = ET.SubElement(case, kind, {"message": _text(headline(result)), "type": code})
+        problem.text = _text("\n".join(problem_lines(result)))
 
 
-def _text(told: str) -> str:
-    return _NO_XML.sub("\ufffd", told)
+def _text(raw: str) -> str:
+    return _NO_XML.sub("\ufffd", raw)

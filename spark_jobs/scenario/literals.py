@@ -1,4 +1,4 @@
-"""Values as scenario files write them: `(1, 'ann', NULL, ('nested', 2), ['a', 'b'], {'k': 1})`."""
+"""Parses values of scenario files: `(1, 'ann', NULL, ('nested', 2), ['a', 'b'], {'k': 1})`."""
 
 import re
 from decimal import Decimal
@@ -23,11 +23,11 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class LiteralError(ValueError):
-    """The text is no list of values."""
+    """The text is no row of values."""
 
 
 def parse_row(text: str) -> RowLiteral:
-    """One row: all its values in parentheses, or some by name in braces.
+    """Parse a row: all its values in parentheses, or some by name in braces.
 
     >>> parse_row("(1, 'it''s', NULL, 2.50, ('a', TRUE), ['x'], {'k': 1})")
     (1, "it's", None, Decimal('2.50'), ('a', True), ['x'], {'k': 1})
@@ -66,7 +66,7 @@ class _Tokens:
                 return self._items("]")
             case "mark" if text == "{":
                 return self._entries()
-        raise LiteralError(f"{text!r} is no value in {self._text!r}")
+        raise LiteralError(f"{text!r} in {self._text!r} is no value")
 
     def _items(self, closing: str) -> list[Literal]:
         items: list[Literal] = []

@@ -1,4 +1,4 @@
-"""The kernel in a JVM without Spark session: one micro-batch per step, in milliseconds."""
+"""Runs a scenario in the kernel alone, in a JVM without Spark: each step is one micro-batch."""
 
 import base64
 import json
@@ -7,20 +7,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spark_jobs.errors import ScenarioError
-from spark_jobs.plan.nodes.physical import KafkaScan, Physical, inputs_of
+from spark_jobs.kernel.calls import Kernel
+from spark_jobs.plan.nodes.physical import Physical
 from spark_jobs.plan.nodes.plan_json import to_json
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.scenario.file import Step
 from spark_jobs.scenario.records import Record, to_base64
-from spark_jobs.scenario.runner import Bound, Outcome, exchanged_sinks
+from spark_jobs.scenario.runner import BoundScenario, StepOutcome, exchanged_sinks
 from spark_jobs.streaming.failure import JavaError
 
 
 class MemoryBackend:
-    """Each INSERT in a run of its own, all fed with the same records."""
+    """Runs each INSERT separately and feeds all of them the same records."""
 
     exact = True
 
-    def __init__(self, bound: Bound, kernel: Any) -> None:
+    def __init__(self, bound: BoundScenario, kernel: Kernel) -> None:
         self._runs = [_LocalRun(plan.root, kernel) for plan in bound.plans]
         if bound.scenario.says_loaded:
             self.hold_loaded()
@@ -38,21 +40,21 @@ class MemoryBackend:
         for run in self._runs:
             run.feed(table, rows)
 
-    def run_step(self, step: Step, is_settled: Callable[[Outcome], bool]) -> Outcome:
-        """Raises ScenarioError where a job would fail, as by its policy for bad records."""
+    def run_step(self, step: Step, is_settled: Callable[[StepOutcome], bool]) -> StepOutcome:
+        """Raises ScenarioError where a job would fail, for example at a bad record."""
         try:
             return self._run_step(step)
         except JavaError as failure:
             raise ScenarioError(
                 "SCENARIO_STEP_FAILED",
-                f"the job fails here: {_first_line(failure)}",
-                "a record that cannot be read fails a job unless its table has another "
-                "'rejoin.on-error'",
+                f"the job fails at this step: {_first_line(failure)}",
+                "a record that cannot be read stops a job unless 'rejoin.on-error' of its table "
+                "says otherwise",
                 line=step.line,
                 column=1,
             ) from failure
 
-    def _run_step(self, step: Step) -> Outcome:
+    def _run_step(self, step: Step) -> StepOutcome:
         match step.command:
             case "restart":
                 self.restart()
@@ -65,13 +67,13 @@ class MemoryBackend:
         return self._outcome([run.jvm.step() for run in self._runs])
 
     def advance(self, ms: int) -> None:
-        """Processing time passes."""
+        """Advance processing time."""
         self._clock_ms += ms
         for run in self._runs:
             run.jvm.advance(self._clock_ms)
 
     def hold_loaded(self) -> None:
-        """Before the first step: `loaded` alone says when initial content is complete."""
+        """Treat initial content as incomplete until a step `loaded`; called before the first."""
         for run in self._runs:
             run.jvm.holdLoaded()
 
@@ -83,45 +85,40 @@ class MemoryBackend:
         for run in self._runs:
             run.jvm.restart()
 
-    def finish(self) -> Outcome:
-        """A step without input must not emit anything."""
+    def finish(self) -> StepOutcome:
+        """One more step, which must not emit anything."""
         return self._outcome([run.jvm.step() for run in self._runs])
 
-    def _outcome(self, texts: Sequence[str]) -> Outcome:
+    def _outcome(self, texts: Sequence[str]) -> StepOutcome:
         records: dict[str, list[Record]] = defaultdict(list)
         rejects: list[tuple[str, str]] = []
         for text in texts:
-            told = json.loads(text)
-            for record in told["records"]:
+            output = json.loads(text)
+            for record in output["records"]:
                 key, value = _bytes(record["key"]), _bytes(record["value"])
                 records[self._topics[record["topic"]]].append(Record(key, value))
-            rejects += [(r["topic"], r["reason"]) for r in told["rejects"]]
+            rejects += [(r["topic"], r["reason"]) for r in output["rejects"]]
         for name in self._exchanged:
             records[name].sort(key=lambda record: record.value is not None)
-        return Outcome(records, rejects)
+        return StepOutcome(records, rejects)
 
 
 def _first_line(failure: Any) -> str:
-    """What Java says, without its stack."""
-    told = str(failure.java_exception.getMessage() or failure.java_exception.toString())
-    return told.splitlines()[0]
+    """The message of a Java exception, without its stack trace."""
+    message = str(failure.java_exception.getMessage() or failure.java_exception.toString())
+    return message.splitlines()[0]
 
 
 class _LocalRun:
-    """The kernel's LocalRun and the tables that its plan reads."""
+    """A LocalRun of the kernel, fed only with the tables that its plan reads."""
 
-    def __init__(self, root: Physical, kernel: Any) -> None:
-        self.jvm = kernel.local(json.dumps(to_json(root)))
-        self._tables = set(_tables_below(root))
+    def __init__(self, root: Physical, kernel: Kernel) -> None:
+        self.jvm = kernel.local(to_json(root))
+        self._tables = {scan.table for scan in scans(root)}
 
     def feed(self, table: str, rows: list[dict[str, Any]]) -> None:
         if table in self._tables and rows:
             self.jvm.feed(table, json.dumps(rows))
-
-
-def _tables_below(node: Physical) -> list[str]:
-    own = [node.table] if isinstance(node, KafkaScan) else []
-    return own + [table for below in inputs_of(node) for table in _tables_below(below)]
 
 
 def _as_json(record: Record, offset: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Rows to Kafka records and back, written independently of the kernel's own readers and writers."""
+"""Encodes rows as Kafka records and decodes them; shares no code with the kernel's formats."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row kind and the row; a tombstone has only its key columns, the others are NULL."""
+    """A row with its kind. Of a tombstone only the key columns are known; the others are NULL."""
 
     kind: Kind
     row: Row
@@ -36,7 +36,7 @@ class Change:
 
 @dataclass(slots=True)
 class Encoder:
-    """Writes the input rows of one table as its format demands."""
+    """Encodes the input rows of one table in its format."""
 
     table: Table
     _before: dict[Row, Row] = field(default_factory=dict)
@@ -85,10 +85,10 @@ class Encoder:
                 return {"op": kind, "data": data}
             case "debezium-json":
                 return self._debezium(kind, row, data)
-        raise ValueError(f"{table.name}: scenarios write no rows in format {name!r}")
+        raise ValueError(f"{table.name}: scenarios cannot write format {name!r}")
 
     def _debezium(self, kind: str, row: dict[str, Any], data: dict[str, Any]) -> Any:
-        """A `-U` is kept until its `+U` comes: Debezium has both in one record."""
+        """Keep a `-U` until its `+U` arrives: Debezium writes both in one record."""
         identity = tuple(row[k] for k in self.table.primary_key)
         if kind == "-U":
             self._before[identity] = tuple(data.items())
@@ -127,17 +127,17 @@ class Encoder:
 
 
 def input_columns(table: Table) -> list[Column]:
-    """What an input row gives: everything but computed columns, in declaration order."""
+    """The columns of an input row: all but computed ones, in declaration order."""
     return [c for c in table.columns if c.kind != "computed"]
 
 
 def physical_columns(table: Table) -> list[Column]:
-    """What a result row gives."""
+    """The columns of a result row."""
     return [c for c in table.columns if c.kind == "physical"]
 
 
 def kinds_of(table: Table) -> tuple[Kind, ...]:
-    """The row kinds that records of a table can say."""
+    """The row kinds that records of a table can express."""
     match table.changelog:
         case "append":
             return ("+I",)
@@ -148,13 +148,13 @@ def kinds_of(table: Table) -> tuple[Kind, ...]:
 
 
 def row_of(columns: Sequence[Column], given: RowLiteral) -> Row:
-    """The values of all columns; those that are not named are NULL."""
+    """The values of all columns; columns that are not named are NULL."""
     values = [given.get(c.name) for c in columns] if isinstance(given, dict) else given
     return tuple(canonical(v, c.type) for v, c in zip(values, columns, strict=True))
 
 
 def decode(table: Table, record: Record) -> list[Change]:
-    """The row changes in a record that a sink wrote."""
+    """Decode the row changes in a record that a sink wrote."""
     if record.value is None:
         return [Change("-D", _row(table, _loads(record.key)))]
     name = table.value_format.name if table.value_format else ""
@@ -175,11 +175,11 @@ def decode(table: Table, record: Record) -> list[Change]:
             if value["op"] == "d":
                 return [Change("-D", _row(table, value["before"]))]
             return [Change("+I", _row(table, value["after"]))]
-    raise ValueError(f"{table.name}: scenarios read no rows in format {name!r}")
+    raise ValueError(f"{table.name}: scenarios cannot read format {name!r}")
 
 
 def keeps_kinds(table: Table) -> bool:
-    """Whether all four row kinds survive in the sink's records."""
+    """Whether the sink's records express all four row kinds."""
     return table.value_format is not None and table.value_format.name == "changelog-json"
 
 
@@ -213,7 +213,7 @@ def _record_timestamp(columns: Sequence[Column], row: dict[str, Any]) -> int:
 
 
 def _raw_record(given: Input) -> Record:
-    """`raw (key, value)`: the bytes as they stand."""
+    """A record from `raw (key, value)`, whose bytes are taken as they are."""
     if not isinstance(given.values, tuple) or len(given.values) != 2:
         raise ValueError(f"line {given.line}: raw takes (key, value)")
     key, value = (v.encode() if isinstance(v, str) else v for v in given.values)

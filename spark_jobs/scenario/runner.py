@@ -1,4 +1,4 @@
-"""Runs a scenario on one of three backends and compares what the sinks receive."""
+"""Runs a scenario on a backend (kernel, Spark or broker) and compares what the sinks receive."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,8 +9,8 @@ from spark_jobs.errors import SqlErrors
 from spark_jobs.plan.nodes.physical import KafkaSink, QueryPlan
 from spark_jobs.plan.planner import plan
 from spark_jobs.scenario.checks import check_rows
-from spark_jobs.scenario.file import DeadLetter, Expected, Scenario, Step
-from spark_jobs.scenario.fold import Compared, View, compared, sink_key, view_difference
+from spark_jobs.scenario.file import Expected, ExpectedDeadLetter, Scenario, Step
+from spark_jobs.scenario.fold import Compared, SinkView, compared, sink_key, view_difference
 from spark_jobs.scenario.formats import in_json
 from spark_jobs.scenario.records import Change, Encoder, Record, decode, physical_columns, row_of
 from spark_jobs.sql.bind.binder import bind
@@ -20,8 +20,8 @@ SinkRecords = Mapping[str, Sequence[Record]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one step made: records by sink table, and rejects as (topic, reason)."""
+class StepOutcome:
+    """The output of one step: records by sink table, and rejected records as (topic, reason)."""
 
     records: SinkRecords
     rejects: Sequence[tuple[str, str]] = ()
@@ -30,24 +30,24 @@ class Outcome:
 class Backend(Protocol):
     """Where a scenario runs.
 
-    `exact`: a step is one micro-batch and its outcome holds just that step's records. Otherwise
-    the outcome of a step is whatever came until `is_settled` said that the records so far will do.
+    If `exact`, a step is one micro-batch and its outcome has the records of that step only.
+    Otherwise the outcome has all records that arrived until `is_settled` accepted them.
     """
 
     exact: bool
 
     def feed(self, table: str, records: Sequence[Record]) -> None: ...
 
-    def run_step(self, step: Step, is_settled: Callable[[Outcome], bool]) -> Outcome: ...
+    def run_step(self, step: Step, is_settled: Callable[[StepOutcome], bool]) -> StepOutcome: ...
 
-    def finish(self) -> Outcome:
-        """Stop; whatever comes out now is too much."""
+    def finish(self) -> StepOutcome:
+        """Stop; everything that is still emitted is unexpected."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """A scenario with the tables that its SQL declares."""
+class BoundScenario:
+    """A scenario with the tables, plans and sinks of its SQL."""
 
     scenario: Scenario
     tables: Mapping[str, Table]
@@ -57,7 +57,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class SinkDifference:
-    """What a sink should have received and has; without `rows`, only `notes` are wrong."""
+    """Expected and actual changes of a sink; `notes` are problems that belong to no single row."""
 
     table: Table
     rows: tuple[Compared, ...]
@@ -68,8 +68,8 @@ class SinkDifference:
         return [*(row.text for row in self.rows if row.mark != "same"), *self.notes]
 
 
-class StepDiffers(AssertionError):
-    """A step has made something else than the scenario says. `number` counts from 1."""
+class StepDifference(AssertionError):
+    """The output of a step differs from the scenario. `number` counts from 1."""
 
     def __init__(
         self,
@@ -83,16 +83,16 @@ class StepDiffers(AssertionError):
         self.line = step.line
         self.sinks = tuple(sinks)
         self.notes = tuple(notes)
-        told = [problem for sink in sinks for problem in sink.problems]
-        super().__init__("\n  ".join([f"{name}, step at line {step.line}:", *told, *notes]))
+        problems = [problem for sink in sinks for problem in sink.problems]
+        super().__init__("\n  ".join([f"{name}, step at line {step.line}:", *problems, *notes]))
 
 
 class NotRefused(AssertionError):
-    """SQL that must be refused with a code is accepted, or refused with another."""
+    """SQL that must be refused with a certain code was accepted, or refused with another."""
 
 
-def bind_scenario(scenario: Scenario) -> Bound:
-    """Raises SqlErrors for SQL that is refused, and for rows that are none of its tables."""
+def bind_scenario(scenario: Scenario) -> BoundScenario:
+    """Bind and plan the SQL. Raises SqlErrors if it is refused or a row does not fit its table."""
     job = bind(scenario.sql, scenario.sql_source)
     plans = plan(job)
     if any(in_json(table) is not table for table in job.tables.values()):
@@ -100,11 +100,11 @@ def bind_scenario(scenario: Scenario) -> Bound:
         plans = plan(job)
     sinks = tuple(dict.fromkeys(sink.table.name for sink in job.inserts))
     check_rows(scenario, job.tables, sinks)
-    return Bound(scenario, job.tables, plans, sinks)
+    return BoundScenario(scenario, job.tables, plans, sinks)
 
 
-def exchanged_sinks(bound: Bound) -> set[str]:
-    """Sinks before which rows change tasks: there the writer makes the order, deletes first."""
+def exchanged_sinks(bound: BoundScenario) -> set[str]:
+    """Sinks after a shuffle: their writers order the records of an epoch, deletions first."""
     roots = [plan.root for plan in bound.plans]
     return {root.table for root in roots if isinstance(root, KafkaSink) and root.exchange}
 
@@ -116,22 +116,22 @@ def check_refusal(scenario: Scenario) -> None:
     except SqlErrors as error:
         codes = sorted({e.code for e in error.errors})
     else:
-        raise NotRefused(f"{scenario.name}: accepted, expected {scenario.fails}")
+        raise NotRefused(f"{scenario.name}: the SQL was accepted, expected {scenario.fails}")
     if scenario.fails not in codes:
-        told = ", ".join(codes)
-        raise NotRefused(f"{scenario.name}: refused with {told}, not {scenario.fails}")
+        found = ", ".join(codes)
+        raise NotRefused(f"{scenario.name}: refused with {found}, expected {scenario.fails}")
 
 
-class Run:
-    """Feeds a backend step by step; raises StepDiffers at the first step that differs."""
+class ScenarioRun:
+    """Feeds a backend step by step; raises StepDifference at the first step that differs."""
 
-    def __init__(self, bound: Bound, backend: Backend) -> None:
+    def __init__(self, bound: BoundScenario, backend: Backend) -> None:
         self._bound = bound
         self._backend = backend
         self._encoders = {name: Encoder(table) for name, table in bound.tables.items()}
-        self._wanted = {name: View.of(bound.tables[name]) for name in bound.sinks}
+        self._expected_views = {name: SinkView.of(bound.tables[name]) for name in bound.sinks}
         self._exchanged = exchanged_sinks(bound)
-        self._found = {name: View.of(bound.tables[name]) for name in bound.sinks}
+        self._actual_views = {name: SinkView.of(bound.tables[name]) for name in bound.sinks}
 
     def all(self) -> None:
         steps = self._bound.scenario.steps
@@ -143,14 +143,14 @@ class Run:
         for given in step.inputs:
             self._backend.feed(given.table, self._encoders[given.table].encode([given]))
         for name in self._bound.sinks:
-            self._wanted[name].apply(self._expected(name, step.expected))
+            self._expected_views[name].apply(self._expected(name, step.expected))
         wanted = len(step.dead_letters)
         outcome = self._backend.run_step(
             step, lambda so_far: len(so_far.rejects) >= wanted and self._is_settled(so_far)
         )
         self._judge(number, step, outcome)
 
-    def _judge(self, number: int, step: Step, outcome: Outcome) -> None:
+    def _judge(self, number: int, step: Step, outcome: StepOutcome) -> None:
         sinks: list[SinkDifference] = []
         for name in self._bound.sinks:
             expected = self._expected(name, step.expected)
@@ -159,11 +159,11 @@ class Run:
                 sinks.append(difference)
         notes = _compare_rejects(self._bound.tables, step.dead_letters, outcome)
         if sinks or notes:
-            raise StepDiffers(self._bound.scenario.name, number, step, sinks, notes)
+            raise StepDifference(self._bound.scenario.name, number, step, sinks, notes)
 
     def _compare(self, name: str, expected: list[Change], actual: list[Change]) -> SinkDifference:
         table = self._bound.tables[name]
-        wanted, found = self._wanted[name], self._found[name]
+        wanted, found = self._expected_views[name], self._actual_views[name]
         found.apply(actual)
         notes = [f"the expected rows: {problem}" for problem in wanted.problems]
         notes += found.problems
@@ -173,16 +173,16 @@ class Run:
             notes += _repeated_keys(table, actual)
         return SinkDifference(table, tuple(compared(table, expected, actual)), tuple(notes))
 
-    def _is_settled(self, outcome: Outcome) -> bool:
+    def _is_settled(self, outcome: StepOutcome) -> bool:
         for name in self._bound.sinks:
-            ahead = View(self._found[name].key, self._found[name].rows.copy())
-            ahead.by_key = dict(self._found[name].by_key)
+            ahead = SinkView(self._actual_views[name].key, self._actual_views[name].rows.copy())
+            ahead.by_key = dict(self._actual_views[name].by_key)
             ahead.apply(self._decoded(name, outcome))
-            if view_difference(self._wanted[name], ahead):
+            if view_difference(self._expected_views[name], ahead):
                 return False
         return True
 
-    def _decoded(self, name: str, outcome: Outcome) -> list[Change]:
+    def _decoded(self, name: str, outcome: StepOutcome) -> list[Change]:
         table = self._bound.tables[name]
         return [change for r in outcome.records.get(name, ()) for change in decode(table, r)]
 
@@ -197,21 +197,21 @@ class Run:
 
 
 def _repeated_keys(table: Table, actual: list[Change]) -> list[str]:
-    """One micro-batch writes at most one record per key of an upsert sink."""
+    """Problems of an upsert sink: a micro-batch may write one record per key, not more."""
     key = sink_key(table)
     if key is None:
         return []
     keys = [tuple(change.row[i] for i in key) for change in actual]
-    return [f"written twice: {k}" for k in sorted(set(keys), key=repr) if keys.count(k) > 1]
+    return [f"key written twice: {k}" for k in sorted(set(keys), key=repr) if keys.count(k) > 1]
 
 
 def _compare_rejects(
-    tables: Mapping[str, Table], expected: Sequence[DeadLetter], outcome: Outcome
+    tables: Mapping[str, Table], expected: Sequence[ExpectedDeadLetter], outcome: StepOutcome
 ) -> list[str]:
     wanted = Counter((tables[d.table].dead_letter_topic or "", d.reason) for d in expected)
     found = Counter(outcome.rejects)
     missing, extra = (wanted - found).elements(), (found - wanted).elements()
     return [
         *(f"missing: dead letter {reason} in {topic}" for topic, reason in missing),
-        *(f"too much: dead letter {reason} in {topic}" for topic, reason in extra),
+        *(f"unexpected: dead letter {reason} in {topic}" for topic, reason in extra),
     ]

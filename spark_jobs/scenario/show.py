@@ -1,4 +1,4 @@
-"""Results of scenarios for people and for programs: aligned rows, one JSON document."""
+"""Shows results of scenarios: aligned text for people, one JSON document for programs."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from spark_jobs.scenario.fold import Compared, Mark
+from spark_jobs.scenario.fold import Compared, RowMark
 from spark_jobs.scenario.records import physical_columns
-from spark_jobs.scenario.run import Outcome, Result
-from spark_jobs.scenario.runner import NotRefused, SinkDifference, StepDiffers
+from spark_jobs.scenario.runner import NotRefused, SinkDifference, StepDifference
+from spark_jobs.scenario.suite import Result, ScenarioOutcome
 from spark_jobs.scenario.values import literal_text
 from spark_jobs.sql.catalog import Table
 from spark_jobs.terminal import aligned
 
-_STYLES: dict[Outcome, str] = {"passed": "green", "failed": "bold red", "error": "bold red"}
-_MARKS: dict[Mark, tuple[str, str, str]] = {
+_STYLES: dict[ScenarioOutcome, str] = {"passed": "green", "failed": "bold red", "error": "bold red"}
+_MARKS: dict[RowMark, tuple[str, str, str]] = {
     "same": (" ", "", "dim"),
     "missing": ("-", "missing", "red"),
     "extra": ("+", "not expected", "yellow"),
@@ -23,7 +23,7 @@ _MARKS: dict[Mark, tuple[str, str, str]] = {
 
 
 def show_result(result: Result, width: int, console: Console) -> None:
-    """A line, and below it what is wrong."""
+    """Print a line for the scenario, and below it what is wrong."""
     name, steps = str(result.path).ljust(width), f"{result.steps} step"
     line = Text.assemble(
         (f"{result.outcome.upper():<7}", _STYLES[result.outcome]),
@@ -31,19 +31,19 @@ def show_result(result: Result, width: int, console: Console) -> None:
         (f"{steps + ('' if result.steps == 1 else 's'):>9}  {result.seconds:6.2f} s", "dim"),
     )
     console.print(line)
-    for told in _problem(result):
-        console.print(told)
+    for problem in _problem(result):
+        console.print(problem)
 
 
 def problem_lines(result: Result) -> list[str]:
-    """What is wrong, without colours."""
+    """What is wrong, as plain text lines."""
     return [text.plain for text in _problem(result)]
 
 
 def headline(result: Result) -> str:
     """What is wrong in a few words."""
     match result.failed:
-        case StepDiffers() as differs:
+        case StepDifference() as differs:
             return f"step {differs.number} (line {differs.line}) differs"
         case NotRefused() as accepted:
             return str(accepted)
@@ -52,12 +52,12 @@ def headline(result: Result) -> str:
 
 def summary(results: Sequence[Result], seconds: float) -> Text:
     counts = Counter(result.outcome for result in results)
-    told = [(f"{counts['passed']} passed", "green" if counts["passed"] else "")]
+    parts = [(f"{counts['passed']} passed", "green" if counts["passed"] else "")]
     if counts["failed"]:
-        told.append((f", {counts['failed']} failed", _STYLES["failed"]))
+        parts.append((f", {counts['failed']} failed", _STYLES["failed"]))
     if counts["error"]:
-        told.append((f", {counts['error']} with errors", _STYLES["error"]))
-    return Text.assemble(*told, f" in {seconds:.1f} s")
+        parts.append((f", {counts['error']} with errors", _STYLES["error"]))
+    return Text.assemble(*parts, f" in {seconds:.1f} s")
 
 
 def as_json(results: Sequence[Result], seconds: float) -> dict[str, object]:
@@ -74,7 +74,7 @@ def as_json(results: Sequence[Result], seconds: float) -> dict[str, object]:
 
 def _result_json(result: Result) -> dict[str, object]:
     problems = () if result.error is None else result.error.problems
-    differs = result.failed if isinstance(result.failed, StepDiffers) else None
+    differs = result.failed if isinstance(result.failed, StepDifference) else None
     return {
         "name": result.path.stem,
         "file": str(result.path),
@@ -87,7 +87,7 @@ def _result_json(result: Result) -> dict[str, object]:
     }
 
 
-def _difference_json(differs: StepDiffers) -> dict[str, object]:
+def _difference_json(differs: StepDifference) -> dict[str, object]:
     return {
         "step": differs.number,
         "line": differs.line,
@@ -114,7 +114,7 @@ def _problem(result: Result) -> Iterator[Text]:
     if result.error is not None:
         for line in result.error.render().splitlines():
             yield Text(f"  {line}")
-    elif isinstance(result.failed, StepDiffers):
+    elif isinstance(result.failed, StepDifference):
         differs = result.failed
         for sink in differs.sinks:
             yield Text(f"  step {differs.number} (line {differs.line}), {_counted(sink)}", "bold")
@@ -128,8 +128,8 @@ def _problem(result: Result) -> Iterator[Text]:
 
 def _counted(sink: SinkDifference) -> str:
     counts = Counter(row.mark for row in sink.rows)
-    told = [f"{counts[mark]} {_MARKS[mark][1]}" for mark in ("missing", "extra") if counts[mark]]
-    return f"sink {sink.table.name}" + (f": {', '.join(told)}" if told else "")
+    parts = [f"{counts[mark]} {_MARKS[mark][1]}" for mark in ("missing", "extra") if counts[mark]]
+    return f"sink {sink.table.name}" + (f": {', '.join(parts)}" if parts else "")
 
 
 def _rows(sink: SinkDifference) -> Iterator[Text]:

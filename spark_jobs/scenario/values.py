@@ -1,4 +1,4 @@
-"""One comparable form per value, whatever wrote it: scenario file, JSON record or kernel."""
+"""Converts values of scenario files, JSON records and the kernel to one comparable form."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def canonical(value: Any, data_type: DataType) -> Value:
-    """A value out of a scenario file, out of JSON or out of the kernel's JSON."""
+    """The comparable form of a value from a scenario file, from JSON or from the kernel's JSON."""
     if value is None:
         return None
     name = data_type.name
@@ -61,7 +61,7 @@ def to_json(value: Value, data_type: DataType, iso: bool = False) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """JSON with the digits of a Decimal kept; `json` would go through the nearest double.
+    """JSON that keeps all digits of a Decimal; the module `json` would write the nearest double.
 
     >>> json_text({"price": Decimal("11.1100"), "tags": ["a", None]})
     '{"price": 11.1100, "tags": ["a", null]}'
@@ -141,7 +141,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _decimal(value: Any) -> Decimal:
-    """Without trailing zeros, which no two writers agree on."""
+    """A Decimal without trailing zeros, because writers differ in how many they write."""
     return Decimal(repr(value) if isinstance(value, float) else value).normalize()
 
 

@@ -8,7 +8,7 @@ optimised plan (plan/facts/times.py).
 
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.parse.statements import ConflictStrategy
@@ -18,6 +18,17 @@ from spark_jobs.sql.types.functions import AggregateFunction
 
 TimeAttribute: TypeAlias = OneOf["rowtime", "proctime"] | None
 JoinType: TypeAlias = OneOf["inner", "left", "right", "full", "semi", "anti"]
+
+
+class Node:
+    """What all nodes have: a place for the facts that the planner finds out about a node.
+
+    They are computed once, when somebody first needs them, and are no part of what the node means:
+    a node that a rule makes of another one starts without.
+    """
+
+    __slots__ = ("facts",)
+    facts: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +49,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Node):
     """All declared columns of a table, in declaration order."""
 
     table: Table
@@ -47,7 +58,7 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Node):
     """WHERE, or a condition moved there."""
 
     input: "Logical"
@@ -59,7 +70,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class Project(Node):
     """One expression per output field."""
 
     input: "Logical"
@@ -79,7 +90,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(Node):
     """A join.
 
     `as_of` (over the LEFT fields) makes it `FOR SYSTEM_TIME AS OF` or a temporal table function;
@@ -110,7 +121,7 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class Union:
+class Union(Node):
     """UNION ALL: the inputs' columns by position, of the types that `fields` say."""
 
     inputs: tuple["Logical", ...]
@@ -119,7 +130,7 @@ class Union:
 
 
 @dataclass(frozen=True, slots=True)
-class RowNumber:
+class RowNumber(Node):
     """`ROW_NUMBER() OVER (PARTITION BY partition ORDER BY order)` as one more field at the end.
 
     Positions are those of the input's fields; `order` pairs them with whether they descend.
@@ -133,7 +144,7 @@ class RowNumber:
 
 
 @dataclass(frozen=True, slots=True)
-class Deduplicate:
+class Deduplicate(Node):
     """The first or the last row of each key by a time attribute: `ROW_NUMBER() = 1`, versions.
 
     `corrects`: the first row by event time leaves at once and is replaced by an earlier one that
@@ -164,7 +175,7 @@ class AggregateCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(Node):
     """GROUP BY `keys` (none: one row for the whole table); fields are keys, then calls.
 
     Without calls it is SELECT DISTINCT.
@@ -178,7 +189,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
+class Sink(Node):
     """INSERT INTO table: the input's fields match the table's writable columns by position."""
 
     input: "Logical"
@@ -205,8 +216,10 @@ def inputs_of(node: Logical) -> tuple[Logical, ...]:
             return left, right
         case Union(inputs=inputs):
             return inputs
-        case _:
+        case Filter() | Project() | RowNumber() | Deduplicate() | Aggregate() | Sink():
             return (node.input,)
+        case _:
+            assert_never(node)
 
 
 def _nullable(field: Field) -> Field:

@@ -1,1 +1,1 @@
-"""What a job keeps: its committed state, read out of the checkpoint while the job runs on."""
+"""The command `rejoin state`: reads a job's committed state from its checkpoint."""

@@ -1,4 +1,4 @@
-"""The verbs of `rejoin state`: options in, tables or objects out."""
+"""The verbs of `rejoin state`: their options, and what each of them prints."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,49 +12,49 @@ from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Overrides, job_settings, read_environment, read_sql
 from spark_jobs.sql.bind.binder import bind
 from spark_jobs.state import views
-from spark_jobs.state.operators import Wanted
-from spark_jobs.state.values import Told
+from spark_jobs.state.operators import StateSelection
+from spark_jobs.state.values import JsonObject
 from spark_jobs.terminal import AsJsonLines, write_json
 
-SHOWN = "Shows the last committed epoch; writes nothing, and the job, running or not, runs on."
+_SHOWN = "Shows the last committed epoch; writes nothing and does not disturb a running job."
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help=f"Look into what a job keeps. {SHOWN}",
+    help=f"Inspect the state of a job. {_SHOWN}",
 )
 
-SqlFile = Annotated[Path, typer.Argument(metavar="JOB.sql", help="The job as it was started.")]
+SqlFile = Annotated[Path, typer.Argument(metavar="JOB.sql", help="The file of the job.")]
 Checkpoint = Annotated[
-    str | None, typer.Option(help="Folder of the checkpoint; the job's own if omitted.")
+    str | None, typer.Option(help="Folder of the checkpoint; the job's default if omitted.")
 ]
-Query = Annotated[str | None, typer.Option(help="Of this query only.")]
-Operator = Annotated[str | None, typer.Option(help="Of this operator only; `ls` shows their ids.")]
-Side = Annotated[str | None, typer.Option(help="left, right, input, or 'side 2' of a multi-join.")]
+Query = Annotated[str | None, typer.Option(help="Only this query.")]
+Operator = Annotated[str | None, typer.Option(help="Only this operator; `ls` shows the ids.")]
+Side = Annotated[str | None, typer.Option(help="Only this side: left, right, input, or 'side 2'.")]
 Epoch = Annotated[
-    int | None, typer.Option(help="An older committed epoch, while the checkpoint has it.", min=0)
+    int | None, typer.Option(help="An older committed epoch that the checkpoint still has.", min=0)
 ]
 
 
 @contextmanager
-def _opened(job: Path, checkpoint: str | None, wanted: Wanted) -> Iterator[list[Any]]:
-    """The queries that are wanted; on a terminal, with a sign that something is going on."""
+def _queries(job: Path, checkpoint: str | None, selection: StateSelection) -> Iterator[list[Any]]:
+    """Opens the selected queries; a terminal shows a spinner meanwhile."""
     from spark_jobs.driver.queries import sinks_of
-    from spark_jobs.state.reading import open_queries, state_jvm
+    from spark_jobs.state.reading import open_queries, state_kernel
 
     bound = bind(read_sql(job), str(job))
     sinks = sinks_of(plan(bound))
     overrides = Overrides(checkpoint=checkpoint)
     settings = job_settings(bound.settings, job.stem, overrides, read_environment())
-    with Console(stderr=True).status("reading state ..."), state_jvm() as jvm:
-        queries, notes = open_queries(jvm, sinks, settings, wanted)
+    with Console(stderr=True).status("reading state ..."), state_kernel() as kernel:
+        queries, notes = open_queries(kernel, sinks, settings, selection)
         for note in notes:
             typer.echo(note, err=True)
         yield queries
 
 
-def _print(told: Iterable[Told]) -> None:
-    for line in told:
+def _print_json(objects: Iterable[JsonObject]) -> None:
+    for line in objects:
         write_json(line)
 
 
@@ -69,18 +69,17 @@ def ls(
 ) -> None:
     """List operators: rows by side, keys, bytes of what is stored.
 
-    Shows the last committed epoch, and reads all of its state to count it; writes nothing, and the
-    job, running or not, runs on.
+    Reads all state of the last committed epoch; writes nothing and does not disturb a running job.
     """
-    from spark_jobs.state import asking
+    from spark_jobs.state import inspection
 
-    wanted = Wanted(query, operator, epoch=epoch)
-    with _opened(job, checkpoint, wanted) as queries:
-        told = [line for of in queries for line in asking.sizes(of, wanted)]
+    selection = StateSelection(query, operator, epoch=epoch)
+    with _queries(job, checkpoint, selection) as queries:
+        objects = [line for q in queries for line in inspection.sizes(q, selection)]
     if as_json:
-        _print(told)
+        _print_json(objects)
     else:
-        typer.echo(views.sizes_table(told) if told else "the job keeps no state")
+        typer.echo(views.sizes_table(objects) if objects else "the job keeps no state")
 
 
 @app.command(epilog="Example: rejoin state top orders.sql --operator regular-join --limit 3")
@@ -97,18 +96,17 @@ def top(
     """Show the keys with the most rows, per operator and side.
 
     Oldest and newest are event times, or the last write where rows expire; some rows have neither.
-    Shows the last committed epoch, and reads all of its state to count it; writes nothing, and the
-    job, running or not, runs on.
+    Reads all state of the last committed epoch; writes nothing and does not disturb a running job.
     """
-    from spark_jobs.state import asking
+    from spark_jobs.state import inspection
 
-    wanted = Wanted(query, operator, side, epoch)
-    with _opened(job, checkpoint, wanted) as queries:
-        told = [line for of in queries for line in asking.largest(of, wanted, limit)]
+    selection = StateSelection(query, operator, side, epoch)
+    with _queries(job, checkpoint, selection) as queries:
+        objects = [line for q in queries for line in inspection.largest(q, selection, limit)]
     if as_json:
-        _print(told)
+        _print_json(objects)
     else:
-        typer.echo(views.largest_table(told) if told else "no operator keeps a row")
+        typer.echo(views.largest_table(objects) if objects else "no operator keeps any rows")
 
 
 @app.command(epilog="Example: rejoin state get orders.sql 42 --operator regular-join")
@@ -131,22 +129,22 @@ def get(
 ) -> None:
     """Show the rows that are kept under a join key, on every side.
 
-    Shows the last committed epoch, and reads the one partition that holds the key; writes nothing,
-    and the job, running or not, runs on.
+    Reads the one partition of the last committed epoch that holds the key; writes nothing and does
+    not disturb a running job.
     """
-    from spark_jobs.state import asking
+    from spark_jobs.state import inspection
 
-    wanted = Wanted(query, operator, side, epoch)
-    told: list[Told] = []
+    selection = StateSelection(query, operator, side, epoch)
+    objects: list[JsonObject] = []
     others: list[str] = []
-    with _opened(job, checkpoint, wanted) as queries:
-        for of in queries:
-            found, not_found = asking.rows_of(of, wanted, key, limit)
-            told += found
+    with _queries(job, checkpoint, selection) as queries:
+        for opened in queries:
+            found, not_found = inspection.rows_of(opened, selection, key, limit)
+            objects += found
             others += not_found
-    if not told:
-        raise asking.no_such_key(key, others)
+    if not objects:
+        raise inspection.key_error(key, others)
     if as_json:
-        _print(told)
+        _print_json(objects)
     else:
-        typer.echo(views.rows_text(told))
+        typer.echo(views.rows_text(objects))

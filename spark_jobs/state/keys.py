@@ -1,4 +1,4 @@
-"""A join key as a person types it, and as the kernel takes it: a JSON array of its values."""
+"""Parses a join key typed by a person into what the kernel takes: a JSON array of values."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ _CLOCK = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?")
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """`spark_type` is Spark's JSON name of the type; `is_time`: a TIME, kept as an integer."""
+    """A column of a key. `spark_type` is Spark's JSON type; a TIME is kept as an integer."""
 
     name: str
     spark_type: Json
@@ -39,7 +39,7 @@ class KeyColumn:
 
 
 def key_columns(struct: Mapping[str, Json]) -> tuple[KeyColumn, ...]:
-    """Of Spark's JSON schema."""
+    """The key columns in Spark's JSON schema of the key."""
     found: list[KeyColumn] = []
     fields = struct["fields"]
     for field in fields if isinstance(fields, list) else ():
@@ -53,7 +53,7 @@ def key_columns(struct: Mapping[str, Json]) -> tuple[KeyColumn, ...]:
 
 
 def parse_key(text: str, columns: Sequence[KeyColumn]) -> list[Json]:
-    """Raises ValueError, which says why the text is no such key.
+    """Raises ValueError with the reason if the text does not fit the columns.
 
     >>> parse_key("42", [KeyColumn("id", "integer")])
     [42]
@@ -65,7 +65,7 @@ def parse_key(text: str, columns: Sequence[KeyColumn]) -> list[Json]:
 
 
 def _split(text: str, columns: Sequence[KeyColumn]) -> list[Json]:
-    """Plain text stands for the value of a single column."""
+    """Split the text into values by column; text that is no JSON is the value of the one column."""
     try:
         given: Json = json.loads(text, parse_float=str, parse_constant=str)
     except ValueError:
@@ -101,13 +101,14 @@ def _scalar(given: str | float | bool, spark_type: str) -> Json:
         case "string":
             return given if isinstance(given, str) else json.dumps(given)
         case "boolean":
-            return {"true": True, "false": False}[str(given).lower()] if _is_truth(given) else _no()
+            truth = {"true": True, "false": False}.get(str(given).lower())
+            return _reject() if truth is None else truth
         case "byte" | "short" | "integer" | "long":
-            number = int(given) if _INTEGER.fullmatch(str(given)) else _no()
+            number = int(given) if _INTEGER.fullmatch(str(given)) else _reject()
             limit = 1 << (_BITS[spark_type] - 1)
-            return number if -limit <= number < limit else _no()
+            return number if -limit <= number < limit else _reject()
         case "float" | "double":
-            return fraction if math.isfinite(fraction := float(given)) else _no()
+            return fraction if math.isfinite(fraction := float(given)) else _reject()
         case "date":
             return date.fromisoformat(str(given)).isoformat()
         case "timestamp" | "timestamp_ntz":
@@ -117,19 +118,15 @@ def _scalar(given: str | float | bool, spark_type: str) -> Json:
         case _ if spark_type.startswith("decimal("):
             return _decimal(str(given), spark_type)
         case _:
-            return _no()
+            return _reject()
 
 
-def _no() -> NoReturn:
+def _reject() -> NoReturn:
     raise ValueError
 
 
-def _is_truth(given: object) -> bool:
-    return str(given).lower() in ("true", "false")
-
-
 def _timestamp(text: str, *, has_zone: bool) -> str:
-    """A TIMESTAMP_LTZ without an offset is UTC."""
+    """Only a TIMESTAMP_LTZ may have a UTC offset; without one it is taken as UTC."""
     at = datetime.fromisoformat(text)
     if at.tzinfo is not None:
         at = at.astimezone(UTC).replace(tzinfo=None) if has_zone else datetime.max

@@ -1,4 +1,4 @@
-"""Values of rows in state, by column name, as text that says what their types hide."""
+"""Rows of state as JSON objects, with values in a form that people can read."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,14 +7,13 @@ from typing import Any, TypeAlias
 
 from spark_jobs.plan.nodes.plan_json import Json
 
-Told: TypeAlias = dict[str, Any]
-"""What is told to a program, as one JSON object."""
+JsonObject: TypeAlias = dict[str, Any]
 
 _SHOWN = 60
 
 
 def named(values: Sequence[Json], struct: Mapping[str, Json]) -> dict[str, Json]:
-    """The kernel's array of a row's values as an object; `struct` is Spark's JSON schema.
+    """The kernel's array of values as an object by column name; `struct` is Spark's JSON schema.
 
     >>> named([1000], {"fields": [
     ...     {"name": "t", "type": "integer", "metadata": {"sqlType": "TIME(0)"}}]})
@@ -30,7 +29,7 @@ def named(values: Sequence[Json], struct: Mapping[str, Json]) -> dict[str, Json]
 
 
 def _readable(value: Json, type_: Json, metadata: Json = None) -> Json:
-    """TIMESTAMP_LTZ ends with its zone, TIME is a time of day, a ROW has names."""
+    """A TIMESTAMP_LTZ gets its zone, a TIME becomes a time of day, a ROW an object."""
     if value is None:
         return None
     if isinstance(metadata, dict) and "sqlType" in metadata and isinstance(value, int):
@@ -52,7 +51,7 @@ def _clock(millis: int) -> str:
 
 
 def time_text(ms: int) -> str:
-    """Milliseconds as a time; what lies outside the calendar stays a number.
+    """Epoch milliseconds as ISO 8601; a number where Python's calendar ends.
 
     >>> time_text(1_704_110_400_000)
     '2024-01-01T12:00:00.000'
@@ -65,7 +64,7 @@ def time_text(ms: int) -> str:
 
 
 def cell_text(value: Json, shown: int = _SHOWN) -> str:
-    """A value in a table: text that could be taken for something else is quoted, long text is cut.
+    """A value as a table cell: ambiguous text is quoted, long text is cut.
 
     >>> [cell_text(v) for v in (None, "NULL", "a b", "", 1, True)]
     ['NULL', '"NULL"', 'a b', '""', '1', 'true']

@@ -46,9 +46,11 @@ class _KnownError(NamedTuple):
 
 # by the class of the kernel's or the Kafka client's exception
 _KNOWN = {
+    "InvalidProducerEpochException": _KnownError("SINK_FENCED", KafkaError),
     "NullValueException": _KnownError("NULL_IN_NOT_NULL_COLUMN", ConfigError),
     "OffsetOutOfRangeException": _KnownError("SOURCE_DATA_LOST", StateError),
     "OversizedRecordException": _KnownError("RECORD_TOO_LARGE", ConfigError),
+    "ProducerFencedException": _KnownError("SINK_FENCED", KafkaError),
     "RecordTooLargeException": _KnownError("RECORD_TOO_LARGE", ConfigError),
     "ReferenceException": _KnownError("REFERENCE_UNKNOWN", ConfigError),
     "RejectLimitException": _KnownError("DEAD_LETTER_LIMIT", FormatError),
@@ -76,7 +78,9 @@ _HINTS = {
     "SINK_LEDGER_MISSING": "was 'sink.transactional-id-prefix' changed? It is part of the ledger's "
     "name. If not, compare the sink with the input (docs/operations.md says how), then "
     "`rejoin run --epoch-written QUERY=yes` or `QUERY=no`",
-    "SINK_FENCED": "run one driver per job, or give each a 'sink.transactional-id-prefix'",
+    "SINK_FENCED": "another writer uses the transactional ids, or the broker has aborted the "
+    "transaction after transaction.timeout.ms; run one driver per job, or give each a "
+    "'sink.transactional-id-prefix'",
     "SOURCE_DATA_LOST": "SET 'rejoin.on-data-loss' = 'continue' continues with the records that "
     "are left; a new checkpoint reads all that exist",
     "TOPIC_RECREATED": "start from a new checkpoint, or SET 'rejoin.on-data-loss' = 'continue' to "
@@ -165,17 +169,10 @@ def _known_failure(kind: str, text: str, message: str) -> RejoinError | None:
 
 
 def _client_failure(short: str, text: str) -> RejoinError:
-    match short:
-        case "ProducerFencedException" | "InvalidProducerEpochException":
-            why = (
-                f"{text}: another writer has taken over the transactional ids, or the broker has "
-                "aborted a transaction after transaction.timeout.ms"
-            )
-            return KafkaError("SINK_FENCED", why, _HINTS["SINK_FENCED"])
-        case _ if short.endswith("AuthorizationException"):
-            return AccessError("KAFKA_ACL_MISSING", f"{text} ({short})", "see docs/security.md")
-        case _ if short.endswith("AuthenticationException"):
-            return login_failed(text)
-        case _ if short.endswith(_LASTING):
-            return ConfigError("KAFKA_REFUSED", f"{text} ({short})")
+    if short.endswith("AuthorizationException"):
+        return AccessError("KAFKA_ACL_MISSING", f"{text} ({short})", "see docs/security.md")
+    if short.endswith("AuthenticationException"):
+        return login_failed(text)
+    if short.endswith(_LASTING):
+        return ConfigError("KAFKA_REFUSED", f"{text} ({short})")
     return KafkaError("KAFKA_FAILED", f"{text} ({short})")

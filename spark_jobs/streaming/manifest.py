@@ -7,7 +7,6 @@ the job replaces the plan in it (driver/verdict.py).
 
 import json
 import time
-import uuid
 from dataclasses import dataclass
 from typing import Self
 
@@ -18,7 +17,7 @@ from spark_jobs.access.topics import Offsets
 from spark_jobs.errors import StateError
 from spark_jobs.kernel.calls import CheckpointFiles, Kernel
 from spark_jobs.plan.check.fingerprint import Fingerprint
-from spark_jobs.streaming.sources import offsets_json
+from spark_jobs.streaming.sources import ScanStart, offsets_json
 
 VERSION = 2
 STATE_FORMAT = 1
@@ -27,20 +26,6 @@ STATE_FORMAT = 1
 LOCK_WAIT_S = 30.0
 MANIFEST = "rejoin/manifest.json"
 COUNTERS = "rejoin/counters.json"
-
-
-class ScanStart(BaseModel):
-    """Where a scan starts and, if it is bounded, where it ends.
-
-    `loaded`: the end of the initial content per partition, if probe rows wait for this table; None
-    otherwise. Partitions without initial content are left out.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    starts: Offsets
-    ends: Offsets | None
-    loaded: Offsets | None = None
 
 
 class Writer(BaseModel):
@@ -80,10 +65,6 @@ class Manifest(BaseModel):
     topic_ids: dict[str, str] = {}
     sink_partitions: int | None = None
     ledgers: str | None = None
-
-    @staticmethod
-    def new_identity() -> str:
-        return uuid.uuid4().hex
 
     @classmethod
     def read(cls, text: str, query: str, path: str) -> Self:
@@ -141,8 +122,7 @@ class CheckpointFolder:
 
     def read(self, name: str) -> str | None:
         """The text of a file; None if there is none."""
-        found: str | None = self._files.read(name)
-        return found
+        return self._files.read(name)
 
     def write(self, name: str, text: str) -> None:
         """Replace a file; readers see either the old or the new text."""
@@ -184,8 +164,8 @@ class CheckpointFolder:
         text = None if last is None else self._files.read(f"offsets/{last}")
         if text is None:
             return []
-        lines = text.splitlines()[2:]  # a version, then metadata, then a line per source
-        return [_kafka_offsets(line) for line in lines]
+        # a version, then metadata, then a line per source
+        return [_kafka_offsets(line) for line in text.splitlines()[2:]]
 
     @property
     def next_epoch(self) -> int:
@@ -202,15 +182,12 @@ class CheckpointFolder:
             text = self._files.read(name)
             if text is None or not _is_log_entry(text):
                 state = "is missing" if text is None else "is cut off or damaged"
-                raise self.damaged(f"{self.path}/{name} {state}")
-
-    def damaged(self, what: str) -> StateError:
-        return StateError(
-            "CHECKPOINT_DAMAGED",
-            f"query {self._query}: {what}",
-            hint="restore the whole folder from one copy, or start from a new checkpoint; this "
-            "start has read and written nothing",
-        )
+                raise StateError(
+                    "CHECKPOINT_DAMAGED",
+                    f"query {self._query}: {self.path}/{name} {state}",
+                    hint="restore the whole folder from one copy, or start from a new checkpoint; "
+                    "this start has read and written nothing",
+                )
 
     def _last(self, log: str) -> int | None:
         last = int(self._files.last(log))
@@ -219,11 +196,7 @@ class CheckpointFolder:
 
 def _moved(line: str, positions: Offsets) -> str:
     offsets = _kafka_offsets(line)
-    return (
-        line
-        if offsets is None
-        else offsets_json({t: positions.get(t, o) for t, o in offsets.items()})
-    )
+    return offsets_json({t: positions.get(t, o) for t, o in offsets.items()}) if offsets else line
 
 
 def _is_log_entry(text: str) -> bool:

@@ -1,8 +1,9 @@
-"""The options of the kernel's Kafka source, which extends Spark's."""
+"""The Kafka source of one scan: where it starts and ends, and its options."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict
 
 from spark_jobs.access.topics import Offsets, resolved
 
@@ -10,55 +11,42 @@ from spark_jobs.access.topics import Offsets, resolved
 _NOT_FOR_SPARK = ("group.id", "auto.offset.reset", "enable.auto.commit")
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """What the Kafka source of one scan reads.
+class ScanStart(BaseModel):
+    """Where a scan starts and, if it is bounded, where it ends.
 
-    `loaded`: per partition, the offset at which its initial content is complete. `alignment`: JSON
-    of the kernel's Alignment, if the table waits for other tables' watermarks.
+    `loaded`: the end of the initial content per partition, if probe rows wait for this table; None
+    otherwise. Partitions without initial content are left out.
     """
 
-    query: str
-    table: str
-    topics: tuple[str, ...]
+    model_config = ConfigDict(frozen=True)
+
     starts: Offsets
     ends: Offsets | None
-    properties: Mapping[str, str]
-    max_offsets: int
-    headers: bool
     loaded: Offsets | None = None
-    alignment: str | None = None
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    fails_on_data_loss: bool = True
 
-    def options(self) -> dict[str, str]:
-        """Options of the kernel's Kafka source, which resolves the references in them itself."""
-        properties = self.properties
-        options = {
-            "subscribe": ",".join(self.topics),
-            "startingOffsets": offsets_json(self.starts),
-            "maxOffsetsPerTrigger": str(self.max_offsets),
-            "includeHeaders": str(self.headers).lower(),
-            # the default of 500 ms delays the end of every epoch
-            "kafka.fetch.max.wait.ms": "10",
-            "kafka.max.partition.fetch.bytes": str(4 << 20),
-            "kafka.max.poll.records": "5000",
-            "kafka.isolation.level": "read_committed",
-            **{f"kafka.{k}": v for k, v in properties.items() if k not in _NOT_FOR_SPARK},
-            "failOnDataLoss": str(self.fails_on_data_loss).lower(),
-            "rejoin.query": self.query,
-            "rejoin.table": self.table,
-            "rejoin.topic-ids": json.dumps(dict(self.topic_ids)),
-        }
-        if "group.id" in properties:
-            options["groupIdPrefix"] = resolved(properties["group.id"])
-        if self.loaded:
-            options["rejoin.loaded"] = offsets_json(self.loaded)
-        if self.alignment is not None:
-            options["rejoin.alignment"] = self.alignment
-        if self.ends is not None:
-            options["rejoin.ends"] = offsets_json(self.ends)
-        return options
+
+def source_options(
+    start: ScanStart, topic_ids: Mapping[str, str], properties: Mapping[str, str]
+) -> dict[str, str]:
+    """What to read and how; the kernel resolves references in the properties itself."""
+    options = {
+        "subscribe": ",".join(topic_ids),
+        "startingOffsets": offsets_json(start.starts),
+        # the default of 500 ms delays the end of every epoch
+        "kafka.fetch.max.wait.ms": "10",
+        "kafka.max.partition.fetch.bytes": str(4 << 20),
+        "kafka.max.poll.records": "5000",
+        "kafka.isolation.level": "read_committed",
+        **{f"kafka.{k}": v for k, v in properties.items() if k not in _NOT_FOR_SPARK},
+        "rejoin.topic-ids": json.dumps(dict(topic_ids)),
+    }
+    if "group.id" in properties:
+        options["groupIdPrefix"] = resolved(properties["group.id"])
+    if start.loaded:
+        options["rejoin.loaded"] = offsets_json(start.loaded)
+    if start.ends is not None:
+        options["rejoin.ends"] = offsets_json(start.ends)
+    return options
 
 
 def offsets_json(offsets: Offsets) -> str:

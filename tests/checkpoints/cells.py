@@ -31,7 +31,7 @@ class InMemory:
         plans = plan(bind((job.folder / "job.sql").read_text(encoding="utf-8")))
         roots = {p.name: p.root for p in plans}
         self._exchanged = {n for n, r in roots.items() if isinstance(r, KafkaSink) and r.exchange}
-        self.runs = {p.name: kernel().local(json.dumps(to_json(p.root))) for p in plans}
+        self.runs = {p.name: kernel().local(to_json(p.root)) for p in plans}
         self._offsets: Counter[tuple[str, int]] = Counter()
 
     def step(self, step: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from spark_jobs.embedded.process import Child
-from spark_jobs.scenario.fold import View, show_row
+from spark_jobs.scenario.fold import SinkView, row_text
 from spark_jobs.scenario.records import Record, decode
 from spark_jobs.sql.bind.binder import bind
 from spark_jobs.sql.catalog import Table
@@ -124,7 +124,7 @@ class OldJob:
 
     def fold(self, written: list[dict[str, Any]]) -> list[str]:
         """What a reader of the sinks sees, a line per row."""
-        views = {name: View.of(self.tables[name]) for name in self.sinks}
+        views = {name: SinkView.of(self.tables[name]) for name in self.sinks}
         for record in written:
             table = self.tables[record["table"]]
             made = Record(_bytes(record["key"]), _bytes(record["value"]))
@@ -132,7 +132,7 @@ class OldJob:
         for name, view in views.items():
             assert not view.problems, (name, view.problems)
         lines = ((n, v.contents().elements()) for n, v in views.items())
-        return [f"{name} {row}" for name, rows in lines for row in sorted(map(show_row, rows))]
+        return [f"{name} {row}" for name, rows in lines for row in sorted(map(row_text, rows))]
 
     def _check(self, deadline: float) -> None:
         assert self._child is not None

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from py4j.protocol import Py4JJavaError
 
-from spark_jobs.scenario.runner import Backend, Bound
+from spark_jobs.scenario.runner import Backend, BoundScenario
 from tests.conformance.case import Case, Failed, Skipped, Verdict, find_cases, read_case
 from tests.conformance.operator import run_operator_case
 from tests.conformance.sql import run_sql_case
@@ -21,7 +21,7 @@ from tests.harness.gateway import new_machine
 from tests.harness.spark import SparkBackend, spark_session
 
 
-def judge(case: Case, in_spark: Callable[[Bound], Backend] | None) -> Verdict:
+def judge(case: Case, in_spark: Callable[[BoundScenario], Backend] | None) -> Verdict:
     name = str(case["name"])
     try:
         if "operator" in case:
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
         return _all(paths, lambda bound: SparkBackend(bound, spark, next(cases)))
 
 
-def _all(paths: list[Path], in_spark: Callable[[Bound], Backend] | None) -> int:
+def _all(paths: list[Path], in_spark: Callable[[BoundScenario], Backend] | None) -> int:
     counts: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     for path in find_cases(paths):

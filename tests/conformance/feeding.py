@@ -8,9 +8,10 @@ how often the watermark is told, and processing time.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from spark_jobs.plan.nodes.physical import Deduplicate, Physical, TemporalJoin, inputs_of
+from spark_jobs.plan.nodes.physical import Deduplicate, KafkaSink, Stateful, TemporalJoin
+from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 from spark_jobs.scenario.file import Input
 from tests.conformance.case import Case
 
@@ -49,8 +50,8 @@ class _Part:
         return [[row] for turn in turns for row in turn if row is not None]
 
 
-def feedings(case: Case, roots: Iterable[Physical]) -> Iterator[Feeding]:
-    nodes = [node for root in roots for node in _nodes(root)]
+def feedings(case: Case, roots: Iterable[KafkaSink]) -> Iterator[Feeding]:
+    nodes = [node for root in roots for node in stateful_nodes(root)]
     parts = _parts(case)
     tables = list(case["tables"])
     builds = [table for table in tables if table in _build_tables(case, nodes)]
@@ -61,7 +62,7 @@ def feedings(case: Case, roots: Iterable[Physical]) -> Iterator[Feeding]:
     backwards = tables[::-1]
     by_table = ([part.rows[table] for table in backwards] for part in parts)
     yield Feeding("table by table", _acted(case, by_table), is_fine=False)
-    if any(isinstance(node, Deduplicate) and node.on_watermark for node in nodes):
+    if any(isinstance(m, Deduplicate) and m.on_watermark for m in (node.machine for node in nodes)):
         return  # the case's watermark comes seldom: with one behind every row some are late
     fine = [part.turns(tables) for part in parts]
     yield Feeding("row by row", _acted(case, fine), is_fine=True)
@@ -86,20 +87,13 @@ def _gated(
         yield Feeding(f"{name}, restarts between rows", _restarting(opened), says_loaded=True)
 
 
-def _build_tables(case: Case, nodes: list[Physical]) -> set[str]:
+def _build_tables(case: Case, nodes: list[Stateful]) -> set[str]:
     """Tables below the build side of a join that takes the newest row."""
     preloaded = set((case.get("config") or {}).get("preload") or ())
     for node in nodes:
-        if isinstance(node, TemporalJoin) and node.time == "processing":
-            below = [b for i in node.inputs if i.side == 1 for b in _nodes(i)]
-            preloaded |= {b.table for b in below if b.kind == "kafka-scan"}
+        if isinstance(node.machine, TemporalJoin) and node.machine.time == "processing":
+            preloaded |= {s.table for i in node.inputs if i.side == 1 for s in scans(i)}
     return preloaded
-
-
-def _nodes(node: Physical) -> Iterator[Any]:
-    yield node
-    for below in inputs_of(node):
-        yield from _nodes(below)
 
 
 def _acted(case: Case, phases: Iterable[list[Rows]]) -> tuple[Action, ...]:

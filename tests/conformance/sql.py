@@ -5,10 +5,10 @@ from typing import Any
 
 from spark_jobs.errors import RejoinError
 from spark_jobs.scenario.file import Scenario, Step
-from spark_jobs.scenario.fold import View, show, show_row, view_difference
+from spark_jobs.scenario.fold import SinkView, change_text, row_text, view_difference
 from spark_jobs.scenario.memory import MemoryBackend
 from spark_jobs.scenario.records import Change, Encoder, Record, decode
-from spark_jobs.scenario.runner import Backend, Bound, bind_scenario
+from spark_jobs.scenario.runner import Backend, BoundScenario, bind_scenario
 from spark_jobs.scenario.values import Row, canonical
 from spark_jobs.sql.types.data_types import DataType
 from tests.conformance.case import Case, Failed, Skipped
@@ -26,7 +26,7 @@ MAY_LACK = (
 )
 
 
-def run_sql_case(case: Case, in_spark: Callable[[Bound], Backend] | None = None) -> None:
+def run_sql_case(case: Case, in_spark: Callable[[BoundScenario], Backend] | None = None) -> None:
     """In memory in every order that is allowed, or once in Spark."""
     bound = bind_case(case)
     expected = Expected(case, bound)
@@ -41,7 +41,7 @@ def run_sql_case(case: Case, in_spark: Callable[[Bound], Backend] | None = None)
     _Run(case, bound, expected, in_spark(bound)).all(first)
 
 
-def bind_case(case: Case, place: Place | None = None) -> Bound:
+def bind_case(case: Case, place: Place | None = None) -> BoundScenario:
     """Its plan; raises Skipped where the case needs what we may lack, Failed otherwise."""
     try:
         return bind_scenario(Scenario(case["name"], job_text(case, place), ()))
@@ -56,7 +56,7 @@ def bind_case(case: Case, place: Place | None = None) -> Bound:
 class Expected:
     """What a case expects, in the types of its sink."""
 
-    def __init__(self, case: Case, bound: Bound) -> None:
+    def __init__(self, case: Case, bound: BoundScenario) -> None:
         self.table = bound.tables[SINK]
         self._types = [column.type for column in self.table.columns]
         self.final = self._rows(case["expected_final"])
@@ -83,9 +83,9 @@ class Expected:
         ]
 
 
-def compare(expected: list[Row], view: View, mode: str) -> None:
+def compare(expected: list[Row], view: SinkView, mode: str) -> None:
     """Raise Failed where what a reader of the sink sees are other rows."""
-    wanted = View(None)
+    wanted = SinkView(None)
     wanted.rows.update(expected)
     problems = [*view.problems, *view_difference(wanted, view)]
     if problems:
@@ -103,11 +103,13 @@ def comparable(value: Any, data_type: DataType) -> Any:
 class _Run:
     """A case in one way of feeding it."""
 
-    def __init__(self, case: Case, bound: Bound, expected: Expected, backend: Backend) -> None:
+    def __init__(
+        self, case: Case, bound: BoundScenario, expected: Expected, backend: Backend
+    ) -> None:
         self._case = case
         self._bound = bound
         self._expected = expected
-        self._view = View.of(bound.tables[SINK])
+        self._view = SinkView.of(bound.tables[SINK])
         self._changes: list[Change] = []
         self._encoders = {name: Encoder(bound.tables[name]) for name in case["tables"]}
         self._backend = backend
@@ -154,16 +156,16 @@ class _Run:
     def _compare_changelog(self, mode: str) -> None:
         wanted = [self._kind(change) for change in self._expected.changelog]
         found = [self._kind(change) for change in self._changes]
-        if sorted(map(show, wanted)) != sorted(map(show, found)):
-            raise Failed(f"{mode}: changelog {[show(c) for c in found]}")
+        if sorted(map(change_text, wanted)) != sorted(map(change_text, found)):
+            raise Failed(f"{mode}: changelog {[change_text(c) for c in found]}")
         if not self._expected.is_ordered:
             return
         key = self._key()
         for value in {tuple(c.row[p] for p in key) for c in wanted}:
-            of_key = [show(c) for c in wanted if tuple(c.row[p] for p in key) == value]
-            told = [show(c) for c in found if tuple(c.row[p] for p in key) == value]
+            of_key = [change_text(c) for c in wanted if tuple(c.row[p] for p in key) == value]
+            told = [change_text(c) for c in found if tuple(c.row[p] for p in key) == value]
             if of_key != told:
-                raise Failed(f"{mode}: changelog of {show_row(value)}: {told}, expected {of_key}")
+                raise Failed(f"{mode}: changelog of {row_text(value)}: {told}, expected {of_key}")
 
     def _kind(self, change: Change) -> Change:
         """An upsert sink's records do not tell +I from +U."""

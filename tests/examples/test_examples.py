@@ -9,7 +9,7 @@ import pytest
 from spark_jobs.plan.text.explain import explain_text
 from spark_jobs.scenario.file import parse_scenario
 from spark_jobs.scenario.memory import MemoryBackend
-from spark_jobs.scenario.runner import Run, bind_scenario
+from spark_jobs.scenario.runner import ScenarioRun, bind_scenario
 from tests.harness.gateway import kernel
 
 HERE = Path(__file__).parent
@@ -28,7 +28,7 @@ def test_plan(job: Path, golden: Callable[[Path, str], None]) -> None:
 def test_rows(steps: Path) -> None:
     sql = steps.with_suffix(".sql").read_text(encoding="utf-8")
     bound = bind_scenario(parse_scenario(sql + steps.read_text(encoding="utf-8"), steps.stem))
-    Run(bound, MemoryBackend(bound, kernel())).all()
+    ScenarioRun(bound, MemoryBackend(bound, kernel())).all()
 
 
 def test_the_list_names_every_example_as_it_names_itself() -> None:

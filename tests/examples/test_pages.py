@@ -8,7 +8,7 @@ import pytest
 from spark_jobs.scenario.file import Step, parse_scenario
 from spark_jobs.scenario.memory import MemoryBackend
 from spark_jobs.scenario.records import Record
-from spark_jobs.scenario.runner import Run, bind_scenario
+from spark_jobs.scenario.runner import ScenarioRun, bind_scenario
 from tests.harness.gateway import kernel
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ RECORD_IN = re.compile(r"`(\w+)` (?:key `(.+)`, no value|`(.+)`)")
 def test_each_join_gives_the_rows_beside_it(query: str, rows: str) -> None:
     scenario = parse_scenario(f"{TABLES}\nINSERT INTO result\n{query};\n\n{rows}", "which-join")
     bound = bind_scenario(scenario)
-    Run(bound, MemoryBackend(bound, kernel())).all()
+    ScenarioRun(bound, MemoryBackend(bound, kernel())).all()
 
 
 def test_every_join_of_the_page_is_run() -> None:

@@ -13,10 +13,10 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from spark_jobs.embedded.process import Child
-from spark_jobs.plan.nodes.physical import KafkaScan, Physical, inputs_of
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.scenario.file import Step
 from spark_jobs.scenario.records import Encoder, Record
-from spark_jobs.scenario.runner import Bound, Outcome
+from spark_jobs.scenario.runner import BoundScenario, StepOutcome
 from spark_jobs.sql.catalog import Table
 
 _SETTLE_S = 90.0
@@ -33,7 +33,7 @@ class BrokerBackend:
 
     exact = False
 
-    def __init__(self, bound: Bound, servers: str, folder: Path) -> None:
+    def __init__(self, bound: BoundScenario, servers: str, folder: Path) -> None:
         self._bound = bound
         self._servers = servers
         self._folder = folder
@@ -41,7 +41,7 @@ class BrokerBackend:
         self._producer = Producer({"enable.idempotence": True, "bootstrap.servers": servers})
         self._job: Child | None = None
         self._starts = 0
-        self._reads = {t for plan in bound.plans for t in _tables_read(plan.root)}
+        self._reads = {scan.table for plan in bound.plans for scan in scans(plan.root)}
         self._partitions = _partition_counts(bound)
         self._create_topics()
         self._sql = folder / f"{bound.scenario.name}.sql"
@@ -62,11 +62,11 @@ class BrokerBackend:
             )
         self._producer.flush(30)
 
-    def run_step(self, step: Step, is_settled: Callable[[Outcome], bool]) -> Outcome:
+    def run_step(self, step: Step, is_settled: Callable[[StepOutcome], bool]) -> StepOutcome:
         match step.command:
             case "restart":
                 self._stop()
-                return Outcome({})
+                return StepOutcome({})
             case "advance" | "loaded":
                 raise ValueError(f"a broker knows no {step.command}: run this scenario in memory")
             case "end":
@@ -76,7 +76,7 @@ class BrokerBackend:
         self._start()
         return self._collect(is_settled, _SETTLE_S)
 
-    def finish(self) -> Outcome:
+    def finish(self) -> StepOutcome:
         """Stop the job, then read what it has written more than was asked for."""
         try:
             self._stop()
@@ -116,11 +116,11 @@ class BrokerBackend:
             raise AssertionError(f"the job has not ended by itself:\n{self._job.log_tail()}")
         self._stop()
 
-    def _collect(self, is_settled: Callable[[Outcome], bool], within_s: float) -> Outcome:
+    def _collect(self, is_settled: Callable[[StepOutcome], bool], within_s: float) -> StepOutcome:
         records: dict[str, list[Record]] = defaultdict(list)
         rejects: list[tuple[str, str]] = []
         deadline = time.monotonic() + within_s
-        outcome = Outcome(records, rejects)
+        outcome = StepOutcome(records, rejects)
         while not is_settled(outcome) and time.monotonic() < deadline:
             if self._job is not None and self._job.exit_code not in (None, 0):
                 self._stop()
@@ -172,7 +172,7 @@ class BrokerBackend:
             yield f"'scan.bounded.specific-offsets' = '{offsets}'"
 
 
-def _partition_counts(bound: Bound) -> Counter[str]:
+def _partition_counts(bound: BoundScenario) -> Counter[str]:
     counts: Counter[str] = Counter()
     for step in bound.scenario.steps:
         for given in step.inputs:
@@ -180,7 +180,7 @@ def _partition_counts(bound: Bound) -> Counter[str]:
     return counts
 
 
-def _record_counts(bound: Bound, table: Table) -> Mapping[int, int]:
+def _record_counts(bound: BoundScenario, table: Table) -> Mapping[int, int]:
     """Records per partition once all steps are done."""
     encoder = Encoder(table)
     counts = Counter({p: 0 for p in range(max(_partition_counts(bound)[table.name], 1))})
@@ -189,11 +189,6 @@ def _record_counts(bound: Bound, table: Table) -> Mapping[int, int]:
             if given.table == table.name:
                 counts[given.partition] += len(encoder.encode([given]))
     return counts
-
-
-def _tables_read(node: Physical) -> list[str]:
-    own = [node.table] if isinstance(node, KafkaScan) else []
-    return own + [table for below in inputs_of(node) for table in _tables_read(below)]
 
 
 def _reason(message: Message) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from spark_jobs.kernel.build import OUTPUT, Unit, compiled, connector_jars, kernel_jar, spark_jars
-from spark_jobs.kernel.local_jvm import close, launch
+from spark_jobs.kernel.calls import Kernel
+from spark_jobs.kernel.standalone import close, launch
 from tests.harness.messages import planned
 
 _SOURCES = Path(__file__).resolve().parent.parent / "kernel" / "jvm"
@@ -22,9 +23,9 @@ def jvm() -> Any:
 
 
 @cache
-def kernel() -> Any:
-    """The one object of the kernel that Python calls."""
-    return jvm().org.apache.spark.sql.rejoin.Kernel
+def kernel() -> Kernel:
+    """The kernel as the product calls it."""
+    return Kernel(jvm())
 
 
 def new_machine(node: str) -> Any:

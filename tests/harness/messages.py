@@ -10,13 +10,13 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
 from spark_jobs.plan.nodes import physical
-from spark_jobs.plan.nodes.parts import ReadFrom
-from spark_jobs.plan.nodes.physical import Physical
+from spark_jobs.plan.nodes.parts import INLINE, ReadFrom
+from spark_jobs.plan.nodes.physical import Machine, Physical, Stateful
 from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.sql.types.data_types import DataType
 
 _KINDS: dict[str, type[Any]] = {
-    node.kind: node
+    vars(node)["kind"]: node
     for node in vars(physical).values()
     if isinstance(node, type) and "kind" in vars(node)
 }
@@ -50,24 +50,33 @@ def planned(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_node(node: Mapping[str, Any]) -> Physical:
+    type_ = _KINDS[node["kind"]]
     given = {name: value for name, value in node.items() if name != "kind"}
-    found: Physical = _read(_KINDS[node["kind"]], given)
+    is_machine = type_ in get_args(Machine)
+    found: Physical = _read(Stateful if is_machine else type_, given, type_)
+    if given:
+        raise ValueError(f"{type_.__name__} has no {', '.join(sorted(given))}")
     return found
 
 
-def _read(type_: type[Any], given: Mapping[str, Any]) -> Any:
-    names = {_json_name(field): field for field in fields(type_)}
-    if unknown := given.keys() - names.keys():
-        raise ValueError(f"{type_.__name__} has no {', '.join(sorted(unknown))}")
+def _read(type_: type[Any], given: dict[str, Any], machine: type[Any]) -> Any:
+    """Takes the fields of a dataclass out of what is given; `machine`: that of an operator."""
     hints = get_type_hints(type_)
-    return type_(**{
-        field.name: _value(hints[field.name], given[name]) if name in given else _default(field)
-        for name, field in names.items()
-    })  # fmt: skip
+    values = {}
+    for field in fields(type_):
+        name, hint = _json_name(field), hints[field.name]
+        if field.metadata == INLINE:
+            values[field.name] = _read(machine if hint == Machine else hint, given, machine)
+        elif name in given:
+            values[field.name] = _value(hint, given.pop(name))
+        else:
+            values[field.name] = _default(field)
+    return type_(**values)
 
 
 def _json_name(field: Field[Any]) -> str:
-    return str(field.metadata.get("json") or re.sub(r"_(\w)", lambda m: m[1].upper(), field.name))
+    camel = re.sub(r"_(\w)", lambda m: m[1].upper(), field.name)
+    return str(field.metadata.get("json") or camel)
 
 
 def _default(field: Field[Any]) -> Any:
@@ -82,13 +91,19 @@ def _value(hint: Any, value: Any) -> Any:
     types = [hint, *get_args(hint)]
     if isinstance(value, list | tuple):
         return tuple(_value(get_args(hint)[0] if get_args(hint) else Any, item) for item in value)
-    if not isinstance(value, Mapping | str) or value is None:
+    if not isinstance(value, Mapping | str):
         return value
     if DataType in types:
         return RawType(value)
     if isinstance(value, str):
         return value
-    if "kind" in value and value["kind"] in _KINDS:
+    if value.get("kind") in _KINDS:
         return read_node(value)
     nested = next((t for t in types if is_dataclass(t) and isinstance(t, type)), None)
-    return value if nested is None else _read(nested, value)
+    if nested is None:
+        return value
+    rest = dict(value)
+    found = _read(nested, rest, nested)
+    if rest:
+        raise ValueError(f"{nested.__name__} has no {', '.join(sorted(rest))}")
+    return found

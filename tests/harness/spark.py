@@ -19,15 +19,17 @@ from spark_jobs.kernel.build import connector_jars, kernel_jar
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.build import records_of
 from spark_jobs.operators.kafka_scan import envelopes
-from spark_jobs.operators.running import Running, Scan, scans
-from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.operators.running import Running
+from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 from spark_jobs.plan.nodes.plan_json import to_json
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.scenario.file import Step
 from spark_jobs.scenario.records import Record, to_base64
-from spark_jobs.scenario.runner import Bound, Outcome, exchanged_sinks
+from spark_jobs.scenario.runner import BoundScenario, StepOutcome, exchanged_sinks
 from spark_jobs.settings import Overrides, job_settings, read_environment
-from spark_jobs.streaming.manifest import VERSION, Manifest, ScanStart
+from spark_jobs.streaming.manifest import VERSION, Manifest
 from spark_jobs.streaming.session import start_session, stop_session
+from spark_jobs.streaming.sources import ScanStart
 
 _KAFKA_SCHEMA = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP,"
@@ -63,7 +65,7 @@ class SparkBackend:
 
     exact = True
 
-    def __init__(self, bound: Bound, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, bound: BoundScenario, spark: SparkSession, folder: Path) -> None:
         self._spark = spark
         self._folder = folder
         self._bound = bound
@@ -84,7 +86,7 @@ class SparkBackend:
             self._offsets[place] += 1
             self._partitions[topic] = max(self._partitions[topic], record.partition + 1)
 
-    def run_step(self, step: Step, is_settled: Callable[[Outcome], bool]) -> Outcome:
+    def run_step(self, step: Step, is_settled: Callable[[StepOutcome], bool]) -> StepOutcome:
         if step.command in ("advance", "loaded"):
             raise ValueError(f"Spark knows no {step.command}: run this scenario in memory")
         if self._loaded is None:
@@ -92,14 +94,14 @@ class SparkBackend:
         self._write_files()
         return self._run(ending=step.command == "end")
 
-    def finish(self) -> Outcome:
+    def finish(self) -> StepOutcome:
         """A query that is not running writes nothing."""
-        return Outcome({})
+        return StepOutcome({})
 
     def _capture_loaded(self) -> dict[str, Offsets]:
         """What is there before the first start is the initial content; its marker comes last."""
         found: dict[str, Offsets] = {}
-        gated = {s.node.table for p in self._bound.plans for s in scans(p.root) if s.gated}
+        gated = {s.table for p in self._bound.plans for s in scans(p.root) if s.gated}
         for (table, partition), end in sorted(self._offsets.items()):
             if table in gated:
                 topic = self._bound.tables[table].topics[0]
@@ -118,7 +120,7 @@ class SparkBackend:
             written.rename(target)
         self._pending.clear()
 
-    def _run(self, ending: bool) -> Outcome:
+    def _run(self, ending: bool) -> StepOutcome:
         records: dict[str, list[Record]] = defaultdict(list)
         rejects: list[tuple[str, str]] = []
         for plan in self._bound.plans:
@@ -131,16 +133,16 @@ class SparkBackend:
                     rejects.append((row.topic, _reason(row)))
         for name in exchanged_sinks(self._bound):
             records[name].sort(key=lambda record: record.value is not None)
-        return Outcome(records, rejects)
+        return StepOutcome(records, rejects)
 
     def _run_query(self, sink: KafkaSink, ending: bool) -> list[Any]:
         running = self._running(sink, ending)
-        topics = [topic.name for scan in scans(sink) for topic in scan.node.topics]
+        topics = [topic.name for scan in scans(sink) for topic in scan.topics]
         counts = {topic: max(self._partitions[topic], 1) for topic in topics}
         set_partitions(self._spark, sink.name, scans(sink), counts)
         described = json.dumps(to_json(sink))
 
-        def read(scan: Scan, chunked: bool) -> DataFrame:
+        def read(scan: KafkaScan, chunked: bool) -> DataFrame:
             return self._scan(scan, chunked, running)
 
         records = records_of(sink, described, running, read)
@@ -162,8 +164,8 @@ class SparkBackend:
             query.stop()
         return rows
 
-    def _scan(self, scan: Scan, chunked: bool, running: Running) -> DataFrame:
-        folder = str(self._folder / "input" / scan.node.table)
+    def _scan(self, scan: KafkaScan, chunked: bool, running: Running) -> DataFrame:
+        folder = str(self._folder / "input" / scan.table)
         records = self._spark.readStream.schema(_KAFKA_SCHEMA).json(folder)
         return envelopes(scan, records, running, chunked=chunked)
 
@@ -173,7 +175,7 @@ class SparkBackend:
             checkpoint=str(self._folder / "checkpoint" / sink.name),
             query=sink.name,
             topics=(),
-            groups=scans(sink)[0].node.groups,
+            groups=scans(sink)[0].groups,
             parallelism=2,
             state="",
             scans={scan.id: self._start_of(scan) for scan in scans(sink)},
@@ -187,8 +189,8 @@ class SparkBackend:
             ending=ending,
         )
 
-    def _start_of(self, scan: Scan) -> ScanStart:
-        loaded = (self._loaded or {}).get(scan.node.table, {}) if scan.gated else None
+    def _start_of(self, scan: KafkaScan) -> ScanStart:
+        loaded = (self._loaded or {}).get(scan.table, {}) if scan.gated else None
         return ScanStart(starts={}, ends=None, loaded=loaded)
 
 

@@ -6,7 +6,6 @@ The JVM's heap is measured after a collection at each quarter, and must not grow
 """
 
 import argparse
-import json
 import random
 import re
 import sys
@@ -124,7 +123,7 @@ def fuzz(pairs: int, seed: int, registry: str, every: int = 1) -> Result:
     """Reads so many damaged pairs, spread evenly over every so manieth table."""
     chance = random.Random(seed)  # noqa: S311
     chosen = list(targets(registry))[::every]
-    runs = [(t, kernel().local(json.dumps(planned(numbered(t.scan).plan())))) for t in chosen]
+    runs = [(t, kernel().local(planned(numbered(t.scan).plan()))) for t in chosen]
     everything = [p for target, _ in runs for p in target.pairs]
     result = Result(pairs, 0, Counter(), 0, 0, [])
     done = 0

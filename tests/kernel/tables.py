@@ -118,7 +118,7 @@ class TableScan:
 
 
 def run(jvm: Any, plan: Mapping[str, Any], records: Sequence[Record]) -> Outcome:
-    return feed(jvm.local(json.dumps(planned(plan))), records)
+    return feed(jvm.local(planned(plan)), records)
 
 
 def feed(local: Any, records: Sequence[Record], first: int = 0, table: str = "t") -> Outcome:

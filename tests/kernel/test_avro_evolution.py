@@ -116,7 +116,7 @@ def test_state_over_a_change_of_schema(jvm: Any, schema_ids: SchemaIds) -> None:
     given = topic("orders")
     first = next(i for i, r in enumerate(given) if r.value and writer_ids([r]) != [2])
     (planned,) = plan(bind(SQL.format(url=schema_ids.url), "job.sql"))
-    local = jvm.local(json.dumps(to_json(planned.root)))
+    local = jvm.local(to_json(planned.root))
     folded: Counter[Any] = Counter()
     labels = [{"id": row, "label": f"l-{row}"} for row in ("o-1", "o-5", "o-4")]
     for part in (given[:first], given[first:]):

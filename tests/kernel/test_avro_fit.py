@@ -8,8 +8,9 @@ import httpx
 import pytest
 
 from spark_jobs.embedded.registry import RegistryServer
-from spark_jobs.operators.running import scans, spec
+from spark_jobs.operators.running import spec
 from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
 from tests.harness.gateway import kernel
@@ -38,7 +39,7 @@ def fit(registry: RegistryServer, request: pytest.FixtureRequest) -> Fit:
         [planned] = plan(bind(TABLES.format(url=registry.url, format=form)))
         assert isinstance(planned.root, KafkaSink)
         [scan] = scans(planned.root)
-        found: dict[str, Any] = json.loads(kernel().fit(json.dumps(spec(scan.node)), False, made))
+        found: dict[str, Any] = dict(kernel().fit(spec(scan), is_key=False, schema_id=made))
         return found
 
     return ask

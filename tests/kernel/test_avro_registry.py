@@ -60,12 +60,12 @@ def test_wait_is_seen_and_has_a_limit(jvm: Any) -> None:
     reading.join()
     assert abs(waits[url] - started_ms) < 60_000
     assert "[REGISTRY_UNREACHABLE]" in str(failures[0].java_exception.toString())
-    assert json.loads(jvm.registryWaits()) == {}
+    assert jvm.registry_waits() == {}
 
 
 def until_waiting(jvm: Any) -> dict[str, int]:
     for _ in range(200):
-        waits: dict[str, int] = json.loads(jvm.registryWaits())
+        waits: dict[str, int] = jvm.registry_waits()
         if waits:
             return waits
         time.sleep(0.02)

@@ -52,7 +52,7 @@ class Job:
             *("INSERT INTO r SELECT id, note, n FROM t", where, ";"),
         )
         (plan,) = bind_scenario(Scenario("moved", " ".join(sql), ())).plans
-        self._run = kernel().local(json.dumps(to_json(plan.root)))
+        self._run = kernel().local(to_json(plan.root))
         self._upserts = upserts
         self.shown: dict[int, Row] = {}
         self.rejected: Counter[int] = Counter()

@@ -44,7 +44,7 @@ def test_a_repeated_batch_gives_the_same_state(jvm: Any) -> None:
     """Spark fetches the rows of a batch anew when it repeats it, in whatever order they come: rows
     that many keys of the join give one key of the sink must end up in the order of the first time,
     or the sink would go on showing what the state no longer does."""
-    planned = json.dumps(to_json(plan(bind(REKEYED, "job.sql"))[0].root))
+    planned = to_json(plan(bind(REKEYED, "job.sql"))[0].root)
     keys = list(range(30))
     results = []
     for seed in range(3):

@@ -32,6 +32,6 @@ def plans_of(job: Path) -> tuple[QueryPlan, ...]:
 @pytest.mark.parametrize("job", PLANNED, ids=[j.stem for j in PLANNED])
 def test_kernel_reads_the_plan(job: Path) -> None:
     for planned in plans_of(job):
-        run: Any = kernel().local(json.dumps(to_json(planned.root)))
+        run: Any = kernel().local(to_json(planned.root))
         found = json.loads(run.step())
         assert (found["rows"], found["rejects"]) == ([], [])

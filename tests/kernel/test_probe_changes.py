@@ -15,7 +15,7 @@ import pytest
 from spark_jobs.scenario.file import Input, Scenario, Step
 from spark_jobs.scenario.memory import MemoryBackend
 from spark_jobs.scenario.records import Encoder, decode
-from spark_jobs.scenario.runner import Bound, Outcome, bind_scenario
+from spark_jobs.scenario.runner import BoundScenario, StepOutcome, bind_scenario
 from tests.harness.gateway import kernel
 from tests.kernel.oracle.rows import Row
 
@@ -70,7 +70,7 @@ QUERIES: dict[str, tuple[str, Callable[[Rated], Counter[Row]]]] = {
 class Shop:
     """Orders that come, change and go; rates and notes are there from the start."""
 
-    def __init__(self, bound: Bound, rng: random.Random) -> None:
+    def __init__(self, bound: BoundScenario, rng: random.Random) -> None:
         self._rng = rng
         self._backend = MemoryBackend(bound, kernel())
         self._encoders = {name: Encoder(bound.tables[name]) for name in ("o", "r", "s")}
@@ -94,7 +94,7 @@ class Shop:
         self._feed("o", "+I" if old is None else "+U", new)
         self.orders[ident] = new
 
-    def step(self, is_last: bool) -> Outcome:
+    def step(self, is_last: bool) -> StepOutcome:
         step = Step(0, "end") if is_last else Step(0)
         return self._backend.run_step(step, lambda _: True)
 

@@ -19,11 +19,11 @@ from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Environment, Overrides, job_settings
 from spark_jobs.sql.bind.binder import bind
-from spark_jobs.state import asking
-from spark_jobs.state.operators import Wanted
+from spark_jobs.state import inspection
+from spark_jobs.state.operators import StateSelection
 from spark_jobs.state.reading import QueryState, open_queries
 from tests.checkpoints.job import ROOT
-from tests.harness.gateway import jvm
+from tests.harness.gateway import kernel
 
 pytestmark = pytest.mark.service  # opens RocksDB some forty times
 FOLDER = ROOT / "v1"
@@ -47,10 +47,9 @@ def open_query(checkpoint: Path) -> Callable[..., QueryState]:
     overrides = Overrides(checkpoint=str(checkpoint))
     settings = job_settings(job.settings, "job", overrides, Environment())
 
-    def opened(name: str | None, wanted: Wanted | None = None) -> QueryState:
-        kernel = jvm().org.apache.spark.sql.rejoin
-        chosen = replace(wanted or Wanted(), query=name)
-        return open_queries(kernel, sinks, settings, chosen)[0][0]
+    def opened(name: str | None, wanted: StateSelection | None = None) -> QueryState:
+        chosen = replace(wanted or StateSelection(), query=name)
+        return open_queries(kernel(), sinks, settings, chosen)[0][0]
 
     return opened
 
@@ -60,7 +59,7 @@ def kept(open_query: Callable[..., QueryState]) -> Ask:
     """Per side, what one operator keeps of a key: the first operator of the query, or the named."""
 
     def ask(name: str, key: str, operator: str | None = None) -> list[Row]:
-        told, _ = asking.rows_of(open_query(name), Wanted(operator=operator), key, ALL)
+        told, _ = inspection.rows_of(open_query(name), StateSelection(operator=operator), key, ALL)
         sides: list[Row] = told[0]["sides"]
         return [side["kept"] for side in sides]
 
@@ -194,20 +193,23 @@ def test_rows_that_wait_and_versions_carry_their_times(kept: Ask) -> None:
 def test_sizes_and_largest_keys(open_query: Callable[..., QueryState]) -> None:
     query = open_query("residual_full")
     a, b = counted("a", "a1"), counted("b", "b1")
-    [size] = asking.sizes(query, Wanted())
+    [size] = inspection.sizes(query, StateSelection())
     assert size["rows"] == {"left": a.total(), "right": b.total()}
     assert (size["keys"], size["key_groups"], size["state_format"]) == (len(a | b), 2, 1)
-    top = [(t["side"], t["key"]["a1"], t["rows"]) for t in asking.largest(query, Wanted(), 3)]
+    top = [
+        (t["side"], t["key"]["a1"], t["rows"])
+        for t in inspection.largest(query, StateSelection(), 3)
+    ]
     for side, rows in (("left", a), ("right", b)):
         assert [n for s, _, n in top if s == side] == sorted(rows.values(), reverse=True)[:3]
         assert all(rows[(key,)] == n for s, key, n in top if s == side)
 
 
 def test_an_older_epoch_and_one_that_is_gone(open_query: Callable[..., QueryState]) -> None:
-    [size] = asking.sizes(open_query("looked_up", Wanted(epoch=0)), Wanted())
+    [size] = inspection.sizes(open_query("looked_up", StateSelection(epoch=0)), StateSelection())
     assert size["epoch"] == 0
     with pytest.raises(StateError, match=r"epoch 99 .* 0 to 4$") as gone:
-        open_query("looked_up", Wanted(epoch=99))
+        open_query("looked_up", StateSelection(epoch=99))
     assert gone.value.code == "STATE_EPOCH_GONE"
 
 
@@ -228,7 +230,7 @@ def test_where_an_epoch_goes_while_it_is_read_the_next_one_is(
             away.rename(file)
         return json.loads(reader.size(0))
 
-    epoch, [(operator, size)] = open_query("looked_up").read(Wanted(), ask)
+    epoch, [(operator, size)] = open_query("looked_up").read(StateSelection(), ask)
     assert (epoch, operator.node.id, size["rows"][1]) == (4, "temporal-join", 3)
 
 
@@ -238,7 +240,7 @@ def test_a_damaged_state_and_none_at_all(
     for files in (checkpoint / "once" / "state").glob("0/*/*.*"):
         files.unlink()
     with pytest.raises(StateError, match=r"query once, epoch 0: .*") as damaged:
-        list(asking.sizes(open_query("once"), Wanted()))
+        list(inspection.sizes(open_query("once"), StateSelection()))
     shutil.rmtree(checkpoint / "once")
     with pytest.raises(StateError, match=r"query once: .* holds no committed epoch") as missing:
         open_query("once")
@@ -246,15 +248,15 @@ def test_a_damaged_state_and_none_at_all(
 
 
 def test_what_cannot_be_found_is_named(open_query: Callable[..., QueryState]) -> None:
-    told, others = asking.rows_of(open_query("named"), Wanted(), "x", ALL)
+    told, others = inspection.rows_of(open_query("named"), StateSelection(), "x", ALL)
     assert not told
     assert others == [
         'named/regular-join (customer_id INT): "x" is no INT',
         'named/normalize (order_id BIGINT): "x" is no BIGINT',
     ]
     for wanted, known in (
-        (Wanted(operator="join"), "there is: named/regular-join, named/normalize"),
-        (Wanted(side="middle"), "there is: left, right, input"),
+        (StateSelection(operator="join"), "known: named/regular-join, named/normalize"),
+        (StateSelection(side="middle"), "known: left, right, input"),
     ):
         with pytest.raises(ConfigError, match="is called") as unknown:
             open_query("named", wanted)

@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
@@ -44,9 +44,20 @@ class Sink:
         return json.dumps(known | other)
 
     def take_over(
-        self, spec: str, epoch: int, repeated: bool = False, word: str | None = None
+        self,
+        spec: str,
+        epoch: int,
+        repeated: bool = False,
+        word: Literal["yes", "no"] | None = None,
     ) -> int:
-        return int(kernel().takeOver(spec, 1, epoch, repeated, 1 if epoch or repeated else 0, word))
+        return kernel().take_over(
+            json.loads(spec),
+            1,
+            epoch,
+            repeated=repeated,
+            known=1 if epoch or repeated else 0,
+            written=word,
+        )
 
     def writer(self, spec: str) -> Any:
         package: Any = jvm().org.apache.spark.sql.rejoin

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from spark_jobs.cli import app
 from spark_jobs.errors import ConfigError
 from spark_jobs.scenario.junit import write_junit
-from spark_jobs.scenario.run import Result, find_scenarios, run_scenario
 from spark_jobs.scenario.show import as_json, problem_lines
+from spark_jobs.scenario.suite import Result, find_scenarios, run_scenario
 from tests.harness.gateway import kernel
 
 PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"

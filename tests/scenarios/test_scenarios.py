@@ -6,7 +6,7 @@ import pytest
 
 from spark_jobs.scenario.file import read_scenario
 from spark_jobs.scenario.memory import MemoryBackend
-from spark_jobs.scenario.runner import Run, bind_scenario, check_refusal
+from spark_jobs.scenario.runner import ScenarioRun, bind_scenario, check_refusal
 from tests.harness.gateway import kernel
 
 FILES = sorted(Path(__file__).parent.glob("*.scenario"))
@@ -19,4 +19,4 @@ def test_scenario(path: Path) -> None:
         check_refusal(scenario)
         return
     bound = bind_scenario(scenario)
-    Run(bound, MemoryBackend(bound, kernel())).all()
+    ScenarioRun(bound, MemoryBackend(bound, kernel())).all()

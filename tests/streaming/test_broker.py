@@ -121,7 +121,7 @@ def test_failure_inside_the_block_stops_the_broker(tmp_path: Path) -> None:
 
 
 def test_second_broker_on_the_folder_or_port_is_refused(broker: Broker, tmp_path: Path) -> None:
-    with pytest.raises(KafkaError, match="another broker works in"):
+    with pytest.raises(KafkaError, match="another broker uses"):
         Broker(broker.data_dir).start()
     with pytest.raises(KafkaError, match=f"port {broker.port} .*is in use"):
         Broker(tmp_path, broker.port).start()

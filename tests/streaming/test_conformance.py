@@ -17,9 +17,9 @@ from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.scenario.file import Input
-from spark_jobs.scenario.fold import View
+from spark_jobs.scenario.fold import SinkView
 from spark_jobs.scenario.records import Encoder, Record
-from spark_jobs.scenario.runner import Bound
+from spark_jobs.scenario.runner import BoundScenario
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from tests.conformance.case import Case, Failed, Skipped, read_case
 from tests.conformance.feeding import feedings
@@ -39,7 +39,7 @@ class Planned:
 
     case: Case
     place: Place
-    bound: Bound
+    bound: BoundScenario
 
     @property
     def sink(self) -> KafkaSink:
@@ -141,7 +141,7 @@ def _launch(spark: SparkSession, planned: Planned, folder: Path) -> QueryLife:
 
 def _difference(broker: Broker, planned: Planned) -> str:
     expected = Expected(planned.case, planned.bound)
-    view = View.of(planned.bound.tables[SINK])
+    view = SinkView.of(planned.bound.tables[SINK])
     for record in _read(broker, planned.place.topic(SINK)):
         view.apply(expected.changes(record))
     try:

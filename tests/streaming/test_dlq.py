@@ -17,10 +17,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner
 
 from spark_jobs.cli import app
-from spark_jobs.commands import ReplayOrder, ask, read_answer, take
+from spark_jobs.commands import ReplayOrder, read_answer, send, take
 from spark_jobs.dlq.handling import Handler, as_replay, read_contents
-from spark_jobs.dlq.places import topic_by_name
 from spark_jobs.dlq.reading import TopicReader
+from spark_jobs.dlq.topics import topic_by_name
 from spark_jobs.driver.replays import Replays
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import Child
@@ -342,7 +342,7 @@ def test_the_admin_verb_replays_once_and_so_many(post: Post, tmp_path: Path) -> 
     messages = []
     for _ in range(2):
         order = ReplayOrder(tables=("orders",), reasons=("json-malformed",), limit=2)
-        asked, again = (ask(tmp_path, "dlq-replay", "test", replay=order) for _ in range(2))
+        asked, again = (send(tmp_path, "dlq-replay", "test", replay=order) for _ in range(2))
         for command in sorted(take(tmp_path), key=lambda command: command.id != asked.id):
             replays.begin(command)
         refused = read_answer(tmp_path, again.id)

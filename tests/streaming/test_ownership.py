@@ -40,7 +40,7 @@ def test_generations_count_up_on_a_local_disk(spark: SparkSession, tmp_path: Pat
     first.record_ledgers(4)
     place.unlock()
     second = Ownership.take(folder(spark, str(tmp_path)))
-    assert (first.generation, second.generation, second.writers) == (1, 2, 4)
+    assert (first.own.generation, second.own.generation, second.own.writers) == (1, 2, 4)
     second.check()
     with pytest.raises(StateError, match="CHECKPOINT_TAKEN_OVER"):
         first.check()
@@ -54,11 +54,11 @@ def test_silent_driver_is_replaced_where_there_are_no_locks(
     first = Ownership.take(folder(spark, without_locks))
     assert not folder(spark, without_locks).has_locks
     second = Ownership.take(folder(spark, without_locks))
-    assert second.generation == 2
+    assert second.own.generation == 2
     with pytest.raises(StateError, match="CHECKPOINT_TAKEN_OVER"):
         first.beat()
     second.release()
-    assert Ownership.take(folder(spark, without_locks)).generation == 3
+    assert Ownership.take(folder(spark, without_locks)).own.generation == 3
 
 
 def test_living_driver_is_not_replaced_where_there_are_no_locks(

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.scenario.file import read_scenario
-from spark_jobs.scenario.runner import Run, bind_scenario
+from spark_jobs.scenario.runner import ScenarioRun, bind_scenario
 from tests.harness.broker import BrokerBackend
 from tests.harness.spark import SparkBackend
 
@@ -48,7 +48,7 @@ THROUGH_BROKER = [
 @pytest.mark.parametrize("name", IN_SPARK)
 def test_in_spark(name: str, spark: SparkSession, tmp_path: Path) -> None:
     bound = bind_scenario(read_scenario(SCENARIOS / f"{name}.scenario"))
-    Run(bound, SparkBackend(bound, spark, tmp_path)).all()
+    ScenarioRun(bound, SparkBackend(bound, spark, tmp_path)).all()
 
 
 @pytest.mark.parametrize("name", THROUGH_BROKER)
@@ -56,7 +56,7 @@ def test_through_broker(name: str, broker: Broker, tmp_path: Path) -> None:
     bound = bind_scenario(read_scenario(SCENARIOS / f"{name}.scenario"))
     backend = BrokerBackend(bound, broker.bootstrap_servers, tmp_path)
     try:
-        Run(bound, backend).all()
+        ScenarioRun(bound, backend).all()
     except BaseException:
         backend.kill()
         raise

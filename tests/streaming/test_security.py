@@ -1,9 +1,7 @@
 """Protected brokers: each mechanism through both client libraries, and each ACL that is missing."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import TopicCollection
@@ -19,7 +17,7 @@ from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
 from tests.harness.certificates import STORE_PASSWORD, Authority
-from tests.harness.gateway import jvm
+from tests.harness.gateway import kernel
 from tests.harness.protected import (
     USER_PASSWORD,
     create_topics,
@@ -80,9 +78,7 @@ def seen_by_librdkafka(properties: Mapping[str, str], topic: str) -> str:
 
 def seen_by_java(properties: Mapping[str, str], topic: str) -> str:
     """Through the kernel, which looks the references up."""
-    kernel: Any = jvm().org.apache.spark.sql.rejoin.Kernel
-    ids: dict[str, str] = json.loads(kernel.topicIds(json.dumps(properties), json.dumps([topic])))
-    return next(iter(ids))
+    return next(iter(kernel().topic_ids(properties, [topic])))
 
 
 Client = Callable[[Mapping[str, str], str], str]

@@ -5,57 +5,36 @@ Warnings come from where the plan is made; what only its finished nodes show is 
 
 from collections.abc import Iterator
 
-from spark_jobs.plan.nodes.parts import Advice, Debezium
+from spark_jobs.plan.nodes.parts import FIRST_FORWARD, Advice, Debezium, and_words
 from spark_jobs.plan.nodes.physical import (
+    BUILD_SIDE,
     KafkaScan,
-    KafkaSink,
     Normalize,
     Physical,
-    Project,
-    Rekey,
-    Results,
     Stateful,
     TemporalJoin,
-    inputs_of,
 )
-from spark_jobs.plan.strategy.building import FIRST_FORWARD
+from spark_jobs.plan.nodes.walk import idle_timeouts, scans, stateful_nodes
 
-WIDE = 16  # columns of a stored row from which on leaving some out is worth a word
+WIDE = 16  # a stored row of so many columns is worth advice
 
 
 def advise(root: Physical) -> Iterator[Advice]:
-    """Of one query."""
-    scans = [node for node in _below(root) if isinstance(node, KafkaScan)]
-    yield from _idle_partitions(root, scans)
+    """All advice on one query."""
+    yield from _idle_partitions(root)
     yield from _late_rows(root)
     yield from _normalised(root)
     yield from _wide_rows(root)
-    yield from _bad_records(scans)
+    yield from _bad_records(root)
 
 
-def _below(node: Physical) -> Iterator[Physical]:
-    yield node
-    for child in inputs_of(node):
-        yield from _below(child)
-
-
-def _stateful(root: Physical) -> Iterator[Stateful]:
-    for node in _below(root):
-        if not isinstance(node, KafkaSink | Results | Project | Rekey | KafkaScan):
-            yield node
-
-
-def _idle_partitions(root: Physical, scans: list[KafkaScan]) -> Iterator[Advice]:
+def _idle_partitions(root: Physical) -> Iterator[Advice]:
     """A partition that has no records and no idle timeout holds back everything."""
-    tables = {topic.index: scan.table for scan in scans for topic in scan.topics}
-    heard = {
-        time.topic: time.idle_timeout_ms
-        for node in _stateful(root)
-        for side in node.timing.inputs
-        for time in side
-    }
+    tables = {topic.index: scan.table for scan in scans(root) for topic in scan.topics}
     waiting = dict.fromkeys(
-        tables[topic] for topic, ms in sorted(heard.items()) if topic < FIRST_FORWARD and not ms
+        tables[topic]
+        for topic, ms in sorted(idle_timeouts(root).items())
+        if topic < FIRST_FORWARD and not ms
     )
     if waiting:
         yield Advice(
@@ -69,22 +48,23 @@ def _idle_partitions(root: Physical, scans: list[KafkaScan]) -> Iterator[Advice]
 
 
 def _late_rows(root: Physical) -> Iterator[Advice]:
-    for node in _stateful(root):
-        if not isinstance(node, TemporalJoin) or node.time != "event":
+    for node in stateful_nodes(root):
+        join = node.machine
+        if not isinstance(join, TemporalJoin) or join.time != "event":
             continue
-        if node.late_probe == "drop" and node.output.late_topic is None:
+        if join.late_probe == "drop" and node.output.late_topic is None:
             yield Advice(
-                f"rows of {and_words(_tables(node, 0))} that come behind the watermark are dropped "
-                "and only counted; they can go to a topic",
+                f"rows of {_probe_tables(node)} that come behind the watermark are dropped and "
+                "only counted; they can go to a topic",
                 ("SET 'rejoin.late.topic' = 'late-rows';",),
             )
             return
 
 
 def _normalised(root: Physical) -> Iterator[Advice]:
-    """Whoever has complete old rows need not keep them a second time."""
-    for node in _stateful(root):
-        for scan in node.inputs if isinstance(node, Normalize) else ():
+    """Complete old rows in the events need not be kept a second time."""
+    for node in stateful_nodes(root):
+        for scan in node.inputs if isinstance(node.machine, Normalize) else ():
             if isinstance(scan, KafkaScan) and _could_trust(scan.debezium):
                 yield Advice(
                     f"each row of {scan.table} is kept once more, to know what a change replaces; "
@@ -101,7 +81,7 @@ def _could_trust(events: Debezium | None) -> bool:
 
 
 def _wide_rows(root: Physical) -> Iterator[Advice]:
-    for node in _stateful(root):
+    for node in stateful_nodes(root):
         for scan in node.inputs:
             if isinstance(scan, KafkaScan) and len(scan.row) >= WIDE:
                 yield Advice(
@@ -111,8 +91,8 @@ def _wide_rows(root: Physical) -> Iterator[Advice]:
                 )
 
 
-def _bad_records(scans: list[KafkaScan]) -> Iterator[Advice]:
-    stopping = dict.fromkeys(scan.table for scan in scans if scan.on_error == "fail")
+def _bad_records(root: Physical) -> Iterator[Advice]:
+    stopping = dict.fromkeys(scan.table for scan in scans(root) if scan.on_error == "fail")
     if stopping:
         yield Advice(
             f"one record of {and_words(stopping)} that cannot be read stops the job; it can go to "
@@ -121,11 +101,5 @@ def _bad_records(scans: list[KafkaScan]) -> Iterator[Advice]:
         )
 
 
-def _tables(node: Stateful, side: int) -> list[str]:
-    fed = [i for i in node.inputs if i.side == side]
-    return [scan.table for i in fed for scan in _below(i) if isinstance(scan, KafkaScan)]
-
-
-def and_words(names: "dict[str, None] | list[str]") -> str:
-    listed = list(names)
-    return " and ".join(part for part in (", ".join(listed[:-1]), listed[-1]) if part)
+def _probe_tables(join: Stateful) -> str:
+    return and_words(s.table for i in join.inputs if i.side != BUILD_SIDE for s in scans(i))

@@ -1,16 +1,17 @@
-"""PROCTIME() may say when something happens; its value may not be read.
+"""PROCTIME() may decide when something happens; its value may not be read.
 
 A replay of a batch would read another value, so the result would not be the same.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 from spark_jobs.errors import PositionedError
 from spark_jobs.plan.check.problems import unsupported
-from spark_jobs.plan.facts.intervals import interval_of
+from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.sources import Source, sources
-from spark_jobs.plan.facts.times import is_versioned, times
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.facts.times import is_versioned
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,
@@ -18,6 +19,8 @@ from spark_jobs.plan.nodes.logical import (
     Logical,
     Position,
     Project,
+    RowNumber,
+    Scan,
     Sink,
     TimeAttribute,
     Union,
@@ -33,7 +36,7 @@ def clock_refusals(root: Logical) -> Iterator[PositionedError]:
     for source in of_tables:
         yield _clock_read(source.position, f" of table {source.table.name}")
     place = root.position if isinstance(root, Sink) else read[0].position
-    if not of_tables and "proctime" in times(root):
+    if not of_tables and "proctime" in facts(root).times:
         yield _clock_read(place, "")
     elif not of_tables:
         at = next(_readers(root, place), None)
@@ -57,31 +60,33 @@ def _readers(node: Logical, place: Position) -> Iterator[Position]:
 def _reads(node: Logical) -> bool:
     match node:
         case Filter(input=inner, condition=condition):
-            return _read((condition,), times(inner))
+            return _read((condition,), facts(inner).times)
         case Project(input=inner, exprs=exprs):
             computed = [e for e in exprs if not isinstance(e, Column) and not _is_clock(e)]
-            return _read(computed, times(inner))
+            return _read(computed, facts(inner).times)
         case Join():
             return _joined(node)
         case Union():
-            kept = times(node)
-            below = (zip(times(i), kept, strict=True) for i in node.inputs)
+            kept = facts(node).times
+            below = (zip(facts(i).times, kept, strict=True) for i in node.inputs)
             return any(a == "proctime" != b for pairs in below for a, b in pairs)
         case Aggregate(input=inner, keys=keys, calls=calls):
             read = [e for c in calls for e in (c.argument, c.filter) if e is not None]
-            return _read((*keys, *read), times(inner))
+            return _read((*keys, *read), facts(inner).times)
         case Deduplicate(input=inner, partition=partition):
-            return any(times(inner)[i] == "proctime" for i in partition)
-        case _:
+            return any(facts(inner).times[i] == "proctime" for i in partition)
+        case Scan() | RowNumber() | Sink():
             return False
+        case _:
+            assert_never(node)
 
 
 def _joined(join: Join) -> bool:
     """A regular join stores its columns, so it reads them; a time that bounds another is not."""
-    below = (*times(join.left), *times(join.right))
+    below = (*facts(join.left).times, *facts(join.right).times)
     if is_versioned(join):
         return join.condition is not None and _read((join.condition,), below)
-    found = interval_of(join)
+    found = facts(join).interval
     if found is None:
         return "proctime" in below
     width = len(join.left.fields)

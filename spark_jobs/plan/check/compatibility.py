@@ -55,8 +55,8 @@ _SINK = {
     "columns": _FROM_NOW,
     "SELECT": _FROM_NOW,
     "delivery": "the ledger of exactly-once begins at the next epoch",
-    "transactional ids": "stop the job in order before: an epoch that was cut off could not be "
-    "told from a written one",
+    "transactional ids": "stop the job gracefully before: an epoch that was cut off could not "
+    "be distinguished from a written one",
 }
 
 
@@ -132,7 +132,7 @@ def _columns(place: str, then: Json, now: Json) -> Iterator[Difference]:
 
 
 def _same_type(then: Json, now: Json) -> bool:
-    """Of `name TYPE`, whether NULL is allowed or not: a packed row has a bit for it either way."""
+    """Whether two `name TYPE` have one type; a packed row has a bit for NULL, allowed or not."""
     if not isinstance(then, str) or not isinstance(now, str) or "`" in then + now:
         return False
     was, is_ = (text.partition(" ")[2].removesuffix(" NOT NULL") for text in (then, now))
@@ -193,7 +193,7 @@ def _topics(scan: ScanPrint) -> str:
 
 
 def _says_nothing(fact: Json) -> bool:
-    """A fact that says no more than its absence."""
+    """Whether a fact means the same as its absence."""
     return fact is None or fact is False or fact == [] or fact == {}
 
 

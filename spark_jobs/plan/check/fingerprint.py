@@ -8,28 +8,29 @@ no older fingerprint.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from pydantic import BaseModel, ConfigDict
 
-from spark_jobs.plan.nodes.parts import Side, Timing
+from spark_jobs.plan.nodes.parts import Timing
 from spark_jobs.plan.nodes.physical import (
     Aggregate,
+    Deduplicate,
     IntervalJoin,
     JoinInput,
     KafkaScan,
     KafkaSink,
+    KeyChanges,
+    Machine,
     MultiJoin,
-    Physical,
-    Project,
+    Normalize,
     RegularJoin,
-    Rekey,
-    Results,
+    SinkMaterializer,
     Stateful,
     TemporalJoin,
-    inputs_of,
 )
 from spark_jobs.plan.nodes.plan_json import Json, to_json
+from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 from spark_jobs.sql.types.data_types import DataType
 
 Facts: TypeAlias = dict[str, Any]
@@ -37,8 +38,7 @@ Facts: TypeAlias = dict[str, Any]
 
 # described elsewhere in the fingerprint, or read off the other facts
 _NOT_OWN = {
-    "id", "inputs", "output", "timing", "gate", "changelogMode", "uniqueKeys",
-    "key", "schema", "inputSchema", "left", "right", "sides",
+    "kind", "gate", "key", "schema", "inputSchema", "left", "right", "sides",
     "positions",  # cells with and without source positions are read alike
     "waitMs",
 }  # fmt: skip
@@ -76,36 +76,23 @@ class Fingerprint(BaseModel):
     sink: Facts
 
 
-def fingerprint(sink: KafkaSink, scans: Sequence[tuple[str, KafkaScan]]) -> Fingerprint:
-    """Of a planned INSERT and its scans by their names within the query."""
+def fingerprint(sink: KafkaSink) -> Fingerprint:
+    """What a checkpoint remembers of a planned INSERT."""
     return Fingerprint(
         operators=tuple(_operator(node) for node in stateful_nodes(sink)),
-        scans=tuple(_scan(name, node) for name, node in scans),
+        scans=tuple(_scan(node) for node in scans(sink)),
         sink=_sink(sink),
     )
 
 
-def stateful_nodes(node: Physical) -> Iterator[Stateful]:
-    """The operators with state in the order in which Spark reports on them: the last one first."""
-    if not isinstance(node, KafkaScan | Rekey | Project | KafkaSink | Results):
-        yield node
-    for below in inputs_of(node):
-        yield from stateful_nodes(below)
-
-
 def _operator(node: Stateful) -> OperatorPrint:
-    sides = _side_names(node)
-    state: Facts = dict(_own(node))
-    if not isinstance(node, Aggregate):
-        state |= _row("row", getattr(node, "schema", None))
-    state |= _row("key", getattr(node, "key", None))
-    for name, side in zip(sides, _sides(node), strict=False):
-        state |= _row(f"{name} row", side.schema)
+    sides = node.side_names
+    state: Facts = {**dict(_own(node.machine)), **_rows(node.machine)}
+    for name, side in zip(sides, node.sides, strict=False):
+        state[f"{name} row"] = _columns(side.schema)
         state |= {f"{name} layout": side.layout, f"{name} upsert": side.upsert}
         columns = side.schema.fields
         state[f"{name} unique key"] = [columns[i].name for i in side.unique_key]
-    if isinstance(node, Aggregate):
-        state |= _row("input row", node.input_schema) | _row("result row", node.schema)
     for number, read in enumerate(node.inputs):
         # an operator of one input may stand on either side of the next one
         place = sides[read.side] if len(sides) > 1 else sides[0]
@@ -114,50 +101,42 @@ def _operator(node: Stateful) -> OperatorPrint:
     return OperatorPrint(id=node.id, kind=node.kind, state=state, around=_around(node, sides))
 
 
-def _own(node: Stateful) -> Iterator[tuple[str, Json]]:
+def _own(machine: Machine) -> Iterator[tuple[str, Json]]:
     """The fields that only this kind of operator has."""
-    written = to_json(node)
-    names = list(written)[1:]  # the kind comes first
-    for field, name in zip(fields(node), names, strict=True):
-        default = None if field.default is MISSING else field.default
-        if name not in _NOT_OWN and written[name] != default:
-            yield _words(name), written[name]
+    defaults = {f.name.replace("_", " "): f.default for f in fields(machine)}
+    for name, value in to_json(machine).items():
+        words = _words(name)
+        default = defaults.get(words, MISSING)
+        if name not in _NOT_OWN and value != (None if default is MISSING else default):
+            yield words, value
+
+
+def _rows(machine: Machine) -> Facts:
+    """The rows and keys that the machine stores; those of sides are named with the sides."""
+    match machine:
+        case RegularJoin() | IntervalJoin() | TemporalJoin():
+            return {"key": _columns(machine.pair.key)}
+        case MultiJoin(schema=schema, key=key):
+            return {"row": _columns(schema), "key": _columns(key)}
+        case Normalize(schema=schema, key=ordinals) | KeyChanges(schema=schema, key=ordinals):
+            return {"row": _columns(schema), "key": list(ordinals)}
+        case Deduplicate(schema=schema) | SinkMaterializer(schema=schema):
+            return {"row": _columns(schema)}
+        case Aggregate(key=key, input_schema=read, schema=schema):
+            rows = {"input row": _columns(read), "result row": _columns(schema)}
+            return {"key": _columns(key), **rows}
+        case _:
+            assert_never(machine)
+
+
+def _columns(row: DataType) -> list[str]:
+    """Columns as `name TYPE`."""
+    return [f"{field.name} {field.type.sql()}" for field in row.fields]
 
 
 def _words(name: str) -> str:
     """`lateProbe` as people read it."""
     return re.sub(r"[A-Z]", lambda letter: f" {letter[0].lower()}", name)
-
-
-def _side_names(node: Stateful) -> tuple[str, ...]:
-    match node:
-        case RegularJoin() | IntervalJoin() | TemporalJoin():
-            return ("left", "right")
-        case MultiJoin():
-            return tuple(f"side {i + 1}" for i in range(len(node.sides)))
-        case _:
-            return ("input",)
-
-
-def _sides(node: Stateful) -> tuple[Side, ...]:
-    match node:
-        case RegularJoin() | IntervalJoin() | TemporalJoin():
-            return (node.left, node.right)
-        case MultiJoin():
-            return node.sides
-        case _:
-            return ()
-
-
-def _row(name: str, row: object) -> Facts:
-    """Columns as `name TYPE`; ordinals of a key stay as they are."""
-    match row:
-        case DataType():
-            return {name: [f"{field.name} {field.type.sql()}" for field in row.fields]}
-        case tuple():
-            return {name: list(row)}
-        case _:
-            return {}
 
 
 def _read(read: JoinInput, side: str) -> Facts:
@@ -182,7 +161,7 @@ def _time_in_state(timing: Timing, sides: Sequence[str]) -> Facts:
 
 
 def _around(node: Stateful, sides: Sequence[str]) -> Facts:
-    written = to_json(node)
+    written = to_json(node.machine)
     timing = node.timing
     names = sides if len(timing.ttl_ms) > 1 else ("all sides",)
     around: Facts = {f"TTL of {n}": f"{ms} ms" for n, ms in zip(names, timing.ttl_ms, strict=False)}
@@ -199,9 +178,9 @@ def _around(node: Stateful, sides: Sequence[str]) -> Facts:
     }
 
 
-def _scan(name: str, node: KafkaScan) -> ScanPrint:
+def _scan(node: KafkaScan) -> ScanPrint:
     return ScanPrint(
-        id=name,
+        id=node.id,
         topics={topic.name: topic.index for topic in node.topics},
         bounded=node.bounded.mode != "unbounded",
         around={
@@ -229,7 +208,7 @@ def _sink(sink: KafkaSink) -> Facts:
         "key format": sink.key_format and sink.key_format.name,
         "value format": sink.value_format.name,
         "key": list(sink.key_fields),
-        "columns": [f"{field.name} {field.type.sql()}" for field in sink.schema.fields],
+        "columns": _columns(sink.schema),
         "SELECT": selects,
         "delivery": sink.guarantee,
         "transactional ids": sink.transactional_id_prefix,

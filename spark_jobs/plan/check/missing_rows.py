@@ -1,28 +1,30 @@
 """NULL that an outer join puts where its sink takes none, which would end the job.
 
-A column that its own table declares nullable says nothing of its values, so nothing is said of it.
+A column that its own table declares nullable may well hold no NULL, so there is no word about it.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import assert_never
 
-from spark_jobs.plan.check.advice import and_words
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.nodes.parts import Advice, and_words
+from spark_jobs.sql.catalog import Column as TableColumn
+from spark_jobs.sql.logical import (
     Aggregate,
+    Deduplicate,
     Filter,
     Join,
     JoinType,
     Logical,
     Position,
     Project,
+    RowNumber,
     Scan,
     Sink,
     Union,
     inputs_of,
 )
-from spark_jobs.plan.nodes.parts import Advice
-from spark_jobs.sql.catalog import Column as TableColumn
 from spark_jobs.sql.types.data_types import INTEGERS
 from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, conjuncts
 
@@ -84,7 +86,7 @@ def _remedies(sink: Sink, target: TableColumn, index: int) -> Iterator[str]:
 
 
 def _origins(node: Logical) -> list[Origins]:
-    """Of each field, the sides whose missing row makes it NULL."""
+    """The sides whose missing row makes a field NULL, for each field."""
     match node:
         case Scan():
             return [_NONE] * len(node.fields)
@@ -105,9 +107,11 @@ def _origins(node: Logical) -> list[Origins]:
             return [_NONE.union(*made) for made in zip(*map(_origins, inputs), strict=True)]
         case Join():
             return _joined(node)
-        case _:  # a row number comes as one more field
+        case Deduplicate() | RowNumber() | Sink():  # a row number comes as one more field
             below = _origins(node.input)
             return [*below, *[_NONE] * (len(node.fields) - len(below))]
+        case _:
+            assert_never(node)
 
 
 def _joined(join: Join) -> list[Origins]:
@@ -154,7 +158,7 @@ def _refused_by(predicate: Expr, fields: Sequence[Origins]) -> Origins:
 
 
 def _made_null(expr: Expr, fields: Sequence[Origins]) -> Origins:
-    """Of an expression over fields of these origins."""
+    """The same for an expression over fields of these origins."""
     match expr:
         case Column(index=index):
             return fields[index]
@@ -194,8 +198,12 @@ def _read(node: Logical, index: int) -> tuple[str, str | None]:
             return _read(left, index) if at < 0 else _read(right, at)
         case Union() | Aggregate():
             return "", None
+        case RowNumber() if index == len(node.fields) - 1:
+            return "", None
+        case Filter() | Deduplicate() | RowNumber() | Sink():
+            return _read(node.input, index)
         case _:
-            return _read(inputs_of(node)[0], index)
+            assert_never(node)
 
 
 def _scans(node: Logical) -> Iterator[Scan]:

@@ -5,25 +5,30 @@ docs/errors.md has the table of them.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import assert_never
 
 from spark_jobs.errors import PositionedError
 from spark_jobs.plan.check.clock_refusals import clock_refusals
-from spark_jobs.plan.check.problems import unsupported, wrong
+from spark_jobs.plan.check.problems import unsupported, why_updating, wrong
 from spark_jobs.plan.check.sink_refusals import sink_refusals
 from spark_jobs.plan.check.temporal_refusals import JOIN_NAMES, kind_refusals, temporal_refusals
-from spark_jobs.plan.facts.changelog import INSERT, kinds, why_updating
-from spark_jobs.plan.facts.intervals import compares_different_times, interval_of
+from spark_jobs.plan.facts.changelog import INSERT
+from spark_jobs.plan.facts.facts import compares_different_times, facts
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.rules.deduplication import keeps_first_rank, orders_by_time
+from spark_jobs.sql.logical import (
+    Aggregate,
     Deduplicate,
     Filter,
     Join,
     Logical,
+    Project,
     RowNumber,
+    Scan,
     Sink,
+    Union,
     inputs_of,
 )
-from spark_jobs.plan.rules.deduplication import keeps_first_rank, orders_by_time
 from spark_jobs.sql.types.expr import Expr, columns
 
 
@@ -56,10 +61,14 @@ def _node(node: Logical) -> Iterator[PositionedError]:
             yield from _interval_join(node)
         case Deduplicate():
             yield from _deduplicate(node)
+        case Scan() | Filter() | Project() | Union() | RowNumber() | Aggregate() | Sink():
+            return
+        case _:
+            assert_never(node)
 
 
 def _interval_join(join: Join) -> Iterator[PositionedError]:
-    if interval_of(join) is None:
+    if facts(join).interval is None:
         if compares_different_times(join):
             yield wrong(
                 "INTERVAL_JOIN_TIMES",
@@ -69,7 +78,7 @@ def _interval_join(join: Join) -> Iterator[PositionedError]:
             )
         return
     for input_ in (join.left, join.right):
-        if kinds(input_) != INSERT:
+        if facts(input_).kinds != INSERT:
             side = "left" if input_ is join.left else "right"
             yield wrong(
                 "INTERVAL_JOIN_UPDATES",
@@ -82,7 +91,7 @@ def _interval_join(join: Join) -> Iterator[PositionedError]:
 
 
 def _deduplicate(node: Deduplicate) -> Iterator[PositionedError]:
-    if kinds(node.input) != INSERT:
+    if facts(node.input).kinds != INSERT:
         yield unsupported(
             "DEDUPLICATE_UPDATES",
             "the first or last row of a key can be kept of insertions only, but the input is"

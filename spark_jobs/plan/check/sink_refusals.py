@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 
 from spark_jobs.errors import PositionedError
-from spark_jobs.plan.check.problems import wrong
-from spark_jobs.plan.facts.changelog import INSERT, kinds, sink_mode, why_updating
-from spark_jobs.plan.facts.keys import by_processing_time, is_unique, key_order, unique_keys
+from spark_jobs.plan.check.problems import why_updating, wrong
+from spark_jobs.plan.facts.changelog import INSERT, sink_mode
+from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.keys import by_processing_time, is_unique, key_order
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import Join, Logical, Scan, Sink, inputs_of
 from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.logical import Join, Logical, Scan, Sink, inputs_of
 
 
 def sink_refusals(sink: Sink, settings: Mapping[str, str]) -> Iterator[PositionedError]:
@@ -25,7 +26,7 @@ def sink_refusals(sink: Sink, settings: Mapping[str, str]) -> Iterator[Positione
         )
     elif sink.on_conflict in ("nothing", "error"):
         yield from _no_watermark(sink)
-    if kinds(sink) == INSERT:
+    if facts(sink).kinds == INSERT:
         return
     if mode == "append":
         value_format = table.value_format
@@ -38,7 +39,7 @@ def sink_refusals(sink: Sink, settings: Mapping[str, str]) -> Iterator[Positione
             "write to an upsert-kafka table with a PRIMARY KEY, or to a kafka table with format"
             " debezium-json, debezium-avro-confluent or changelog-json",
         )
-    if mode == "upsert" and not is_unique(unique_keys(sink), sink_key(sink)):
+    if mode == "upsert" and not is_unique(facts(sink).unique_keys, sink_key(sink)):
         yield from _other_key(sink, settings)
 
 
@@ -114,5 +115,5 @@ def _way_out(sink: Sink) -> str:
 
 def _names(sink: Sink) -> list[str]:
     names = [c.name for c in sink.table.columns if c.writable]
-    found = sorted(unique_keys(sink), key=key_order)
+    found = sorted(facts(sink).unique_keys, key=key_order)
     return ["(" + ", ".join(names[i] for i in sorted(k)) + ")" for k in found]

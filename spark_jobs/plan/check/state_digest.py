@@ -1,4 +1,4 @@
-"""The digest by which release 0.1.0 knew its state again: all that a manifest of version 1 says.
+"""The digest by which release 0.1.0 recognised its state: all that a manifest of version 1 holds.
 
 The fields are listed, not found: a field that nodes gain later must not change the digest.
 """
@@ -7,9 +7,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from spark_jobs.plan.check.fingerprint import stateful_nodes
 from spark_jobs.plan.nodes.physical import Physical, Stateful
 from spark_jobs.plan.nodes.plan_json import Json, to_json
+from spark_jobs.plan.nodes.walk import stateful_nodes
 
 _JOIN = ("left", "right", "key", "filterNulls", "residual")
 _FIELDS = {
@@ -34,7 +34,7 @@ _PARTS = {
 
 
 def state_digest(root: Physical) -> str:
-    """Of everything the cells in the state depended on."""
+    """The digest of everything that the cells in the state depended on."""
     nodes = [_node(node) for node in stateful_nodes(root)]
     return hashlib.sha256(json.dumps(nodes, sort_keys=True).encode()).hexdigest()
 

@@ -1,20 +1,22 @@
 """How much state an operator keeps: the formulas of docs/tuning.md, which a test compares.
 
-`row` is what `packed_bytes` says of the kept columns; the rest is what cells and their keys take
+`row` is the `packed_bytes` of the kept columns; the rest is what cells and their keys take
 beside it, measured by `python -m bench.hot_key`.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, assert_never
 
 from spark_jobs.plan.nodes.parts import Side
 from spark_jobs.plan.nodes.physical import (
+    BUILD_SIDE,
     Aggregate,
     Deduplicate,
     IntervalJoin,
     JoinInput,
+    KeyChanges,
     MultiJoin,
     Normalize,
     RegularJoin,
@@ -58,7 +60,7 @@ class SideFormula:
 
 
 def packed_bytes(schema: DataType, values: Sequence[Any]) -> int:
-    """Of a row of these values, as the kernel's JSON of rows has them."""
+    """The size of a row of these values, given as the kernel's JSON of rows has them."""
     words = len(values) + (len(values) + 63) // 64
     behind = (_behind(f.type, v) for f, v in zip(schema.fields, values, strict=True))
     return _WORD * words + sum(behind)
@@ -83,44 +85,36 @@ def _behind(column: DataType, value: Any) -> int:
 
 
 def side_formulas(node: Stateful) -> Iterator[SideFormula]:
-    """Of every input that leaves rows in the state; of groups and sink keys no size is known."""
-    ttl = node.timing.ttl_ms
-    match node:
-        case RegularJoin():
-            yield from (
-                _table(_name(i), i, side, ttl[i]) for i, side in enumerate((node.left, node.right))
-            )
-        case MultiJoin():
-            yield from (
-                _table(f"side {i + 1}", i, side, ttl[i]) for i, side in enumerate(node.sides)
-            )
-        case IntervalJoin() if node.lower_ms <= node.upper_ms:
-            windows = max(-node.lower_ms, 0), max(node.upper_ms, 0)
-            for i, window_ms in enumerate(windows):
-                kept_ms = window_ms + node.min_cleanup_ms
-                yield SideFormula(
-                    _name(i), i, "window", "rate x window x (row + 25)", 25, kept_ms=kept_ms
-                )
-        case TemporalJoin(time="event"):
-            yield SideFormula(_name(1), 1, "keys", "keys x (row + 30)", 30, kept_ms=max(ttl))
+    """Every input that leaves rows in the state; of groups and sink keys no size is known."""
+    ttl, machine, names = node.timing.ttl_ms, node.machine, node.side_names
+    kept_ms = max(ttl)
+    match machine:
+        case RegularJoin() | MultiJoin():
+            for i, side in enumerate(node.sides):
+                yield _table(names[i], i, side, ttl[i])
+        case IntervalJoin():
+            windows = max(-machine.lower_ms, 0), max(machine.upper_ms, 0)
+            for i, window_ms in enumerate(windows if machine.lower_ms <= machine.upper_ms else ()):
+                text, kept_ms = "rate x window x (row + 25)", window_ms + machine.min_cleanup_ms
+                yield SideFormula(names[i], i, "window", text, 25, kept_ms=kept_ms)
         case TemporalJoin():
-            yield SideFormula(_name(1), 1, "keys", "keys x (row + 25)", 25, kept_ms=max(ttl))
-        case Normalize():
-            yield SideFormula(
-                "input", 0, "keys", "keys x (row + key + 15)", 15, node.key, kept_ms=max(ttl)
-            )
-        case IntervalJoin() | Deduplicate() | Aggregate() | SinkMaterializer():
+            # a version is kept under its time, the newest row of a key alone
+            versions = "keys x (row + 30)", 30
+            text, beside = versions if machine.time == "event" else ("keys x (row + 25)", 25)
+            yield SideFormula(names[BUILD_SIDE], BUILD_SIDE, "keys", text, beside, kept_ms=kept_ms)
+        case Normalize(key=key):
+            text = "keys x (row + key + 15)"
+            yield SideFormula(names[0], 0, "keys", text, 15, key, kept_ms=kept_ms)
+        case KeyChanges() | Deduplicate() | Aggregate() | SinkMaterializer():
             return
+        case _:
+            assert_never(machine)
 
 
 def _table(name: str, number: int, side: Side, ttl_ms: int) -> SideFormula:
     key = side.unique_key if side.layout == "has-unique-key" else ()
     text = "rows x (row + unique key + 20) per side"
     return SideFormula(name, number, "rows", text, 20, key, kept_ms=ttl_ms)
-
-
-def _name(number: int) -> str:
-    return ("left", "right")[number]
 
 
 def feeds(node: Stateful, formula: SideFormula) -> tuple[JoinInput, ...]:

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from spark_jobs.errors import PositionedError
 from spark_jobs.plan.check.problems import wrong
-from spark_jobs.plan.facts.changelog import INSERT, kinds
-from spark_jobs.plan.facts.keys import Key, smallest, split_condition, unique_keys
-from spark_jobs.plan.facts.times import as_of_time, is_versioned, times, version_time
-from spark_jobs.plan.nodes.logical import Filter, Join, Logical, Project
+from spark_jobs.plan.facts.changelog import INSERT
+from spark_jobs.plan.facts.facts import as_of_time, facts
+from spark_jobs.plan.facts.keys import Key, smallest
+from spark_jobs.plan.facts.times import is_versioned
+from spark_jobs.sql.logical import Filter, Join, Logical, Project
 from spark_jobs.sql.types.expr import Column, columns
 
 JOIN_NAMES = {
@@ -21,7 +22,7 @@ JOIN_NAMES = {
 
 
 def kind_refusals(join: Join) -> Iterator[PositionedError]:
-    """What the text says counts, not what WHERE makes of the join."""
+    """The kind of join that the text names counts, not what WHERE makes of it."""
     if is_versioned(join) and join.kind not in ("inner", "left"):
         yield wrong(
             "TEMPORAL_JOIN_KIND",
@@ -70,7 +71,7 @@ def _no_time(join: Join) -> PositionedError:
 def _snapshot(join: Join) -> Iterator[PositionedError]:
     yield from _needs_equality(join)
     waits = join.snapshot is not None and join.snapshot.at_ms is not None
-    if waits and "rowtime" not in times(join.right):
+    if waits and "rowtime" not in facts(join.right).times:
         yield wrong(
             "SNAPSHOT_NO_WATERMARK",
             "the build side of a LATERAL SNAPSHOT join counts as loaded when its watermark reaches"
@@ -81,7 +82,7 @@ def _snapshot(join: Join) -> Iterator[PositionedError]:
 
 
 def _needs_equality(join: Join) -> Iterator[PositionedError]:
-    if not split_condition(join).keys:
+    if not facts(join).condition.keys:
         yield wrong(
             "TEMPORAL_JOIN_NO_EQUALITY",
             f"{_name(join)} needs an equality with a column of the right table",
@@ -92,7 +93,7 @@ def _needs_equality(join: Join) -> Iterator[PositionedError]:
 
 def _versioned_table(join: Join) -> Iterator[PositionedError]:
     needs = "an event-time temporal join needs primary key and event time of the versioned table, "
-    time = version_time(join.right)
+    time = facts(join.right).version_time
     if time is None:
         yield wrong(
             "TEMPORAL_JOIN_NO_WATERMARK",
@@ -103,7 +104,7 @@ def _versioned_table(join: Join) -> Iterator[PositionedError]:
         )
     elif isinstance(join.as_of, Column):
         yield from _time_types(join, join.as_of, time)
-    key = smallest(unique_keys(join.right))
+    key = smallest(facts(join.right).unique_keys)
     if key is None:
         yield wrong(
             "TEMPORAL_JOIN_NO_PRIMARY_KEY",
@@ -130,7 +131,7 @@ def _time_types(join: Join, as_of: Column, time: int) -> Iterator[PositionedErro
 
 
 def _whole_key(join: Join, key: Key) -> Iterator[PositionedError]:
-    compared = split_condition(join).columns_of(1)
+    compared = facts(join).condition.columns_of(1)
     missing = [join.right.fields[i].name for i in sorted(key - compared)]
     if missing:
         names = ", ".join(join.right.fields[i].name for i in sorted(key))
@@ -149,7 +150,7 @@ def _filtered_versions(join: Join, key: Key) -> Iterator[PositionedError]:
     A filter over the key alone removes whole keys, and one below a ROW_NUMBER() filters the
     history before there are versions.
     """
-    if kinds(join.right) != INSERT and not _filtered_columns(join.right) <= key:
+    if facts(join.right).kinds != INSERT and not _filtered_columns(join.right) <= key:
         yield wrong(
             "TEMPORAL_JOIN_FILTERED_VERSIONS",
             "a filter below the versioned side of a temporal join would corrupt its versions",

@@ -1,4 +1,6 @@
-"""Bounds that a join condition puts on one side's time by the other's, and what else it says.
+"""Bounds that a join condition puts on one side's time by the other's: interval joins.
+
+Flink runs every join with such bounds on both sides as an interval join.
 
 Every comparison is read as `left time - right time <op> constant`, so the spelling does not matter:
 operand order, BETWEEN, intervals added on either side, negated or multiplied, casts that lose
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from spark_jobs.plan.facts.keys import JoinCondition, condition_of
-from spark_jobs.plan.nodes.logical import Join, TimeAttribute
+from spark_jobs.sql.logical import Join, TimeAttribute
 from spark_jobs.sql.types.data_types import INTEGERS, TIMESTAMPS, DataType
 from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, conjuncts
 
@@ -27,7 +29,7 @@ class Interval:
     """Left time within [right time + lower_ms, right time + upper_ms], both inclusive.
 
     `left` and `right` are the positions of the times in the fields of their own side. `condition`
-    is what the join condition says besides. `lower_ms > upper_ms` is a join without matches.
+    is the rest of the join condition. `lower_ms > upper_ms` is a join without matches.
     """
 
     time: OneOf["rowtime", "proctime"]

@@ -1,10 +1,12 @@
-"""Which kinds of change a node may produce, as Flink's changelog mode inference says."""
+"""Which kinds of change a node may produce, as Flink's changelog mode inference has it."""
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from spark_jobs.options.formats import FORMATS
-from spark_jobs.plan.facts.times import interval_bounds, is_versioned, times
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.facts.times import is_versioned
+from spark_jobs.sql.catalog import ChangelogMode, Table
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,
@@ -15,9 +17,7 @@ from spark_jobs.plan.nodes.logical import (
     Scan,
     Sink,
     Union,
-    inputs_of,
 )
-from spark_jobs.sql.catalog import ChangelogMode, Table
 
 Kinds = frozenset[str]
 
@@ -25,46 +25,29 @@ INSERT: Kinds = frozenset({"I"})
 ALL: Kinds = frozenset({"I", "U", "D"})
 
 
-def kinds(node: Logical) -> Kinds:
-    """Insertions, updates, deletions: what of these the node may produce."""
+def kinds(node: Logical, below: Sequence[Kinds], *, is_interval: bool) -> Kinds:
+    """Insertions, updates, deletions: what the node may produce of what its inputs do."""
     match node:
         case Scan(table=table):
             return INSERT if table.changelog == "append" else ALL
-        case Filter(input=inner) | Project(input=inner) | Sink(input=inner):
-            return kinds(inner)
-        case RowNumber(input=inner):
-            return kinds(inner)
-        case Union(inputs=inputs):
-            return INSERT.union(*map(kinds, inputs))
+        case Filter() | Project() | Sink() | RowNumber():
+            return below[0]
+        case Union():
+            return INSERT.union(*below)
+        case Join() if is_versioned(node):
+            return below[0]
+        case Join(kind="inner" | "semi"):
+            return below[0] | below[1]
         case Join():
-            return _joined(node)
-        case Aggregate():
-            return _aggregated(node)
+            return INSERT if is_interval else ALL
+        case Aggregate(calls=calls):
+            # a group is updated with every row; without calls (DISTINCT) it only comes and goes
+            found = INSERT | {"U"} if calls else INSERT
+            return found | {"D"} if below[0] != INSERT else found
         case Deduplicate(keep=keep, corrects=corrects):
             return INSERT if keep == "first" and not corrects else INSERT | {"U"}
         case _:
             assert_never(node)
-
-
-def _joined(join: Join) -> Kinds:
-    if is_versioned(join):
-        return kinds(join.left)
-    if join.kind in ("inner", "semi"):
-        return kinds(join.left) | kinds(join.right)
-    return INSERT if interval_bounds(join) is not None else ALL
-
-
-def _aggregated(aggregate: Aggregate) -> Kinds:
-    """A group is updated with every row; without calls (DISTINCT) it only comes and goes."""
-    updating = kinds(aggregate.input) != INSERT
-    found = INSERT | {"U"} if aggregate.calls else INSERT
-    return found | {"D"} if updating else found
-
-
-def waits_for_watermark(node: Deduplicate) -> bool:
-    """The first row by event time is known when the watermark has passed it (FLINK-37005)."""
-    is_first = node.keep == "first" and times(node.input)[node.order] == "rowtime"
-    return is_first and not node.corrects
 
 
 def changelog_of(node: Logical) -> ChangelogMode | None:
@@ -74,18 +57,20 @@ def changelog_of(node: Logical) -> ChangelogMode | None:
             return table.changelog
         case Filter(input=inner) | Project(input=inner) | Sink(input=inner):
             return changelog_of(inner)
-        case _:
+        case Join() | Union() | RowNumber() | Deduplicate() | Aggregate():
             return None
+        case _:
+            assert_never(node)
 
 
-def mode_text(of: Kinds, update_before: bool) -> str:
+def mode_text(kinds: Kinds, update_before: bool) -> str:
     """Flink's text of a changelog mode.
 
     >>> mode_text(ALL, update_before=False)
     'I,UA,D'
     """
     updates = (["UB"] if update_before else []) + ["UA"]
-    return ",".join([*("I" for _ in of & {"I"}), *(updates if "U" in of else []), *(of & {"D"})])
+    return ",".join([*(kinds & {"I"}), *(updates if "U" in kinds else []), *(kinds & {"D"})])
 
 
 def sink_mode(table: Table) -> ChangelogMode:
@@ -95,26 +80,3 @@ def sink_mode(table: Table) -> ChangelogMode:
     value_format = table.value_format
     reads = FORMATS[value_format.name].changelog if value_format is not None else "append"
     return "append" if reads == "append" else "retract"
-
-
-def why_updating(node: Logical) -> str:
-    """The first reason why the node's rows change, for error messages."""
-    match node:
-        case Scan(table=table):
-            return f"table {table.name} has changelog mode {table.changelog}"
-        case Aggregate() if kinds(node.input) == INSERT:
-            return "an aggregate updates its group with every row"
-        case Deduplicate(keep="last"):
-            return "keeping the last row of a key replaces the row before"
-        case Deduplicate():
-            return "the first row of a key is corrected while mini-batches are on"
-        case Join(kind=kind) if kinds(node.left) == kinds(node.right) == INSERT:
-            return f"{'an' if kind == 'anti' else 'a'} {kind} join {_retracts(kind)}"
-        case _:
-            return why_updating(next(i for i in inputs_of(node) if kinds(i) != INSERT))
-
-
-def _retracts(kind: str) -> str:
-    if kind == "anti":
-        return "retracts rows for which a match comes"
-    return "retracts rows that it padded with NULL"

@@ -1,4 +1,4 @@
-"""Key facts: which conditions of a join are equalities, and which columns tell rows apart.
+"""Key facts: which conditions of a join are equalities, and which columns make rows unique.
 
 The rules are those of Flink's planner (FlinkRelMdUniqueKeys, JoinInfo), so that the state layouts
 explain prints are the ones Flink would print.
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import assert_never
 
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,
@@ -56,7 +56,7 @@ class JoinCondition:
         return columns(k.left if side == 0 else k.right for k in self.keys)
 
 
-def split_condition(join: Join) -> JoinCondition:
+def split_condition(join: Join, right_keys: frozenset[Key]) -> JoinCondition:
     """Equalities between one expression of each side, and the rest.
 
     In a temporal join a column compared with a constant counts as well where it may be part of
@@ -64,7 +64,7 @@ def split_condition(join: Join) -> JoinCondition:
     """
     found = condition_of(conjuncts(join.condition), len(join.left.fields))
     if join.as_of is not None or join.snapshot is not None:
-        return _with_constants(join, found)
+        return _with_constants(join, found, right_keys)
     return found
 
 
@@ -90,12 +90,12 @@ def _equi_key(predicate: Expr, left_width: int) -> EquiKey | None:
     return None
 
 
-def _with_constants(join: Join, found: JoinCondition) -> JoinCondition:
+def _with_constants(join: Join, found: JoinCondition, right_keys: frozenset[Key]) -> JoinCondition:
     """Versions are found by the whole key, so by event time only the primary key may count."""
     width = len(join.left.fields)
     wanted = frozenset(range(len(join.right.fields)))
     if not by_processing_time(join):
-        wanted = frozenset().union(*unique_keys(join.right))
+        wanted = frozenset().union(*right_keys)
     wanted -= found.columns_of(1)
     constants: list[EquiKey] = []
     rest: list[Expr] = []
@@ -154,47 +154,21 @@ def and_all(predicates: Iterable[Expr]) -> Expr | None:
     return Call("AND", parts, DataType("BOOLEAN", nullable))
 
 
-def unique_keys(node: Logical) -> frozenset[Key]:
-    """Every set of output columns known to be unique, as Flink derives them.
+def unique_keys(
+    node: Logical, below: Sequence[frozenset[Key]], condition: JoinCondition
+) -> frozenset[Key]:
+    """Every set of output columns known to be unique, as Flink derives them from those of inputs.
 
-    The empty set is the key of a table of one row. A column of a key may be NULL.
+    The empty set is the key of a table of one row. A column of a key may be NULL. `condition` is
+    that of a join.
     """
     match node:
-        case Filter(input=inner) | Sink(input=inner) | RowNumber(input=inner):
-            return unique_keys(inner)
-        case Project(input=inner, exprs=exprs):
-            return _projected(unique_keys(inner), exprs)
+        case Filter() | Sink() | RowNumber():
+            return below[0]
+        case Project(exprs=exprs):
+            return _projected(below[0], exprs)
         case Join():
-            return _joined(node, unique_keys(node.left), unique_keys(node.right))
-        case _:
-            return _own_keys(node)
-
-
-def upsert_keys(node: Logical) -> frozenset[Key]:
-    """Unique keys by which a row's changes stay in order: Flink's FlinkRelMdUpsertKeys.
-
-    A join sends rows to its tasks by join key, so a key that does not contain the join key may
-    have its deletion overtaken by the insertion that follows it.
-    """
-    match node:
-        case Filter(input=inner) | Sink(input=inner) | RowNumber(input=inner):
-            return upsert_keys(inner)
-        case Project(input=inner, exprs=exprs):
-            return _projected(upsert_keys(inner), exprs)
-        case Join():
-            condition = split_condition(node)
-            left, right = condition.columns_read(0), condition.columns_read(1)
-            return _joined(
-                node,
-                frozenset(k for k in upsert_keys(node.left) if left <= k),
-                frozenset(k for k in upsert_keys(node.right) if right <= k),
-            )
-        case _:
-            return _own_keys(node)
-
-
-def _own_keys(node: Scan | Union | Deduplicate | Aggregate) -> frozenset[Key]:
-    match node:
+            return _joined(node, condition, below[0], below[1])
         case Scan(table=table, fields=fields):
             names = [f.name for f in fields]
             key = frozenset(names.index(name) for name in table.primary_key)
@@ -237,12 +211,13 @@ def _widens(source: DataType, target: DataType) -> bool:
     return same_bytes(source, target) and (source.precision or 0) <= (target.precision or 0)
 
 
-def _joined(join: Join, left: frozenset[Key], right: frozenset[Key]) -> frozenset[Key]:
+def _joined(
+    join: Join, condition: JoinCondition, left: frozenset[Key], right: frozenset[Key]
+) -> frozenset[Key]:
     """The keys of a join whose inputs have these; semi and anti joins keep the left ones."""
     if join.kind in ("semi", "anti"):
         return left
     width = len(join.left.fields)
-    condition = split_condition(join)
     moved = frozenset(frozenset(i + width for i in key) for key in right)
     keys = {a | b for a in left for b in moved}
     if join.kind in ("inner", "left") and is_unique(right, condition.columns_of(1)):
@@ -253,7 +228,7 @@ def _joined(join: Join, left: frozenset[Key], right: frozenset[Key]) -> frozense
 
 
 def is_unique(keys: frozenset[Key], by: Key) -> bool:
-    """Whether the columns `by` tell all rows apart."""
+    """Whether all rows differ in the columns `by`."""
     return any(key <= by for key in keys)
 
 

@@ -1,11 +1,63 @@
-"""What a query reads of one table: `Project?(Filter?(Scan))` with computed columns written out."""
+"""Nodes below projections and filters, and what a query reads of one table in this way."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
 
-from spark_jobs.plan.nodes.logical import Field, Filter, Logical, Position, Project, Scan, inputs_of
+from spark_jobs.plan.facts.keys import and_all
 from spark_jobs.sql.catalog import Table
-from spark_jobs.sql.types.expr import Column, Expr, transform
+from spark_jobs.sql.logical import (
+    Aggregate,
+    Deduplicate,
+    Field,
+    Filter,
+    Join,
+    Logical,
+    Position,
+    Project,
+    RowNumber,
+    Scan,
+    Sink,
+    Union,
+    inputs_of,
+)
+from spark_jobs.sql.types.expr import Column, Expr, conjuncts, transform
+
+
+@dataclass(frozen=True, slots=True)
+class Peeled:
+    """A node without the projections and filters on top: `exprs` and `where` are over `base`."""
+
+    base: Logical
+    where: Expr | None
+    exprs: tuple[Expr, ...]
+
+
+def peel(node: Logical) -> Peeled:
+    """Take off `Project?(Filter?(...))`, however often."""
+    match node:
+        case Project(input=inner, exprs=exprs):
+            below = peel(inner)
+            return replace(below, exprs=tuple(inline(e, below.exprs) for e in exprs))
+        case Filter(input=inner, condition=condition):
+            below = peel(inner)
+            both = (*conjuncts(below.where), *conjuncts(inline(condition, below.exprs)))
+            return replace(below, where=and_all(both))
+        case Scan() | Join() | Union() | RowNumber() | Deduplicate() | Aggregate() | Sink():
+            return Peeled(node, None, tuple(column(node, i) for i in range(len(node.fields))))
+        case _:
+            assert_never(node)
+
+
+def column(node: Logical, index: int) -> Column:
+    """A field of a node as an expression."""
+    field = node.fields[index]
+    return Column(index, field.name, field.type)
+
+
+def inline(expr: Expr, exprs: Sequence[Expr]) -> Expr:
+    """The expression with columns replaced by what makes them."""
+    return transform(expr, lambda c: exprs[c.index])
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +82,17 @@ def sources(node: Logical) -> Iterator[Source]:
 
 
 def source_of(node: Logical) -> Source | None:
-    """The node as a source, if it is one."""
-    match node:
-        case Project(input=Filter(input=Scan() as scan, condition=condition), exprs=exprs):
-            return _source(scan, condition, exprs, node.fields)
-        case Project(input=Scan() as scan, exprs=exprs):
-            return _source(scan, None, exprs, node.fields)
-        case Filter(input=Scan() as scan, condition=condition):
-            return _source(scan, condition, _all(scan), node.fields)
-        case Scan():
-            return _source(node, None, _all(node), node.fields)
-        case _:
-            return None
-
-
-def _source(
-    scan: Scan, condition: Expr | None, exprs: tuple[Expr, ...], fields: tuple[Field, ...]
-) -> Source:
-    table = scan.table
+    """The node as a source, if it is one; computed columns are written out."""
+    above = peel(node)
+    if not isinstance(above.base, Scan):
+        return None
+    table = above.base.table
     return Source(
         table,
-        condition and written_out(condition, table),
-        tuple(written_out(e, table) for e in exprs),
-        fields,
-        scan.position,
+        above.where and written_out(above.where, table),
+        tuple(written_out(e, table) for e in above.exprs),
+        node.fields,
+        above.base.position,
     )
 
 
@@ -65,7 +104,3 @@ def written_out(expr: Expr, table: Table) -> Expr:
         return column if computed is None else written_out(computed, table)
 
     return transform(expr, definition)
-
-
-def _all(scan: Scan) -> tuple[Expr, ...]:
-    return tuple(Column(i, f.name, f.type) for i, f in enumerate(scan.fields))

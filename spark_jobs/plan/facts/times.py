@@ -4,8 +4,10 @@ A time attribute promises that watermarks follow it. Operators whose output may 
 lose it: its column is a plain timestamp from there on.
 """
 
-from spark_jobs.plan.facts.bounds import Interval, interval
-from spark_jobs.plan.nodes.logical import (
+from collections.abc import Sequence
+from typing import assert_never
+
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,
@@ -23,50 +25,46 @@ from spark_jobs.sql.types.expr import Call, Column, Expr
 Times = tuple[TimeAttribute, ...]
 
 
-def times(node: Logical) -> Times:
-    """The time attribute, or None, of every field of a node."""
+def times(node: Logical, below: Sequence[Times], *, is_interval: bool) -> Times:
+    """The time attribute, or None, of every field, from those of the inputs."""
     match node:
         case Scan(fields=fields):
             return tuple(f.time for f in fields)
-        case Filter(input=inner) | Sink(input=inner) | Deduplicate(input=inner):
-            return times(inner)
-        case Project(input=inner, exprs=exprs):
-            below = times(inner)
-            return tuple(_of(e, below) for e in exprs)
-        case RowNumber(input=inner):
-            return (*times(inner), None)
+        case Filter() | Sink() | Deduplicate():
+            return below[0]
+        case Project(exprs=exprs):
+            return tuple(_computed(e, below[0]) for e in exprs)
+        case RowNumber():
+            return (*below[0], None)
         case Aggregate(fields=fields):
             return (None,) * len(fields)
-        case Union(inputs=inputs):
-            return tuple(_common(found) for found in zip(*map(times, inputs), strict=True))
+        case Union():
+            return tuple(_common(found) for found in zip(*below, strict=True))
         case Join():
-            return _joined(node)
+            return _joined(node, below[0], below[1], is_interval)
+        case _:
+            assert_never(node)
 
 
-def version_time(node: Logical) -> int | None:
+def version_time(node: Logical, times: Times, below: Sequence[int | None]) -> int | None:
     """The field that says from when a row of a versioned table is valid.
 
     A versioned view goes by the time that its ROW_NUMBER is ordered by.
     """
     match node:
         case Deduplicate(order=order):
-            return order if times(node)[order] == "rowtime" else None
-        case Filter(input=inner):
-            return version_time(inner)
-        case Project(input=inner, exprs=exprs):
-            below = version_time(inner)
-            found = (i for i, e in enumerate(exprs) if isinstance(e, Column) and e.index == below)
+            return order if times[order] == "rowtime" else None
+        case Filter():
+            return below[0]
+        case Project(exprs=exprs):
+            found = (
+                i for i, e in enumerate(exprs) if isinstance(e, Column) and e.index == below[0]
+            )
             return next(found, None)
+        case Scan() | Join() | Union() | RowNumber() | Aggregate() | Sink():
+            return next((i for i, time in enumerate(times) if time == "rowtime"), None)
         case _:
-            return next((i for i, time in enumerate(times(node)) if time == "rowtime"), None)
-
-
-def as_of_time(join: Join) -> TimeAttribute:
-    """The left time attribute that `FOR SYSTEM_TIME AS OF` names, None if it names none."""
-    if isinstance(join.as_of, Column):
-        left = times(join.left)
-        return left[join.as_of.index] if join.as_of.index < len(left) else None
-    return None
+            assert_never(node)
 
 
 def is_versioned(join: Join) -> bool:
@@ -74,12 +72,7 @@ def is_versioned(join: Join) -> bool:
     return join.as_of is not None or join.snapshot is not None
 
 
-def interval_bounds(join: Join) -> Interval | None:
-    """The bounds of an interval join; None where the join is of another kind."""
-    return interval(join, times(join.left), times(join.right))
-
-
-def _of(expr: Expr, below: Times) -> TimeAttribute:
+def _computed(expr: Expr, below: Times) -> TimeAttribute:
     match expr:
         case Column(index=index):
             return below[index]
@@ -93,14 +86,10 @@ def _common(found: tuple[TimeAttribute, ...]) -> TimeAttribute:
     return found[0] if len(set(found)) == 1 else None
 
 
-def _joined(join: Join) -> Times:
+def _joined(join: Join, left: Times, right: Times, is_interval: bool) -> Times:
     """Temporal joins keep the left times, interval joins both sides', regular joins none."""
-    left = times(join.left)
     if join.kind in ("semi", "anti"):
         return (None,) * len(left)
-    right = times(join.right)
     if is_versioned(join):
         return (*left, *(None for _ in right))
-    if interval(join, left, right) is not None:
-        return (*left, *right)
-    return (None,) * (len(left) + len(right))
+    return (*left, *right) if is_interval else (None,) * (len(left) + len(right))

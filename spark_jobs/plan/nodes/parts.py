@@ -1,6 +1,6 @@
 """What physical nodes are made of: columns, topics, sides of a join, how time reaches them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 from typing import TypeAlias
@@ -10,7 +10,17 @@ from spark_jobs.sql.types.data_types import DataType
 SideLayout: TypeAlias = OneOf["join-key-contains-unique-key", "has-unique-key", "no-unique-key"]
 
 InputFaults: TypeAlias = OneOf["repair", "trust"]
-"""What becomes of changes that no changelog holds: ignored or made whole, or taken as they come."""
+"""Changes that no changelog holds are repaired (ignored, made whole), or trusted as they come."""
+
+
+INLINE = {"json": "inline"}
+"""Metadata of a field whose own fields stand in its place in the JSON (nodes/plan_json.py)."""
+
+PLANNER_ONLY = {"json": "left out"}
+"""Metadata of a field that Python reads: in no JSON, so neither in fingerprints nor digests."""
+
+FIRST_FORWARD = 1 << 14
+"""Topic indexes from here on are operators whose watermark goes on (kernel/Spec.scala, Timing)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +36,12 @@ class Topic:
     """A topic and its place in the query's list of topics; source ids are made of that place."""
 
     name: str
-    index: int
+    index: int = -1  # until the tree is numbered
 
 
 @dataclass(frozen=True, slots=True)
 class ReadColumn:
-    """A column of the table and where in the record it stands; `sql_type` tells TIME from INT."""
+    """A column of the table and where in the record it stands; `sql_type` is INT or TIME."""
 
     name: str
     type: DataType
@@ -92,10 +102,11 @@ class TopicTime:
 class Timing:
     """How time reaches an operator and leaves it; all times in milliseconds.
 
-    `inputs`: per side, whose watermarks count (empty: the operator asks for none). `forward`: the
-    topic index under which its own watermark goes on, None where nobody below asks. `tick_ms`:
-    how often the clock must tick for it, 0 for its other news alone (partition counts, the end),
-    None where the clock is not among its inputs. `ttl_ms`: state TTL per side, 0 for ever.
+    `inputs`: per side, whose watermarks count (empty: the operator follows none). `forward`: the
+    topic index under which its own watermark goes on, None where no operator further on follows
+    it. `tick_ms`: how often the clock must tick for it, 0 for its other news alone (partition
+    counts, the end), None where it has no clock. `ttl_ms`: state TTL per side, 0 for ever.
+    `listens`, `forwards`: whether `inputs` and `forward` are filled when the tree is numbered.
     """
 
     inputs: tuple[tuple[TopicTime, ...], ...] = ()
@@ -103,11 +114,13 @@ class Timing:
     forward: int | None = None
     tick_ms: int | None = None
     ttl_ms: tuple[int, ...] = (0, 0)
+    listens: bool = field(default=False, metadata=PLANNER_ONLY)
+    forwards: bool = field(default=False, metadata=PLANNER_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What becomes of an operator's rows before they leave it.
+    """What happens to an operator's rows before they leave it.
 
     `where` filters them; `pair_by` is the sink's key over them, set where an upsert sink follows
     directly: a -U or -D then leaves, as -D, only if the batch does not add its key again.
@@ -128,6 +141,20 @@ class Side:
     layout: SideLayout
     unique_key: tuple[int, ...]
     upsert: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What all joins of two inputs have: rows of equal keys meet where `residual` holds.
+
+    `filter_nulls`: the columns of the key in which NULL equals nothing.
+    """
+
+    left: Side
+    right: Side
+    key: DataType
+    filter_nulls: tuple[bool, ...]
+    residual: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +188,7 @@ class AggregateCall:
 class Advice:
     """What to do about a plan; `add` are lines of SQL, for the job or for WITH.
 
-    A warning tells of what may go wrong, other advice of what may be better.
+    A warning is about what may go wrong, other advice about what may be better.
     """
 
     text: str
@@ -170,3 +197,12 @@ class Advice:
 
     def lines(self) -> list[str]:
         return [f"- {self.text}", *(f"    {line}" for line in self.add)]
+
+
+def and_words(names: Iterable[str]) -> str:
+    """
+    >>> and_words(["a", "b", "c"])
+    'a, b and c'
+    """
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

@@ -1,16 +1,19 @@
 """Physical nodes: what runs. Their JSON is the contract with the kernel.
 
 Expressions are Spark SQL text over backticked column names; field names become camelCase in JSON.
-The nodes say all that runs per row; how a query is started is not theirs.
+The nodes describe all that runs per row, and nothing about how a query is started. What depends on
+the whole tree (ids, topic indexes, gating) is filled in by plan/strategy/numbering.py.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias, assert_never
 from typing import Literal as OneOf
 
 from spark_jobs.options.formats import Format
 from spark_jobs.plan.nodes.parts import (
+    INLINE,
+    PLANNER_ONLY,
     Advice,
     AggregateCall,
     Debezium,
@@ -18,6 +21,7 @@ from spark_jobs.plan.nodes.parts import (
     InputFaults,
     Named,
     Output,
+    Pair,
     ReadColumn,
     ReadFrom,
     RejectLimit,
@@ -28,6 +32,9 @@ from spark_jobs.plan.nodes.parts import (
 from spark_jobs.sql.catalog import ChangelogMode
 from spark_jobs.sql.logical import JoinType
 from spark_jobs.sql.types.data_types import DataType
+
+BUILD_SIDE = 1
+"""The side of a temporal join that is looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,12 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class KafkaScan:
-    """Topics to keyed changelog rows; an upsert row that fails `filter` is a deletion."""
+    """Topics to keyed changelog rows; an upsert row that fails `filter` is a deletion.
+
+    `id` is its name within the query, as a table may be read in several places. `gated`: probe rows
+    further on wait until what it finds at the first start is loaded. `idle_timeout_ms`: after how
+    long a partition without records no longer holds the watermark back (0: never).
+    """
 
     kind: ClassVar[str] = "kafka-scan"
     table: str
@@ -71,6 +83,9 @@ class KafkaScan:
     alignment: Alignment | None = None
     debezium: Debezium | None = None
     reject_limit: RejectLimit | None = None
+    id: str = field(default="", metadata=PLANNER_ONLY)
+    gated: bool = field(default=False, metadata=PLANNER_ONLY)
+    idle_timeout_ms: int = field(default=0, metadata=PLANNER_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +97,8 @@ class Normalize:
     """
 
     kind: ClassVar[str] = "normalize"
-    id: str
     schema: DataType
     key: tuple[int, ...]
-    output: Output
-    timing: Timing
-    inputs: "tuple[JoinInput, ...]"
-    changelog_mode: str
-    unique_keys: tuple[tuple[str, ...], ...]
     positions: bool = False
     key_changes: bool = False
 
@@ -102,15 +111,158 @@ class KeyChanges:
     """
 
     kind: ClassVar[str] = "key-changes"
-    id: str
     schema: DataType
     key: tuple[int, ...]
     wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegularJoin:
+    """Two changelogs joined over all their rows."""
+
+    kind: ClassVar[str] = "regular-join"
+    join_type: JoinType
+    pair: Pair = field(metadata=INLINE)
+    input_faults: InputFaults = "repair"
+
+
+@dataclass(frozen=True, slots=True)
+class MultiJoin:
+    """Three or more changelogs that share one join key: side i + 1 joins what is left of it.
+
+    `join_types` and `residuals` are those of the sides from the second on; a residual is over the
+    columns of all sides up to its own.
+    """
+
+    kind: ClassVar[str] = "multi-join"
+    join_types: tuple[OneOf["inner", "left"], ...]
+    sides: tuple[Side, ...]
+    schema: DataType
+    key: DataType
+    filter_nulls: tuple[bool, ...]
+    residuals: tuple[str | None, ...]
+    input_faults: InputFaults = "repair"
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalJoin:
+    """Two append-only inputs: left time within [right time + lower_ms, right time + upper_ms]."""
+
+    kind: ClassVar[str] = "interval-join"
+    join_type: OneOf["inner", "left", "right", "full"]
+    time: OneOf["event", "processing"]
+    lower_ms: int
+    upper_ms: int
+    min_cleanup_ms: int
+    pair: Pair = field(metadata=INLINE)
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalJoin:
+    """Each left row with the version of the right row that is valid at its time.
+
+    `time` event: the version at the left row's event time; `late_probe` rows are dropped, or joined
+    at the next watermark. `time` processing: the newest version when the row comes, behind a gate.
+    The larger `ttl_ms` of `timing` is Flink's idle state retention, for both sides of a key.
+    """
+
+    kind: ClassVar[str] = "temporal-join"
+    join_type: OneOf["inner", "left"]
+    time: OneOf["event", "processing"]
+    gate: Gate
+    pair: Pair = field(metadata=INLINE)
+    late_probe: OneOf["drop", "join"] = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class Deduplicate:
+    """The first or last row of each key. `on_watermark`: the first row waits for the watermark."""
+
+    kind: ClassVar[str] = "deduplicate"
+    keep: OneOf["first", "last"]
+    time: OneOf["event", "processing"]
+    on_watermark: bool
+    generate_insert: bool
+    schema: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """GROUP BY the join key of its input; `schema` is key columns, then one per call."""
+
+    kind: ClassVar[str] = "aggregate"
+    input_schema: DataType
+    key: DataType
+    calls: tuple[AggregateCall, ...]
+    schema: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class SinkMaterializer:
+    """The rows of each sink key as an ordered list, where the query's own key is another.
+
+    `upsert_key`: ordinals by which rows differ, empty for all columns. `strategy` deduplicate
+    shows the newest; nothing and error wait for the watermark, then keep the first or fail.
+    """
+
+    kind: ClassVar[str] = "sink-materializer"
+    strategy: OneOf["deduplicate", "nothing", "error"]
+    upsert_key: tuple[int, ...]
+    schema: DataType
+
+
+TwoSided: TypeAlias = RegularJoin | IntervalJoin | TemporalJoin
+Machine: TypeAlias = (
+    TwoSided | MultiJoin | Normalize | KeyChanges | Deduplicate | Aggregate | SinkMaterializer
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stateful:
+    """An operator with state: its machine, what enters and leaves it, how time reaches it.
+
+    `passes_loaded`: an operator further on needs to know which partitions are loaded.
+    """
+
+    id: str
+    machine: Machine = field(metadata=INLINE)
     output: Output
     timing: Timing
     inputs: "tuple[JoinInput, ...]"
     changelog_mode: str
     unique_keys: tuple[tuple[str, ...], ...]
+    passes_loaded: bool = field(default=False, metadata=PLANNER_ONLY)
+
+    @property
+    def kind(self) -> str:
+        return self.machine.kind
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The inputs of a join, left to right; nothing for an operator of one input."""
+        match self.machine:
+            case RegularJoin() | IntervalJoin() | TemporalJoin() as join:
+                return join.pair.left, join.pair.right
+            case MultiJoin(sides=sides):
+                return sides
+            case Normalize() | KeyChanges() | Deduplicate() | Aggregate() | SinkMaterializer():
+                return ()
+            case _:
+                assert_never(self.machine)
+
+    @property
+    def side_names(self) -> tuple[str, ...]:
+        """What people call its inputs."""
+        if isinstance(self.machine, TwoSided):
+            return ("left", "right")
+        return tuple(f"side {i + 1}" for i in range(len(self.sides))) or ("input",)
+
+    @property
+    def gated_topics(self) -> tuple[int, ...]:
+        """The indexes of the topics that have to be loaded before its gate opens."""
+        if not isinstance(self.machine, TemporalJoin) or self.machine.gate.kind != "loaded":
+            return ()
+        return tuple(sorted({stream.topic for stream in self.timing.inputs[BUILD_SIDE]}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,174 +283,12 @@ class Rekey:
     schema: DataType
     ordered: bool
     time_zone: str
-    input: "Stateful"
+    input: Stateful
     changelog_mode: str
     unique_keys: tuple[tuple[str, ...], ...]
 
 
 JoinInput: TypeAlias = KafkaScan | Rekey
-
-
-@dataclass(frozen=True, slots=True)
-class RegularJoin:
-    """Two changelogs joined over all their rows."""
-
-    kind: ClassVar[str] = "regular-join"
-    id: str
-    join_type: JoinType
-    left: Side
-    right: Side
-    key: DataType
-    filter_nulls: tuple[bool, ...]
-    residual: str | None
-    output: Output
-    timing: Timing
-    inputs: tuple[JoinInput, ...]
-    changelog_mode: str
-    unique_keys: tuple[tuple[str, ...], ...]
-    input_faults: InputFaults = "repair"
-
-
-@dataclass(frozen=True, slots=True)
-class MultiJoin:
-    """Three or more changelogs that share one join key: side i + 1 joins what is left of it.
-
-    `join_types` and `residuals` are those of the sides from the second on; a residual is over the
-    columns of all sides up to its own.
-    """
-
-    kind: ClassVar[str] = "multi-join"
-    id: str
-    join_types: tuple[OneOf["inner", "left"], ...]
-    sides: tuple[Side, ...]
-    schema: DataType
-    key: DataType
-    filter_nulls: tuple[bool, ...]
-    residuals: tuple[str | None, ...]
-    output: Output
-    timing: Timing
-    inputs: tuple[JoinInput, ...]
-    changelog_mode: str
-    unique_keys: tuple[tuple[str, ...], ...]
-    input_faults: InputFaults = "repair"
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalJoin:
-    """Two append-only inputs: left time within [right time + lower_ms, right time + upper_ms]."""
-
-    kind: ClassVar[str] = "interval-join"
-    id: str
-    join_type: OneOf["inner", "left", "right", "full"]
-    time: OneOf["event", "processing"]
-    lower_ms: int
-    upper_ms: int
-    min_cleanup_ms: int
-    left: Side
-    right: Side
-    key: DataType
-    filter_nulls: tuple[bool, ...]
-    residual: str | None
-    output: Output
-    timing: Timing
-    inputs: tuple[JoinInput, ...]
-    changelog_mode: str
-    unique_keys: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TemporalJoin:
-    """Each left row with the version of the right row that is valid at its time.
-
-    `time` event: the version at the left row's event time; `late_probe` rows are dropped, or joined
-    at the next watermark. `time` processing: the newest version when the row comes, behind a gate.
-    The larger `ttl_ms` of `timing` is Flink's idle state retention, for both sides of a key.
-    """
-
-    kind: ClassVar[str] = "temporal-join"
-    id: str
-    join_type: OneOf["inner", "left"]
-    time: OneOf["event", "processing"]
-    gate: Gate
-    left: Side
-    right: Side
-    key: DataType
-    filter_nulls: tuple[bool, ...]
-    residual: str | None
-    output: Output
-    timing: Timing
-    inputs: tuple[JoinInput, ...]
-    changelog_mode: str
-    unique_keys: tuple[tuple[str, ...], ...]
-    late_probe: OneOf["drop", "join"] = "drop"
-
-
-@dataclass(frozen=True, slots=True)
-class Deduplicate:
-    """The first or last row of each key. `on_watermark`: the first row waits for the watermark."""
-
-    kind: ClassVar[str] = "deduplicate"
-    id: str
-    keep: OneOf["first", "last"]
-    time: OneOf["event", "processing"]
-    on_watermark: bool
-    generate_insert: bool
-    schema: DataType
-    output: Output
-    timing: Timing
-    inputs: tuple[JoinInput, ...]
-    changelog_mode: str
-    unique_keys: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """GROUP BY the join key of its input; `schema` is key columns, then one per call."""
-
-    kind: ClassVar[str] = "aggregate"
-    id: str
-    input_schema: DataType
-    key: DataType
-    calls: tuple[AggregateCall, ...]
-    schema: DataType
-    output: Output
-    timing: Timing
-    inputs: tuple[JoinInput, ...]
-    changelog_mode: str
-    unique_keys: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SinkMaterializer:
-    """The rows of each sink key as an ordered list, where the query's own key is another.
-
-    `upsert_key`: ordinals that tell rows apart, empty for all columns. `strategy` deduplicate
-    shows the newest; nothing and error wait for the watermark, then keep the first or fail.
-    """
-
-    kind: ClassVar[str] = "sink-materializer"
-    id: str
-    strategy: OneOf["deduplicate", "nothing", "error"]
-    upsert_key: tuple[int, ...]
-    schema: DataType
-    output: Output
-    timing: Timing
-    inputs: tuple[JoinInput, ...]
-    changelog_mode: str
-    unique_keys: tuple[tuple[str, ...], ...]
-
-
-Stateful: TypeAlias = (
-    Normalize
-    | KeyChanges
-    | RegularJoin
-    | MultiJoin
-    | IntervalJoin
-    | TemporalJoin
-    | Deduplicate
-    | Aggregate
-    | SinkMaterializer
-)
 Operator: TypeAlias = KafkaScan | Stateful
 
 
@@ -366,14 +356,3 @@ class QueryPlan:
     def warnings(self) -> tuple[str, ...]:
         """What may go wrong, in words."""
         return tuple(advice.text for advice in self.advice if advice.is_warning)
-
-
-def inputs_of(node: Physical) -> tuple[Physical, ...]:
-    """The nodes that feed this one."""
-    match node:
-        case KafkaScan():
-            return ()
-        case Rekey() | Project():
-            return (node.input,)
-        case _:
-            return node.inputs

@@ -1,16 +1,17 @@
 """Physical nodes as the JSON that the kernel reads: field names in camelCase, types as Spark's."""
 
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, TypeAlias
 
-from spark_jobs.plan.nodes.physical import Physical
+from spark_jobs.plan.nodes.parts import INLINE, PLANNER_ONLY
+from spark_jobs.plan.nodes.physical import Machine, Physical
 from spark_jobs.sql.types.data_types import DataType
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
-def to_json(node: Physical) -> dict[str, Json]:
+def to_json(node: Physical | Machine) -> dict[str, Json]:
     """The node and its inputs as the kernel reads them."""
     found = _json(node)
     if not isinstance(found, dict):
@@ -30,11 +31,22 @@ def _json(value: object) -> Json:
             return [_json(item) for item in value]
         case _ if is_dataclass(value) and not isinstance(value, type):
             kind = getattr(value, "kind", None)
-            names = {f.name: f.metadata.get("json") or _camel(f.name) for f in fields(value)}
-            own = {json: _json(getattr(value, name)) for name, json in names.items()}
+            given = sorted(_fields(value), key=lambda field: field[0])
+            own = {name: _json(held) for _, name, held in given}
             return own if kind is None else {"kind": kind} | own
         case _:
             raise TypeError(f"{type(value).__name__} has no place in a plan")
+
+
+def _fields(value: Any) -> Iterator[tuple[bool, str, object]]:
+    """Name and value of each field; first goes whether it has a default: those stand last."""
+    for field in fields(value):
+        held = getattr(value, field.name)
+        if field.metadata == INLINE:
+            yield from _fields(held)
+        elif field.metadata != PLANNER_ONLY:
+            name = field.metadata.get("json") or _camel(field.name)
+            yield field.default is not MISSING, name, held
 
 
 def _camel(name: str) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from spark_jobs.plan.facts.keys import and_all
-from spark_jobs.plan.nodes.logical import Filter, Join, Logical
 from spark_jobs.plan.rules.rewriting import map_inputs, without_true
+from spark_jobs.sql.logical import Filter, Join, Logical
 from spark_jobs.sql.types.data_types import BOOLEAN, INTEGERS, with_nullable
 from spark_jobs.sql.types.expr import Call, Expr, Literal, conjuncts
 
@@ -24,7 +24,7 @@ COMPARED: dict[str, Callable[[int, int], bool]] = {
 
 
 def fold_constants(node: Logical) -> Logical:
-    """`ON TRUE`, `WHERE 1 = 1`: what holds for every row need not be asked of any."""
+    """`ON TRUE`, `WHERE 1 = 1`: what holds for every row need not be evaluated."""
     node = map_inputs(node, fold_constants)
     match node:
         case Filter(input=inner, condition=condition):

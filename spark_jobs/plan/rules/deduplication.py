@@ -3,16 +3,16 @@
 from dataclasses import replace
 from typing import Literal as OneOf
 
-from spark_jobs.plan.facts.changelog import INSERT, kinds, waits_for_watermark
-from spark_jobs.plan.facts.keys import is_unique, unique_keys
-from spark_jobs.plan.facts.times import times
-from spark_jobs.plan.nodes.logical import Deduplicate, Filter, Logical, Project, RowNumber
+from spark_jobs.plan.facts.bounds import FLIPPED
+from spark_jobs.plan.facts.changelog import INSERT
+from spark_jobs.plan.facts.facts import facts, waits_for_watermark
+from spark_jobs.plan.facts.keys import is_unique
 from spark_jobs.plan.rules.constants import integer
 from spark_jobs.plan.rules.rewriting import filtered, map_inputs, refs
+from spark_jobs.sql.logical import Deduplicate, Filter, Logical, Project, RowNumber
 from spark_jobs.sql.types.data_types import BIGINT, with_nullable
 from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, conjuncts, transform
 
-FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 RANK_ONE = frozenset({("=", 1), ("<=", 1), ("<", 2)})
 ONE = Literal(1, with_nullable(BIGINT, False))
 
@@ -20,7 +20,7 @@ ONE = Literal(1, with_nullable(BIGINT, False))
 def deduplicate(node: Logical) -> Logical:
     """A filter that keeps row number 1 by a time attribute becomes a Deduplicate.
 
-    What else the filter asks stays above it, with 1 for the row number. Any other ROW_NUMBER is
+    The filter's other predicates stay above it, with 1 for the row number. Any other ROW_NUMBER is
     left as it is and refused by name.
     """
     node = map_inputs(node, deduplicate)
@@ -52,16 +52,16 @@ def correct_first_rows(node: Logical) -> Logical:
 def _needed(node: Deduplicate) -> Logical:
     """A changelog that has one row per key by itself needs no deduplication.
 
-    An append-only table does not: there a primary key says whose versions its rows are.
+    An append-only table has not: its rows are versions, and a primary key names what they are of.
     """
-    updating = kinds(node.input) != INSERT
-    one_row = is_unique(unique_keys(node.input), frozenset(node.partition))
+    updating = facts(node.input).kinds != INSERT
+    one_row = is_unique(facts(node.input).unique_keys, frozenset(node.partition))
     return node.input if updating and one_row else node
 
 
 def orders_by_time(node: RowNumber) -> bool:
     """Whether the order is by one time attribute, so that the first and last row are known."""
-    return len(node.order) == 1 and times(node.input)[node.order[0][0]] is not None
+    return len(node.order) == 1 and facts(node.input).times[node.order[0][0]] is not None
 
 
 def keeps_first_rank(condition: Expr, rank: int) -> bool:

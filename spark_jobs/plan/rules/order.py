@@ -10,12 +10,13 @@ repeated freely: the binder lets no call through that may differ from one evalua
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from spark_jobs.plan.nodes.logical import Filter, Join, Logical, Project, Sink, Union
+from spark_jobs.plan.facts.sources import inline
 from spark_jobs.plan.rules.constants import fold_constants
 from spark_jobs.plan.rules.deduplication import correct_first_rows, deduplicate
 from spark_jobs.plan.rules.pruning import prune_columns
 from spark_jobs.plan.rules.pushdown import push_filters
-from spark_jobs.plan.rules.rewriting import inline, map_inputs, refs
+from spark_jobs.plan.rules.rewriting import map_inputs, refs
+from spark_jobs.sql.logical import Filter, Join, Logical, Project, Sink, Union
 from spark_jobs.sql.types.expr import Call, Expr
 
 Rule = Callable[[Logical], Logical]
@@ -30,7 +31,7 @@ def optimize(node: Logical, settings: Mapping[str, str] | None = None) -> Logica
 
 
 def project_root(node: Logical) -> Logical:
-    """Give the result a projection of its own, which says its names."""
+    """Give the result a projection of its own, which holds its names."""
     match node:
         case Sink(input=inner):
             return replace(node, input=project_root(inner))

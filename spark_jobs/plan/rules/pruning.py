@@ -1,13 +1,14 @@
-"""Lets every input carry only what somebody above it reads: state and shuffles are made of it."""
+"""Leaves out columns that no node above reads: state and shuffles hold what is left."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
 from spark_jobs.plan.facts.changelog import changelog_of
-from spark_jobs.plan.facts.keys import unique_keys
-from spark_jobs.plan.facts.times import is_versioned, version_time
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.times import is_versioned
+from spark_jobs.plan.rules.rewriting import moved, refs
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Field,
@@ -20,7 +21,6 @@ from spark_jobs.plan.nodes.logical import (
     Sink,
     Union,
 )
-from spark_jobs.plan.rules.rewriting import moved, refs
 from spark_jobs.sql.types.expr import Expr, columns
 
 Needed = frozenset[int]
@@ -28,7 +28,7 @@ Places = dict[int, int]
 
 
 def prune_columns(node: Logical) -> Logical:
-    """The plan without columns that nobody reads."""
+    """The plan without columns that no node reads."""
     return _prune(node, frozenset(range(len(node.fields))))[0]
 
 
@@ -93,16 +93,16 @@ def _prune_join(join: Join, needed: Needed) -> tuple[Logical, Places]:
 
 
 def _kept(join: Join, side: int) -> Needed:
-    """Columns that the join needs although nobody names them.
+    """Columns that the join needs although the query does not name them.
 
     An upsert input without its primary key could only be stored as a multiset, after a
     normaliser; the version side of a temporal join is made of its key and its time.
     """
     node = join.left if side == 0 else join.right
-    keys: Needed = frozenset().union(*unique_keys(node))
+    keys: Needed = frozenset().union(*facts(node).unique_keys)
     if not is_versioned(join) or side == 0:
         return keys if changelog_of(node) == "upsert" and not is_versioned(join) else frozenset()
-    time = version_time(node)
+    time = facts(node).version_time
     return keys if time is None else keys | {time}
 
 
@@ -114,14 +114,14 @@ def _prune_union(union: Union, needed: Needed) -> tuple[Logical, Places]:
 
 
 def _prune_numbered(node: RowNumber, needed: Needed) -> tuple[Logical, Places]:
-    """A row number that is no deduplication: it is refused, and needs no care."""
+    """A row number that is no deduplication keeps all columns: it is refused anyway."""
     child, places = _input(node.input, frozenset(range(len(node.input.fields))))
     places = {**places, len(child.fields): len(child.fields)}
     return replace(node, input=child), {i: places[i] for i in needed}
 
 
 def _prune_aggregate(node: Aggregate, needed: Needed) -> tuple[Logical, Places]:
-    """Calls that nobody reads go; without keys one stays, for there is a row even of no rows."""
+    """Leave out unread calls; without keys one stays, because even no rows make a row."""
     keys = len(node.keys)
     kept = [i for i in range(len(node.calls)) if i + keys in needed]
     if not kept and not keys:
@@ -144,7 +144,7 @@ def _prune_aggregate(node: Aggregate, needed: Needed) -> tuple[Logical, Places]:
 
 
 def _any(fields: tuple[Field, ...]) -> Needed:
-    """A field that stands for a row of which nothing is read; PROCTIME() has no value to keep."""
+    """One field, where none is read: rows need a column, and PROCTIME() has no value to keep."""
     return frozenset((next((i for i, f in enumerate(fields) if f.time != "proctime"), 0),))
 
 

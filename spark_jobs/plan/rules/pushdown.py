@@ -10,16 +10,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from spark_jobs.plan.facts.keys import (
-    and_all,
-    by_processing_time,
-    shift,
-    side_of,
-    split_condition,
-    unique_keys,
-)
+from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.keys import and_all, by_processing_time, shift, side_of
+from spark_jobs.plan.facts.sources import inline
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.rules.rewriting import filtered, without_true
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,
@@ -32,7 +28,6 @@ from spark_jobs.plan.nodes.logical import (
     Sink,
     Union,
 )
-from spark_jobs.plan.rules.rewriting import filtered, inline, without_true
 from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, columns, conjuncts, transform
 
 NULL_REJECTING = frozenset({"=", "<>", "<", "<=", ">", ">=", "LIKE", "IS NOT NULL", "BETWEEN"})
@@ -56,7 +51,7 @@ ON_MOVES: dict[JoinType, tuple[bool, bool]] = {
     "semi": (True, True),
     "anti": (False, True),
 }
-"""Whether the left, the right rows only serve to match: what ON asks of them may be asked below."""
+"""Whether predicates of ON may go to the left, the right: to a side that only serves to match."""
 
 
 def push_filters(node: Logical) -> Logical:
@@ -143,7 +138,7 @@ def _compares(predicate: Expr, key: frozenset[int]) -> bool:
 
 
 def _primary(node: Logical) -> frozenset[int]:
-    return frozenset().union(*unique_keys(node))
+    return frozenset().union(*facts(node).unique_keys)
 
 
 def _without_padding(join: Join, where: Iterable[Expr]) -> JoinType:
@@ -213,7 +208,7 @@ def _mirror(join: Join, sides: tuple[list[Expr], list[Expr]]) -> None:
     Of a versioned side only whole keys may be left out, with all their versions.
     """
     width = len(join.left.fields)
-    pairs = [(k.left, shift(k.right, width)) for k in split_condition(join).keys]
+    pairs = [(k.left, shift(k.right, width)) for k in facts(join).condition.keys]
     plain = [(a, b) for a, b in pairs if isinstance(a, Column) and isinstance(b, Column)]
     exact = [(a, b) for a, b in plain if a.type.name not in ("FLOAT", "DOUBLE")]
     to_right = {a.index: b for a, b in exact}

@@ -2,9 +2,22 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import assert_never
 
 from spark_jobs.plan.facts.keys import and_all
-from spark_jobs.plan.nodes.logical import Field, Filter, Join, Logical, Scan, Union
+from spark_jobs.sql.logical import (
+    Aggregate,
+    Deduplicate,
+    Field,
+    Filter,
+    Join,
+    Logical,
+    Project,
+    RowNumber,
+    Scan,
+    Sink,
+    Union,
+)
 from spark_jobs.sql.types.expr import Column, Expr, Literal, transform
 
 
@@ -17,23 +30,20 @@ def map_inputs(node: Logical, rule: Callable[[Logical], Logical]) -> Logical:
             return replace(node, left=rule(left), right=rule(right))
         case Union(inputs=inputs):
             return replace(node, inputs=tuple(rule(i) for i in inputs))
-        case _:
+        case Filter() | Project() | RowNumber() | Deduplicate() | Aggregate() | Sink():
             return replace(node, input=rule(node.input))
+        case _:
+            assert_never(node)
 
 
 def filtered(node: Logical, predicates: Iterable[Expr]) -> Logical:
-    """The node below a filter, if a predicate says anything."""
+    """The node below a filter of these predicates; without one where all are TRUE."""
     condition = and_all(without_true(predicates))
     return node if condition is None else Filter(node, condition)
 
 
 def without_true(predicates: Iterable[Expr]) -> tuple[Expr, ...]:
     return tuple(p for p in predicates if not (isinstance(p, Literal) and p.value is True))
-
-
-def inline(expr: Expr, exprs: tuple[Expr, ...]) -> Expr:
-    """The expression over what the projection `exprs` is over."""
-    return transform(expr, lambda c: exprs[c.index])
 
 
 def moved(expr: Expr, places: dict[int, int]) -> Expr:

@@ -1,20 +1,15 @@
-"""What the builders of physical nodes hand to each other, and what is numbered through a query."""
+"""What the planners of operators hand to each other, and the settings that they read."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from spark_jobs.options.kinds import parse_duration_ms
 from spark_jobs.options.settings import SETTINGS
-from spark_jobs.plan.facts.keys import and_all
-from spark_jobs.plan.nodes.logical import Filter, Logical, Project
-from spark_jobs.plan.nodes.parts import Advice, InputFaults, Topic, TopicTime
-from spark_jobs.plan.nodes.physical import JoinInput, Stateful
-from spark_jobs.sql.types.expr import Column, Expr, conjuncts, transform
-
-FIRST_FORWARD = 1 << 14
-"""Topic indexes from here on are operators whose watermark goes on (kernel/Spec.scala, Timing)."""
+from spark_jobs.plan.facts.sources import inline, peel
+from spark_jobs.plan.nodes.parts import Advice, InputFaults
+from spark_jobs.plan.nodes.physical import Stateful
+from spark_jobs.sql.logical import Join, Logical, Scan, inputs_of
+from spark_jobs.sql.types.expr import Expr
 
 EVENT_TIME = "WATERMARK FOR t AS t - INTERVAL '5' SECOND  -- in each table, and use t in the query"
 BOUND_ALL = "SET 'table.exec.state.ttl' = '30 d';  -- a row that nothing touched for so long goes"
@@ -26,8 +21,8 @@ class Shape:
     """What an operator wants of one of its inputs: expressions over that input's fields.
 
     `row` and `key` are what leaves; `drop_null_keys` are the places in the key whose NULL means
-    that the row can neither match nor show. `rowtime` is the event time of a row; `marks` asks for
-    watermarks; `upsert` says that rows may come without their old versions.
+    that the row can neither match nor show. `rowtime` is the event time of a row. `marks`:
+    watermarks are needed. `upsert`: rows may come without their old versions.
     """
 
     row: tuple[tuple[str, Expr], ...]
@@ -53,33 +48,20 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
-    """The inputs of one side of an operator.
+class Input:
+    """One input of an operator: a logical node, in the shape that the operator wants."""
 
-    `streams` are whose watermarks speak for it, where it asked for marks; `topics` is what it is
-    read from, however many operators lie between.
-    """
-
-    inputs: tuple[JoinInput, ...]
-    streams: tuple[TopicTime, ...]
-    topics: tuple[TopicTime, ...]
-
-
-def all_of(feeds: Iterable[Feed]) -> Feed:
-    """Several feeds as one side."""
-    found = tuple(feeds)
-    return Feed(
-        inputs=tuple(i for f in found for i in f.inputs),
-        streams=tuple(s for f in found for s in f.streams),
-        topics=tuple(t for f in found for t in f.topics),
-    )
+    node: Logical
+    shape: Shape
+    side: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked of an operator: `read`, `where` and `pair_by` are over its fields.
+class Required:
+    """What the nodes above an operator need of it, over its fields.
 
-    `forwards`: somebody above needs its watermark. `update_before`: somebody needs old rows.
+    `read` is evaluated over its rows, `where` filters them, `pair_by` is the key of an upsert sink
+    that follows. `forwards`: its watermark is needed. `update_before`: old rows are needed.
     """
 
     read: tuple[Expr, ...]
@@ -96,21 +78,18 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """An operator, the names of its columns, one per logical field ("": not kept), its topics.
+class Planned:
+    """An operator, not fed yet: what it wants of its inputs, what there is to warn of.
 
-    `ordered`: several changes of one row may leave in one batch, and their order counts.
+    `names` are those of its columns, one per logical field ("": not kept). `ordered`: several
+    changes of one row may leave in one batch, and their order counts.
     """
 
     node: Stateful
     names: tuple[str, ...]
-    topics: tuple[TopicTime, ...]
+    inputs: tuple[Input, ...]
+    warnings: tuple[Advice, ...] = ()
     ordered: bool = False
-
-    @property
-    def streams(self) -> tuple[TopicTime, ...]:
-        forward = self.node.timing.forward
-        return () if forward is None else (TopicTime(forward, 0),)
 
 
 @dataclass(slots=True)
@@ -119,26 +98,6 @@ class Building:
 
     settings: Mapping[str, str]
     warnings: list[Advice] = field(default_factory=list)
-    _topics: int = 0
-    _forwards: int = 0
-    _operators: Counter[str] = field(default_factory=Counter)
-
-    def topics(self, names: Sequence[str]) -> tuple[Topic, ...]:
-        """The topics with their places in the query, which restarts and changes keep."""
-        first = self._topics
-        self._topics += len(names)
-        return tuple(Topic(name, first + i) for i, name in enumerate(names))
-
-    def forward(self) -> int:
-        """The place of one more operator whose watermark goes on."""
-        self._forwards += 1
-        return FIRST_FORWARD + self._forwards - 1
-
-    def operator_id(self, kind: str) -> str:
-        """An operator is called after its kind; the second of a kind gets a number."""
-        self._operators[kind] += 1
-        count = self._operators[kind]
-        return kind if count == 1 else f"{kind}-{count}"
 
     def setting(self, name: str) -> str:
         return setting(self.settings, name)
@@ -161,44 +120,27 @@ class Building:
     def time_zone(self) -> str:
         return self.setting("table.local-time-zone")
 
-    def warn(self, text: str, *add: str) -> None:
-        """`add` are the lines of SQL that would help."""
-        warning = Advice(text, add, is_warning=True)
-        if warning not in self.warnings:
-            self.warnings.append(warning)
+    def warn(self, *warnings: Advice) -> None:
+        """Add those that are not there yet."""
+        self.warnings += [w for w in dict.fromkeys(warnings) if w not in self.warnings]
 
 
-Feeder: TypeAlias = Callable[[Logical, Shape, int, Building], Feed]
-"""Plans a logical node as the input of the side with that number."""
+def warning(text: str, *add: str) -> Advice:
+    """What may go wrong; `add` are the lines of SQL that would help."""
+    return Advice(text, add, is_warning=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Peeled:
-    """A node without the projections and filters on top: `exprs` and `where` are over `base`."""
-
-    base: Logical
-    where: Expr | None
-    exprs: tuple[Expr, ...]
-
-
-def peel(node: Logical) -> Peeled:
-    """Take off `Project?(Filter?(...))`, however often."""
-    match node:
-        case Project(input=inner, exprs=exprs):
-            below = peel(inner)
-            return replace(below, exprs=tuple(inline(e, below.exprs) for e in exprs))
-        case Filter(input=inner, condition=condition):
-            below = peel(inner)
-            both = (*conjuncts(below.where), *conjuncts(inline(condition, below.exprs)))
-            return replace(below, where=and_all(both))
-        case _:
-            fields = enumerate(node.fields)
-            return Peeled(node, None, tuple(Column(i, f.name, f.type) for i, f in fields))
-
-
-def inline(expr: Expr, exprs: Sequence[Expr]) -> Expr:
-    """The expression with columns replaced by what makes them."""
-    return transform(expr, lambda c: exprs[c.index])
+def tables(node: Logical) -> str:
+    """What an input is made of, for people."""
+    match peel(node).base:
+        case Scan(table=table):
+            return table.name
+        case Join(left=left, right=right):
+            return f"({tables(left)} join {tables(right)})"
+        case base:
+            below = inputs_of(base)
+            names = " union ".join(tables(i) for i in below)
+            return f"({names})" if len(below) > 1 else names
 
 
 def setting(settings: Mapping[str, str], name: str) -> str:

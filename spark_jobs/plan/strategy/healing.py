@@ -1,7 +1,7 @@
-"""Debezium's odd events in a plan: those that lack values, come twice or empty their table.
+"""Debezium events that need care: those that lack values, come twice or empty their table.
 
 A database may leave a large value out of an event that did not change it (PostgreSQL: TOAST). Only
-the machine that holds the row before can fill it in, so nothing may be asked of such a column
+the machine that holds the row before can fill it in, so no expression may read such a column
 before that machine: there plain columns travel, and predicates come later.
 """
 
@@ -48,7 +48,7 @@ def follows_keys(source: Source) -> bool:
 def has_positions(source: Source, building: Building) -> bool:
     """Whether repeated events are known by their place in the database's log.
 
-    Key changes are told apart by it, and one that is repeated would find its old row gone.
+    It distinguishes key changes as well: one that is repeated would find its old row gone.
     """
     table = source.table
     keyed = table.is_debezium and bool(table.primary_key)
@@ -60,7 +60,7 @@ def retracts_on_truncate(table: Table) -> bool:
 
 
 def needs_rows(source: Source, building: Building) -> bool:
-    """Whether some events can only be told apart or made whole by the rows of their table."""
+    """Whether some events can only be recognised or made whole by the rows of their table."""
     truncated = retracts_on_truncate(source.table)
     return heals(source) or has_positions(source, building) or truncated
 
@@ -75,12 +75,12 @@ def is_taken_as_it_is(source: Source, exprs: Iterable[Expr], building: Building)
         return False
     if not heals(source):
         return True
-    asked = [e for e in exprs if not isinstance(e, Column)]
-    return behind_state(source) is None and not _left_out(table, asked)
+    computed = [e for e in exprs if not isinstance(e, Column)]
+    return behind_state(source) is None and not _left_out(table, computed)
 
 
 def before_state(source: Source) -> Expr | None:
-    """The part of the filter that may be asked of events: what it reads is in each of them.
+    """The part of the filter that events can be tested by: what it reads is in each of them.
 
     Without healing that is all of it. With healing the primary key is all that may decide: a row
     that fails any other predicate has to stay in state, or a later event could not be healed. Where

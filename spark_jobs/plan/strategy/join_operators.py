@@ -1,119 +1,91 @@
 """Joins of two inputs as operators: regular, interval and temporal."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from spark_jobs.plan.facts.bounds import Interval
-from spark_jobs.plan.facts.changelog import kinds, mode_text
-from spark_jobs.plan.facts.keys import and_all, unique_keys
-from spark_jobs.plan.facts.times import version_time
-from spark_jobs.plan.nodes.logical import Join, Logical, Scan, inputs_of
-from spark_jobs.plan.nodes.parts import Gate, Output
+from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.sources import column
+from spark_jobs.plan.nodes.parts import Advice, Gate, and_words
 from spark_jobs.plan.nodes.physical import IntervalJoin, RegularJoin, TemporalJoin
 from spark_jobs.plan.strategy.building import (
     BOUND_ALL,
     BOUND_ONE,
     EVENT_TIME,
     Building,
-    Feed,
-    Feeder,
-    Rows,
-    Wanted,
-    peel,
+    Input,
+    Planned,
+    Required,
+    tables,
+    warning,
 )
 from spark_jobs.plan.strategy.healing import needs_rows
 from spark_jobs.plan.strategy.join_sides import (
     JoinSides,
-    join_feeds,
+    join_inputs,
     join_sides,
     join_time,
     keeps_order,
-    named_keys,
 )
-from spark_jobs.plan.strategy.scans import is_normalized, text_of, texts_of
-from spark_jobs.plan.strategy.timing import STATE_TTL, timing
-from spark_jobs.sql.types.expr import Column, Expr
+from spark_jobs.plan.strategy.operator import operator
+from spark_jobs.plan.strategy.scans import is_normalized
+from spark_jobs.plan.strategy.timing import state_ttl, timing
+from spark_jobs.sql.logical import Join, Logical
 
 
-def output_of(
-    wanted: Wanted, names: tuple[str, ...], building: Building, *, drops_late: bool = False
-) -> Output:
-    """What becomes of an operator's rows, whose columns have these names."""
-    late_topic = building.setting("rejoin.late.topic") if drops_late else ""
-    return Output(
-        where=text_of(wanted.where, names),
-        pair_by=texts_of(wanted.pair_by, names),
-        time_zone=building.time_zone,
-        late_topic=late_topic or None,
-    )
-
-
-def regular_join(join: Join, wanted: Wanted, feed: Feeder, building: Building) -> Rows:
-    """All rows of both sides, for as long as their TTL says."""
-    sides = join_sides(join, wanted.exprs, building)
-    both = (wanted.forwards, wanted.forwards)
-    left, right = join_feeds(join, sides, feed, building, marks=both)
-    ttl_ms = _ttl(join, building)
-    _warn_of_growth(join, ttl_ms, building)
-    _warn_of_one_group(sides, building)
-    node = RegularJoin(
-        id=building.operator_id(RegularJoin.kind),
-        join_type=join.kind,
-        left=sides.left.described(sides.kept_names(0)),
-        right=sides.right.described(sides.kept_names(1)),
-        key=sides.key_type,
-        filter_nulls=filter_nulls(sides),
-        residual=text_of(and_all(sides.condition.residual), sides.names),
-        output=output_of(wanted, sides.names, building),
-        timing=timing(
-            building, (left.streams, right.streams), forwards=wanted.forwards, ttl_ms=ttl_ms
+def regular_join(join: Join, required: Required, building: Building) -> Planned:
+    """All rows of both sides, kept for their TTL."""
+    sides = join_sides(join, required.exprs, building)
+    ttl_ms = state_ttl(building, join.ttl_ms)
+    return Planned(
+        operator(
+            RegularJoin(join.kind, sides.pair(), building.input_faults),
+            required,
+            sides.names,
+            facts(join),
+            timing(building, ttl_ms=ttl_ms, forwards=required.forwards),
+            building,
         ),
-        inputs=(*left.inputs, *right.inputs),
-        changelog_mode=mode_text(kinds(join), wanted.update_before),
-        unique_keys=named_keys(unique_keys(join), sides.names),
-        input_faults=building.input_faults,
+        sides.names,
+        join_inputs(join, sides, marks=(required.forwards,) * 2),
+        (*growth((join.left, join.right), ttl_ms), *_one_group(sides)),
     )
-    return Rows(node, sides.names, (*left.topics, *right.topics))
 
 
 def interval_join(
-    join: Join, interval: Interval, wanted: Wanted, feed: Feeder, building: Building
-) -> Rows:
+    join: Join, interval: Interval, required: Required, building: Building
+) -> Planned:
     """Pairs whose times are close; rows that are out of reach are forgotten."""
-    sides = join_sides(join, wanted.exprs, building, interval.condition)
+    sides = join_sides(join, required.exprs, building, interval.condition)
     is_event = interval.time == "rowtime"
-    marks = (is_event or wanted.forwards,) * 2
-    times = (_field(join.left, interval.left), _field(join.right, interval.right))
-    rowtimes = times if is_event else (None, None)
-    left, right = join_feeds(join, sides, feed, building, rowtimes=rowtimes, marks=marks)
-    _warn_of_one_group(sides, building)
-    _warn_of_bounds(interval, building)
-    node = IntervalJoin(
-        id=building.operator_id(IntervalJoin.kind),
+    times = column(join.left, interval.left), column(join.right, interval.right)
+    machine = IntervalJoin(
         join_type=_interval_type(join),
         time="event" if is_event else "processing",
         lower_ms=interval.lower_ms,
         upper_ms=interval.upper_ms,
         min_cleanup_ms=_min_cleanup_ms(interval, building),
-        left=sides.left.described(sides.kept_names(0)),
-        right=sides.right.described(sides.kept_names(1)),
-        key=sides.key_type,
-        filter_nulls=filter_nulls(sides),
-        residual=text_of(and_all(sides.condition.residual), sides.names),
-        output=output_of(wanted, sides.names, building),
-        timing=timing(
-            building,
-            (left.streams, right.streams),
-            hears=is_event,
-            forwards=wanted.forwards,
-            ticks=not is_event,
-            ttl_ms=(0, 0),
-        ),
-        inputs=(*left.inputs, *right.inputs),
-        changelog_mode=mode_text(kinds(join), wanted.update_before),
-        unique_keys=named_keys(unique_keys(join), sides.names),
+        pair=sides.pair(),
     )
-    return Rows(node, sides.names, (*left.topics, *right.topics))
+    followed = timing(
+        building,
+        ttl_ms=(0, 0),
+        listens=is_event,
+        forwards=required.forwards,
+        ticks=not is_event,
+    )
+    return Planned(
+        operator(machine, required, sides.names, facts(join), followed, building),
+        sides.names,
+        join_inputs(
+            join,
+            sides,
+            rowtimes=times if is_event else (None, None),
+            marks=(is_event or required.forwards,) * 2,
+        ),
+        (*_one_group(sides), *_bounds(interval)),
+    )
 
 
 _NOT_REPEATABLE = (
@@ -121,14 +93,14 @@ _NOT_REPEATABLE = (
 )
 
 
-def _warn_of_bounds(interval: Interval, building: Building) -> None:
+def _bounds(interval: Interval) -> Iterator[Advice]:
     if interval.time == "proctime":
-        building.warn(
+        yield warning(
             "processing time is not repeatable: which rows meet depends on their arrival",
             EVENT_TIME,
         )
     if interval.lower_ms > interval.upper_ms:
-        building.warn("the time bounds contradict each other: no pair of rows can match")
+        yield warning("the time bounds contradict each other: no pair of rows can match")
 
 
 def _interval_type(join: Join) -> Literal["inner", "left", "right", "full"]:
@@ -146,67 +118,57 @@ def _min_cleanup_ms(interval: Interval, building: Building) -> int:
     return building.duration_ms("table.exec.interval-join.min-cleanup-interval")
 
 
-def temporal_join(join: Join, wanted: Wanted, feed: Feeder, building: Building) -> Rows:
+def temporal_join(join: Join, required: Required, building: Building) -> Planned:
     """Each left row with the version of the right row at its time."""
     time = join_time(join) or "event"
-    sides = join_sides(join, wanted.exprs, building)
-    gate = _gate(join, building) if time == "processing" else Gate("none")
-    left, right = _temporal_feeds(join, sides, gate, wanted, feed, building)
-    _warn_of_one_group(sides, building)
-    if time == "event":
-        _warn_of_finer_key(sides, building)
-    else:
-        building.warn(_NOT_REPEATABLE, EVENT_TIME)
-    hears = time == "event" or gate.kind != "none"
-    node = TemporalJoin(
-        id=building.operator_id(TemporalJoin.kind),
+    is_event = time == "event"
+    sides = join_sides(join, required.exprs, building)
+    gate = Gate("none") if is_event else _gate(join, building)
+    late = building.setting("rejoin.temporal.late-probe")
+    machine = TemporalJoin(
         join_type="left" if join.kind == "left" else "inner",
         time=time,
         gate=gate,
-        left=sides.left.described(sides.kept_names(0)),
-        right=sides.right.described(sides.kept_names(1)),
-        key=sides.key_type,
-        filter_nulls=filter_nulls(sides),
-        residual=text_of(and_all(sides.condition.residual), sides.names),
-        output=output_of(wanted, sides.names, building, drops_late=time == "event"),
-        timing=timing(
-            building,
-            (left.streams, right.streams),
-            hears=hears,
-            forwards=wanted.forwards,
-            ticks=gate.kind != "none",
-            ttl_ms=_ttl(join, building),
-        ),
-        inputs=(*left.inputs, *right.inputs),
-        changelog_mode=mode_text(kinds(join), wanted.update_before),
-        unique_keys=named_keys(unique_keys(join), sides.names),
-        late_probe="join" if building.setting("rejoin.temporal.late-probe") == "join" else "drop",
+        pair=sides.pair(),
+        late_probe="join" if late == "join" else "drop",
     )
-    return Rows(node, sides.names, (*left.topics, *right.topics), keeps_order(join))
+    followed = timing(
+        building,
+        ttl_ms=state_ttl(building, join.ttl_ms),
+        listens=is_event or gate.kind != "none",
+        forwards=required.forwards,
+        ticks=gate.kind != "none",
+    )
+    late_topic = building.setting("rejoin.late.topic") if is_event else ""
+    return Planned(
+        operator(
+            machine, required, sides.names, facts(join), followed, building, late_topic=late_topic
+        ),
+        sides.names,
+        _temporal_inputs(join, sides, gate, required),
+        (
+            *_one_group(sides),
+            *(_finer_key(sides, building) if is_event else (warning(_NOT_REPEATABLE, EVENT_TIME),)),
+        ),
+        keeps_order(join),
+    )
 
 
-def _temporal_feeds(
-    join: Join, sides: JoinSides, gate: Gate, wanted: Wanted, feed: Feeder, building: Building
-) -> tuple[Feed, Feed]:
+def _temporal_inputs(
+    join: Join, sides: JoinSides, gate: Gate, required: Required
+) -> tuple[Input, Input]:
     if join_time(join) == "processing":
         # its time is the probe side's; the build side's only opens a gate
-        marks = (wanted.forwards, gate.kind == "watermark")
-        left, right = join_feeds(join, sides, feed, building, marks=marks)
-        return left, replace(right, streams=right.topics) if gate.kind == "loaded" else right
-    valid_from = version_time(join.right)
+        return join_inputs(join, sides, marks=(required.forwards, gate.kind == "watermark"))
+    valid_from = facts(join.right).version_time
     if valid_from is None:
         raise ValueError("the versioned table has no event time")
-    rowtimes = (join.as_of, _field(join.right, valid_from))
-    return join_feeds(join, sides, feed, building, rowtimes=rowtimes, marks=(True, True))
-
-
-def _field(node: Logical, index: int) -> Expr:
-    field = node.fields[index]
-    return Column(index, field.name, field.type)
+    rowtimes = (join.as_of, column(join.right, valid_from))
+    return join_inputs(join, sides, rowtimes=rowtimes, marks=(True, True))
 
 
 def _gate(join: Join, building: Building) -> Gate:
-    """A build side that is read from topics says nothing until it is complete."""
+    """Probe rows wait until the build side is complete: before, they would miss rows of it."""
     snapshot = join.snapshot
     gate = Gate(
         kind="loaded",
@@ -215,42 +177,32 @@ def _gate(join: Join, building: Building) -> Gate:
         table=tables(join.right),
     )
     if snapshot is not None and snapshot.at_ms is not None:
-        # how long to wait for it is the query's to say, not the job's
+        # the query decides how long to wait for it, not the job
         gate = replace(gate, kind="watermark", at_ms=snapshot.at_ms, timeout_ms=0)
     if snapshot is not None and snapshot.idle_ms:
         gate = replace(gate, timeout_ms=snapshot.idle_ms, on_timeout="go")
     return gate
 
 
-def filter_nulls(sides: JoinSides) -> tuple[bool, ...]:
-    return tuple(not k.null_safe for k in sides.condition.keys)
-
-
-def _ttl(join: Join, building: Building) -> tuple[int, int]:
-    """State TTL of both sides: a STATE_TTL hint goes before the job's setting."""
-    default = building.duration_ms(STATE_TTL)
-    left, right = join.ttl_ms
-    return (default if left is None else left, default if right is None else right)
-
-
-def _warn_of_growth(join: Join, ttl_ms: tuple[int, int], building: Building) -> None:
-    endless = [tables(n) for n, ms in zip((join.left, join.right), ttl_ms, strict=True) if not ms]
+def growth(inputs: Sequence[Logical], ttl_ms: Sequence[int]) -> Iterator[Advice]:
+    """A warning of rows that a join keeps for ever."""
+    endless = [tables(n) for n, ms in zip(inputs, ttl_ms, strict=True) if not ms]
     if endless:
-        building.warn(
-            f"state grows without bound: rows of {' and '.join(endless)} are kept for ever",
+        yield warning(
+            f"state grows without bound: rows of {and_words(endless)} are kept for ever",
             BOUND_ALL if not any(ttl_ms) else BOUND_ONE,
         )
 
 
-def _warn_of_one_group(sides: JoinSides, building: Building) -> None:
+def _one_group(sides: JoinSides) -> Iterator[Advice]:
     if not sides.condition.keys:
-        building.warn(
+        yield warning(
             "no equality between the inputs: all rows go to one key group, one task does the work",
             "AND left.column = right.column  -- in ON or WHERE, of columns that many values spread",
         )
 
 
-def _warn_of_finer_key(sides: JoinSides, building: Building) -> None:
+def _finer_key(sides: JoinSides, building: Building) -> Iterator[Advice]:
     source = sides.right.source
     if source and is_normalized(source.table, building) and not sides.right.upsert:
         name = source.table.name
@@ -259,17 +211,4 @@ def _warn_of_finer_key(sides: JoinSides, building: Building) -> None:
             if needs_rows(source, building)
             else f"deletions of {name} carry its primary key only and the join key has more columns"
         )
-        building.warn(f"{why}: a deletion takes effect at the time of the row it deletes")
-
-
-def tables(node: Logical) -> str:
-    """What an input is made of, for people."""
-    match peel(node).base:
-        case Scan(table=table):
-            return table.name
-        case Join(left=left, right=right):
-            return f"({tables(left)} join {tables(right)})"
-        case base:
-            below = inputs_of(base)
-            names = " union ".join(tables(i) for i in below)
-            return f"({names})" if len(below) > 1 else names
+        yield warning(f"{why}: a deletion takes effect at the time of the row it deletes")

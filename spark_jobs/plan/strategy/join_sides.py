@@ -1,30 +1,26 @@
 """The two inputs of a join: key facts, the rows that state keeps, and how each side enters."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from spark_jobs.plan.facts.changelog import INSERT, kinds
+from spark_jobs.plan.facts.changelog import INSERT
+from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.keys import (
-    EquiKey,
     JoinCondition,
     Key,
+    and_all,
     by_processing_time,
     is_unique,
-    key_order,
     smallest,
-    split_condition,
-    unique_keys,
-    upsert_keys,
 )
-from spark_jobs.plan.facts.sources import Source, source_of
-from spark_jobs.plan.facts.times import is_versioned, version_time
-from spark_jobs.plan.facts.times import times as times_of
-from spark_jobs.plan.nodes.logical import Deduplicate, Field, Join, Logical, Project
-from spark_jobs.plan.nodes.parts import Side, SideLayout
-from spark_jobs.plan.strategy.building import Building, Feed, Feeder, Shape, peel
+from spark_jobs.plan.facts.sources import Source, peel, source_of
+from spark_jobs.plan.facts.times import is_versioned
+from spark_jobs.plan.nodes.parts import Pair, Side, SideLayout
+from spark_jobs.plan.strategy.building import Building, Input, Shape
 from spark_jobs.plan.strategy.healing import is_taken_as_it_is
-from spark_jobs.plan.strategy.scans import row_type
+from spark_jobs.plan.strategy.scans import row_type, text_of
+from spark_jobs.sql.logical import Deduplicate, Field, Join, Logical, Project
 from spark_jobs.sql.types.data_types import DataType
 from spark_jobs.sql.types.expr import Column, Expr, columns
 
@@ -53,7 +49,7 @@ class JoinSide:
         return self.node.fields
 
     def described(self, names: Sequence[str]) -> Side:
-        """What the machine is told; `names` are those of the kept columns."""
+        """The side as the machine knows it; `names` are those of the kept columns."""
         by_key = self.layout == "has-unique-key"
         key = sorted(self.unique_key or ()) if by_key else []
         is_stored = set(key) <= set(self.kept)
@@ -82,20 +78,19 @@ class JoinSides:
         width = len(self.left.fields)
         return tuple(self.names[i + width] for i in self.right.kept)
 
-    @property
-    def key_type(self) -> DataType:
-        return key_type(self.left.keys)
+    def pair(self) -> Pair:
+        return Pair(
+            left=self.left.described(self.kept_names(0)),
+            right=self.right.described(self.kept_names(1)),
+            key=key_type(self.left.keys),
+            filter_nulls=tuple(not k.null_safe for k in self.condition.keys),
+            residual=text_of(and_all(self.condition.residual), self.names),
+        )
 
 
 def key_type(keys: Iterable[Expr]) -> DataType:
     """The type of an operator's key."""
     return row_type((f"k{i}", e.type) for i, e in enumerate(keys))
-
-
-def named_keys(keys: frozenset[Key], names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Unique keys by column name, those that are all kept."""
-    ordered = sorted(keys, key=key_order)
-    return tuple(tuple(names[i] for i in sorted(k)) for k in ordered if all(names[i] for i in k))
 
 
 def join_time(join: Join) -> JoinTime | None:
@@ -115,7 +110,7 @@ def join_sides(
 
     `condition` is what is left of an interval join's without its bounds.
     """
-    condition = condition or split_condition(join)
+    condition = condition or facts(join).condition
     used = columns([*read, *condition.residual])
     width = len(join.left.fields)
     left = _side(join, 0, condition, frozenset(i for i in used if i < width), building)
@@ -135,18 +130,10 @@ def _side(
     keys = tuple(k.left if side == 0 else k.right for k in condition.keys)
     probes = time is not None and side == 0
     fed = versions(node, time) if time is not None and side == 1 else node
-    valid_from = version_time(node) if time == "event" and side == 1 else None
+    valid_from = facts(node).version_time if time == "event" and side == 1 else None
     times = () if valid_from is None else (valid_from,)
-    facts = input_side(node, keys, used, building, keeps_key=time != "event", times=times)
-    return JoinSide(
-        node=fed,
-        source=source_of(fed),
-        layout=facts.layout,
-        unique_key=facts.unique_key,
-        kept=facts.kept,
-        keys=keys,
-        upsert=facts.upsert and not probes,
-    )
+    known = input_side(node, keys, used, building, keeps_key=time != "event", times=times)
+    return replace(known, node=fed, source=source_of(fed), upsert=known.upsert and not probes)
 
 
 def input_side(
@@ -158,13 +145,13 @@ def input_side(
     keeps_key: bool,
     times: tuple[int, ...] = (),
 ) -> JoinSide:
-    """What is known of one input of a join by these keys whose columns `used` somebody reads.
+    """One input of a join by these keys; its columns `used` are read further on.
 
     `keeps_key`: state goes by unique key, whose columns it therefore stores. `times`: fields that
     are read as the rows' time.
     """
     source = source_of(node)
-    unique = upsert_keys(node) if keeps_order(node) else unique_keys(node)
+    unique = facts(node).upsert_keys if keeps_order(node) else facts(node).unique_keys
     layout, unique_key = input_spec(
         unique, frozenset(e.index for e in keys if isinstance(e, Column))
     )
@@ -186,10 +173,10 @@ def keeps_order(node: Logical) -> bool:
     """Whether several changes of a row may come in one batch, so that their order counts.
 
     A temporal join passes the changes of its probe side on, each with its version. Only those of
-    one join key leave in order, so rows may be told apart by keys that contain it.
+    one join key leave in order, so rows may be addressed by keys that contain it.
     """
     base = peel(node).base
-    return isinstance(base, Join) and is_versioned(base) and kinds(base.left) != INSERT
+    return isinstance(base, Join) and is_versioned(base) and facts(base.left).kinds != INSERT
 
 
 def versions(node: Logical, time: JoinTime) -> Logical:
@@ -201,7 +188,7 @@ def versions(node: Logical, time: JoinTime) -> Logical:
     above = peel(node)
     match above.base:
         case Deduplicate(input=inner, keep="last", order=order) if above.where is None:
-            by = "event" if times_of(inner)[order] == "rowtime" else "processing"
+            by = "event" if facts(inner).times[order] == "rowtime" else "processing"
             return Project(inner, above.exprs, node.fields) if by == time else node
         case _:
             return node
@@ -216,33 +203,30 @@ def input_spec(unique: frozenset[Key], join_key: Key) -> tuple[SideLayout, Key |
     return "has-unique-key", smallest(unique)
 
 
-def join_feeds(
+def join_inputs(
     join: Join,
     sides: JoinSides,
-    feed: Feeder,
-    building: Building,
     *,
     rowtimes: tuple[Expr | None, Expr | None] = (None, None),
-    marks: tuple[bool, bool] = (False, False),
-) -> tuple[Feed, Feed]:
-    """Both inputs as they run; `rowtimes` are over their own fields."""
-    left = feed(sides.left.node, _shape(join, sides, 0, rowtimes[0], marks[0]), 0, building)
-    right = feed(sides.right.node, _shape(join, sides, 1, rowtimes[1], marks[1]), 1, building)
-    return left, right
+    marks: tuple[bool, bool],
+) -> tuple[Input, Input]:
+    """What the join wants of both inputs; `rowtimes` are over their own fields."""
+    # rows of a side that may be padded show without a match, whatever their key
+    shows = join.kind in ("left", "full", "anti"), join.kind in ("right", "full")
+    nulls = tuple(i for i, key in enumerate(sides.condition.keys) if not key.null_safe)
 
+    def wanted(side: int, read: JoinSide) -> Input:
+        shape = Shape(
+            row=side_row(read, sides.kept_names(side)),
+            key=read.keys,
+            drop_null_keys=() if shows[side] else nulls,
+            rowtime=rowtimes[side],
+            marks=marks[side],
+            upsert=read.upsert,
+        )
+        return Input(read.node, shape, side)
 
-def _shape(join: Join, sides: JoinSides, side: int, rowtime: Expr | None, marks: bool) -> Shape:
-    facts = sides.left if side == 0 else sides.right
-    shows = join.kind == "full" or join.kind == ("right" if side else "left")
-    shows = shows or (join.kind == "anti" and side == 0)
-    return Shape(
-        row=side_row(facts, sides.kept_names(side)),
-        key=facts.keys,
-        drop_null_keys=() if shows else strict(sides.condition.keys),
-        rowtime=rowtime,
-        marks=marks,
-        upsert=facts.upsert,
-    )
+    return wanted(0, sides.left), wanted(1, sides.right)
 
 
 def side_row(side: JoinSide, names: Sequence[str]) -> tuple[tuple[str, Expr], ...]:
@@ -251,11 +235,6 @@ def side_row(side: JoinSide, names: Sequence[str]) -> tuple[tuple[str, Expr], ..
         (name, Column(i, side.fields[i].name, side.fields[i].type))
         for name, i in zip(names, side.kept, strict=True)
     )
-
-
-def strict(keys: Sequence[EquiKey]) -> tuple[int, ...]:
-    """Places in the join key where NULL equals nothing."""
-    return tuple(i for i, key in enumerate(keys) if not key.null_safe)
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:

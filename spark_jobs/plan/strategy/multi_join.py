@@ -11,39 +11,25 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal
 
-from spark_jobs.plan.facts.changelog import kinds, mode_text
-from spark_jobs.plan.facts.intervals import interval_of
-from spark_jobs.plan.facts.keys import EquiKey, Key, and_all, shift, split_condition, unique_keys
+from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.keys import EquiKey, Key, and_all, shift
+from spark_jobs.plan.facts.sources import Peeled, inline, peel
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import Field, Join, Logical
-from spark_jobs.plan.nodes.parts import Side
 from spark_jobs.plan.nodes.physical import MultiJoin
-from spark_jobs.plan.strategy.building import (
-    BOUND_ALL,
-    BOUND_ONE,
-    Building,
-    Feed,
-    Feeder,
-    Peeled,
-    Rows,
-    Shape,
-    Wanted,
-    all_of,
-    inline,
-    peel,
-)
-from spark_jobs.plan.strategy.join_operators import output_of, tables
+from spark_jobs.plan.strategy.building import Building, Input, Planned, Required, Shape
+from spark_jobs.plan.strategy.join_operators import growth
 from spark_jobs.plan.strategy.join_sides import (
     JoinSide,
     input_side,
     key_type,
-    named_keys,
     side_row,
     unique_names,
 )
+from spark_jobs.plan.strategy.operator import operator
 from spark_jobs.plan.strategy.scans import row_type, text_of
-from spark_jobs.plan.strategy.timing import STATE_TTL, timing
-from spark_jobs.sql.types.data_types import DataType, with_nullable
+from spark_jobs.plan.strategy.timing import state_ttl, timing
+from spark_jobs.sql.logical import Field, Join, Logical
+from spark_jobs.sql.types.data_types import with_nullable
 from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts, transform
 
 MIN_SIDES = 3
@@ -80,7 +66,7 @@ class Chain:
     @property
     def unique_keys(self) -> frozenset[Key]:
         """Those of the last join, as far as its fields are fields of the sides."""
-        found = [[self.exprs[i] for i in key] for key in unique_keys(self.top)]
+        found = [[self.exprs[i] for i in key] for key in facts(self.top).unique_keys]
         plain = [[e.index for e in key if isinstance(e, Column)] for key in found]
         pairs = zip(found, plain, strict=True)
         return frozenset(frozenset(p) for f, p in pairs if len(f) == len(p))
@@ -99,9 +85,9 @@ def peel_chain(above: Peeled) -> tuple[Chain, Peeled] | None:
 
 def _chain(join: Join) -> Chain | None:
     """The longest chain that ends in this join; None where it cannot be part of one."""
-    if join.kind not in ("inner", "left") or is_versioned(join) or interval_of(join) is not None:
+    if join.kind not in ("inner", "left") or is_versioned(join) or facts(join).interval is not None:
         return None
-    condition = split_condition(join)
+    condition = facts(join).condition
     if not condition.keys:
         return None
     left = peel(join.left)
@@ -177,39 +163,43 @@ def _equal_to_key(chain: Chain, place: int) -> Iterator[Expr]:
 
 
 def _bare(expr: Expr) -> Expr:
-    """The expression for comparison: a column's name and nullability say nothing of its value."""
+    """The expression for comparison: a column's name and nullability do not change its value."""
     return transform(expr, lambda c: Column(c.index, "", with_nullable(c.type, True)))
 
 
-def multi_join(chain: Chain, wanted: Wanted, feed: Feeder, building: Building) -> Rows:
-    """`wanted` is over the fields of all sides."""
+def multi_join(chain: Chain, required: Required, building: Building) -> Planned:
+    """`required` is over the fields of all sides."""
     residuals = [e for residual in chain.residuals for e in residual]
-    used = columns([*wanted.exprs, *residuals])
+    used = columns([*required.exprs, *residuals])
     sides = [_side(chain, i, used, building) for i in range(len(chain.sides))]
-    kept = {o + i for o, s in zip(chain.offsets, sides, strict=True) for i in s.kept}
+    placed = list(zip(sides, chain.offsets, strict=True))
+    kept = {offset + i for side, offset in placed for i in side.kept}
     names = unique_names([f.name if i in kept else "" for i, f in enumerate(chain.fields)])
-    labels = [_kept_names(names, o, s) for o, s in zip(chain.offsets, sides, strict=True)]
-    feeds = _feeds(chain, sides, labels, wanted, feed, building)
+    labels = [tuple(names[offset + i] for i in side.kept) for side, offset in placed]
     described = tuple(s.described(n) for s, n in zip(sides, labels, strict=True))
-    ttl_ms = _ttl(chain, building)
-    node = MultiJoin(
-        id=building.operator_id(MultiJoin.kind),
+    ttl_ms = state_ttl(building, chain.ttl_ms)
+    machine = MultiJoin(
         join_types=chain.kinds,
         sides=described,
-        schema=_all_columns(described),
+        schema=row_type((f.name, f.type) for side in described for f in side.schema.fields),
         key=key_type(chain.keys[0]),
         filter_nulls=tuple(not safe for safe in chain.null_safe),
         residuals=tuple(text_of(and_all(r), names) for r in chain.residuals),
-        output=output_of(wanted, names, building),
-        timing=timing(
-            building, [f.streams for f in feeds], forwards=wanted.forwards, ttl_ms=ttl_ms
-        ),
-        inputs=tuple(i for f in feeds for i in f.inputs),
-        changelog_mode=mode_text(kinds(chain.top), wanted.update_before),
-        unique_keys=named_keys(chain.unique_keys, names),
         input_faults=building.input_faults,
     )
-    return Rows(node, names, all_of(feeds).topics)
+    return Planned(
+        operator(
+            machine,
+            required,
+            names,
+            replace(facts(chain.top), unique_keys=chain.unique_keys),
+            timing(building, ttl_ms=ttl_ms, forwards=required.forwards),
+            building,
+        ),
+        names,
+        tuple(_inputs(chain, sides, labels, required)),
+        tuple(growth(chain.sides, ttl_ms)),
+    )
 
 
 def _side(chain: Chain, side: int, used: Key, building: Building) -> JoinSide:
@@ -218,46 +208,18 @@ def _side(chain: Chain, side: int, used: Key, building: Building) -> JoinSide:
     return input_side(node, chain.keys[side], own, building, keeps_key=True)
 
 
-def _kept_names(names: Sequence[str], offset: int, side: JoinSide) -> tuple[str, ...]:
-    return tuple(names[offset + i] for i in side.kept)
-
-
-def _feeds(
-    chain: Chain,
-    sides: Sequence[JoinSide],
-    labels: Sequence[tuple[str, ...]],
-    wanted: Wanted,
-    feed: Feeder,
-    building: Building,
-) -> list[Feed]:
+def _inputs(
+    chain: Chain, sides: Sequence[JoinSide], labels: Sequence[tuple[str, ...]], required: Required
+) -> Iterator[Input]:
     """A row whose key is NULL can only show on the first side, and there only if it is padded."""
     strict = tuple(i for i, safe in enumerate(chain.null_safe) if not safe)
-    feeds: list[Feed] = []
     for i, (side, names) in enumerate(zip(sides, labels, strict=True)):
         shows = i == 0 and "inner" not in chain.kinds
         shape = Shape(
             row=side_row(side, names),
             key=side.keys,
             drop_null_keys=() if shows else strict,
-            marks=wanted.forwards,
+            marks=required.forwards,
             upsert=side.upsert,
         )
-        feeds.append(feed(side.node, shape, i, building))
-    return feeds
-
-
-def _all_columns(sides: Sequence[Side]) -> DataType:
-    return row_type((f.name, f.type) for side in sides for f in side.schema.fields)
-
-
-def _ttl(chain: Chain, building: Building) -> tuple[int, ...]:
-    default = building.duration_ms(STATE_TTL)
-    ttl_ms = tuple(default if ms is None else ms for ms in chain.ttl_ms)
-    endless = [tables(n) for n, ms in zip(chain.sides, ttl_ms, strict=True) if not ms]
-    if endless:
-        names = " and ".join(part for part in (", ".join(endless[:-1]), endless[-1]) if part)
-        building.warn(
-            f"state grows without bound: rows of {names} are kept for ever",
-            BOUND_ALL if not any(ttl_ms) else BOUND_ONE,
-        )
-    return ttl_ms
+        yield Input(side.node, shape, i)

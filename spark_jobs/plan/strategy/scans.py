@@ -5,16 +5,25 @@ as it is, where every key column is part of the primary key and the operator's o
 old row; or through a normaliser, keyed by primary key, whose complete changelog is keyed anew.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from spark_jobs.formats.avro import with_schema
+from spark_jobs.options.formats import Format
 from spark_jobs.options.kinds import parse_duration_ms, parse_offsets
 from spark_jobs.plan.facts.changelog import ALL, INSERT, mode_text
 from spark_jobs.plan.facts.debezium import debezium_warning
 from spark_jobs.plan.facts.sources import Source, written_out
-from spark_jobs.plan.nodes.parts import Named, Output, ReadColumn, ReadFrom, RejectLimit, Topic
+from spark_jobs.plan.nodes.parts import (
+    Advice,
+    Named,
+    Output,
+    ReadColumn,
+    ReadFrom,
+    RejectLimit,
+    Topic,
+)
 from spark_jobs.plan.nodes.physical import (
     Alignment,
     JoinInput,
@@ -25,7 +34,7 @@ from spark_jobs.plan.nodes.physical import (
     Stateful,
 )
 from spark_jobs.plan.spark_sql.expressions import render
-from spark_jobs.plan.strategy.building import Building, Feed, Shape
+from spark_jobs.plan.strategy.building import Building, Input, Shape, warning
 from spark_jobs.plan.strategy.healing import (
     CDC_EVENTS_DUPLICATE,
     before_state,
@@ -35,31 +44,19 @@ from spark_jobs.plan.strategy.healing import (
     read_events,
     retracts_on_truncate,
 )
-from spark_jobs.plan.strategy.timing import state_ttl, timing, topic_times
+from spark_jobs.plan.strategy.timing import idle_timeout_ms, state_ttl, timing
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.types.data_types import DataType, RowField, with_nullable
-from spark_jobs.sql.types.expr import Column, Expr, columns
+from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts
 
 
-def table_feed(source: Source, wanted: Shape, side: int, building: Building) -> Feed:
-    """A table in the shape that an operator wants; `wanted` is over the source's fields."""
-    shape = wanted.over(source.exprs)
-    table = source.table
-    rows: JoinInput
-    if is_normalized(table, building) and not shape.upsert:
-        below = normalized(source, shape.exprs, building, marks=shape.marks, side=side)
-        rows = rekey(below, column_names(table), shape, side, building)
-        topics = _topics_below(below)
-    else:
-        rows = read = scan(source, shape, side, building)
-        topics = read.topics
-    times = topic_times(table, topics, building)
-    return Feed((rows,), times if shape.marks else (), times)
-
-
-def _topics_below(node: Stateful) -> tuple[Topic, ...]:
-    (read,) = node.inputs
-    return read.topics if isinstance(read, KafkaScan) else _topics_below(read.input)
+def table_input(source: Source, wanted: Input, building: Building) -> JoinInput:
+    """A table in the shape that an operator wants, which is over the source's fields."""
+    shape = wanted.shape.over(source.exprs)
+    if not is_normalized(source.table, building) or shape.upsert:
+        return scan(source, shape, wanted.side, building)
+    below = normalized(source, shape.exprs, building, marks=shape.marks, side=wanted.side)
+    return rekey(below, column_names(source.table), shape, wanted.side, building)
 
 
 def is_normalized(table: Table, building: Building) -> bool:
@@ -70,30 +67,22 @@ def is_normalized(table: Table, building: Building) -> bool:
 
 
 def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaScan:
-    """The source as it is: append-only, retracting, or upsert rows for whom can take those.
-
-    Unlike elsewhere, `shape` is over the columns of the table.
-    """
+    """The source as it is; unlike elsewhere, `shape` is over the columns of the table."""
     table = source.table
     names = column_names(table)
     watermark = _watermark(table) if shape.marks else None
     exprs = [*shape.exprs, *(e for e in (source.filter, watermark) if e is not None)]
-    keyed = table.changelog == "upsert"
-    read = columns(exprs) | (_primary_key(table) if keyed else frozenset())
-    value_format = table.value_format
-    if value_format is None:
-        raise ValueError(f"table {table.name} has no value format")
-    _warn_of_events(table, building)
+    building.warn(*_odd_events(table))
     return KafkaScan(
         table=table.name,
         side=side,
-        topics=building.topics(table.topics),
+        topics=tuple(Topic(name) for name in table.topics),
         groups=building.groups,
         changelog=table.changelog,
         key_format=table.key_format and with_schema(table.key_format, _key_fields(table)),
-        value_format=with_schema(value_format, _value_fields(table)),
-        columns=tuple(_read_column(table, i) for i in sorted(read)),
-        primary_key=table.primary_key if keyed else (),
+        value_format=with_schema(_value_format(table), _value_fields(table)),
+        columns=_read_columns(table, exprs),
+        primary_key=table.primary_key if table.changelog == "upsert" else (),
         filter=text_of(source.filter, names),
         rowtime=text_of(shape.rowtime, names),
         watermark=text_of(watermark, names),
@@ -108,26 +97,25 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
         bounded=_read_from(table, "bounded"),
         properties=table.properties,
         time_zone=building.time_zone,
-        changelog_mode=mode_text(
-            INSERT if table.changelog == "append" else ALL, table.changelog == "retract"
-        ),
+        changelog_mode=_changelog_mode(table),
         unique_keys=(table.primary_key,) if table.primary_key else (),
         alignment=_alignment(table),
-        reject_limit=_reject_limit(building),
         debezium=read_events(source, building),
+        reject_limit=_reject_limit(building),
+        idle_timeout_ms=idle_timeout_ms(table, building),
     )
 
 
-def _warn_of_events(table: Table, building: Building) -> None:
-    warning = debezium_warning(table)
-    if warning is not None:
-        building.warn(
-            warning,
+def _odd_events(table: Table) -> Iterator[Advice]:
+    text = debezium_warning(table)
+    if text is not None:
+        yield warning(
+            text,
             "PRIMARY KEY (...) NOT ENFORCED  -- in the table, or in its WITH:",
             "'rejoin.debezium.replica-identity' = 'full'",
         )
     if retracts_on_truncate(table):
-        building.warn(
+        yield warning(
             f"TRUNCATE of {table.name} follows all rows that its batch holds of other partitions:"
             " only those of its own are in order with it"
         )
@@ -155,7 +143,7 @@ def normalized(
     pair_by: tuple[Expr, ...] | None = None,
     marks: bool = False,
     side: int = 0,
-) -> Normalize | KeyChanges:
+) -> Stateful:
     """A source as a complete changelog of the table columns that `exprs` read.
 
     With `pair_by` (over the table's columns) an upsert sink follows, which needs no old rows.
@@ -163,8 +151,7 @@ def normalized(
     table = source.table
     key = _primary_key(table)
     where = behind_state(source)
-    asked = () if where is None else (where,)
-    kept = sorted(columns([*exprs, *asked, *(pair_by or ())]) | key)
+    kept = sorted(columns([*exprs, *conjuncts(where), *(pair_by or ())]) | key)
     shape = Shape(
         row=tuple((table.columns[i].name, _column(table, i)) for i in kept),
         key=tuple(_column(table, table.index(name)) for name in table.primary_key),
@@ -172,35 +159,34 @@ def normalized(
     )
     rows = scan(replace(source, filter=before_state(source)), shape, side, building)
     names = column_names(table)
-    has_graves = has_positions(source, building)
-    below = Normalize(
-        id=building.operator_id(Normalize.kind),
+    machine = Normalize(
         schema=rows.schema,
         key=tuple(kept.index(table.index(name)) for name in table.primary_key),
+        positions=has_positions(source, building),
+        key_changes=follows_keys(source),
+    )
+    below = Stateful(
+        id="",
+        machine=machine,
         output=Output(text_of(where, names), texts_of(pair_by, names), building.time_zone),
-        timing=timing(building, (), ttl_ms=state_ttl(building), buries=has_graves),
+        timing=timing(building, ttl_ms=state_ttl(building), keeps_graves=machine.positions),
         inputs=(rows,),
         changelog_mode=mode_text(ALL, pair_by is None),
         unique_keys=(table.primary_key,),
-        positions=has_graves,
-        key_changes=follows_keys(source),
     )
-    return _key_changes(below, shape, table, building) if below.key_changes else below
+    return _healed(below, machine, shape, table, building) if machine.key_changes else below
 
 
-def _key_changes(below: Normalize, shape: Shape, table: Table, building: Building) -> KeyChanges:
-    """What heals those rows of a normaliser whose key has changed; it is fed all of them."""
+def _healed(
+    below: Stateful, normalize: Normalize, shape: Shape, table: Table, building: Building
+) -> Stateful:
+    """Heals the rows of a normaliser whose key has changed; all its rows pass."""
     wait_ms = parse_duration_ms(table.option("rejoin.debezium.key-change-wait") or "") or 0
-    return KeyChanges(
-        id=building.operator_id(KeyChanges.kind),
-        schema=below.schema,
-        key=below.key,
-        wait_ms=wait_ms,
-        output=below.output,
-        timing=timing(building, (), ttl_ms=below.timing.ttl_ms, waits_ms=max(wait_ms, 1)),
+    return replace(
+        below,
+        machine=KeyChanges(normalize.schema, normalize.key, wait_ms),
+        timing=timing(building, ttl_ms=below.timing.ttl_ms, waits_ms=max(wait_ms, 1)),
         inputs=(rekey(below, column_names(table), shape, 0, building),),
-        changelog_mode=below.changelog_mode,
-        unique_keys=below.unique_keys,
     )
 
 
@@ -210,8 +196,6 @@ def rekey(
     shape: Shape,
     side: int,
     building: Building,
-    *,
-    ordered: bool = False,
 ) -> Rekey:
     """An operator's rows, whose columns have these names, in the shape that another wants."""
     sent = {names[e.index]: n for n, e in shape.row if isinstance(e, Column)}
@@ -223,7 +207,7 @@ def rekey(
         rowtime=text_of(shape.rowtime, names),
         row=tuple(Named(n, render(e, names)) for n, e in shape.row),
         schema=row_type((n, e.type) for n, e in shape.row),
-        ordered=ordered,
+        ordered=False,
         time_zone=building.time_zone,
         input=below,
         changelog_mode=below.changelog_mode,
@@ -236,20 +220,20 @@ def rekey(
 def row_type(named: Iterable[tuple[str, DataType]]) -> DataType:
     """The type of a row in flight.
 
-    All its columns may be NULL, whatever the table says: deletions carry keys only, and an outer
-    join pads.
+    All its columns may be NULL, also those declared NOT NULL: deletions carry keys only, and an
+    outer join pads.
     """
     fields = tuple(RowField(n, with_nullable(t, True)) for n, t in named)
     return DataType("ROW", nullable=False, fields=fields)
 
 
 def text_of(expr: Expr | None, names: Sequence[str]) -> str | None:
-    """Spark's text of an expression that need not be there."""
+    """Spark's text of an expression; None of none."""
     return None if expr is None else render(expr, names)
 
 
 def texts_of(exprs: Sequence[Expr] | None, names: Sequence[str]) -> tuple[str, ...] | None:
-    """Spark's texts of expressions that need not be there."""
+    """Spark's texts of expressions; None of none."""
     return None if exprs is None else tuple(render(e, names) for e in exprs)
 
 
@@ -280,6 +264,22 @@ def _column(table: Table, index: int) -> Column:
 
 def _watermark(table: Table) -> Expr | None:
     return None if table.watermark is None else written_out(table.watermark.expr, table)
+
+
+def _read_columns(table: Table, exprs: Sequence[Expr]) -> tuple[ReadColumn, ...]:
+    """What the expressions read; an upsert needs its key as well."""
+    key = _primary_key(table) if table.changelog == "upsert" else frozenset()
+    return tuple(_read_column(table, i) for i in sorted(columns(exprs) | key))
+
+
+def _changelog_mode(table: Table) -> str:
+    return mode_text(INSERT if table.changelog == "append" else ALL, table.changelog == "retract")
+
+
+def _value_format(table: Table) -> Format:
+    if table.value_format is None:
+        raise ValueError(f"table {table.name} has no value format")
+    return table.value_format
 
 
 def _read_column(table: Table, index: int) -> ReadColumn:

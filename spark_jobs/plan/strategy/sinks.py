@@ -2,29 +2,23 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
-from spark_jobs.plan.facts.changelog import INSERT, kinds, sink_mode
-from spark_jobs.plan.facts.intervals import interval_of
-from spark_jobs.plan.facts.keys import Key, is_unique, key_order, split_condition, unique_keys
-from spark_jobs.plan.facts.sources import Source
-from spark_jobs.plan.nodes.logical import Aggregate, Deduplicate, Join, Logical, Scan, Sink, Union
-from spark_jobs.plan.nodes.logical import Project as Select
+from spark_jobs.plan.facts.changelog import INSERT, sink_mode
+from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.keys import Key, is_unique, key_order
+from spark_jobs.plan.facts.sources import Source, peel, source_of
 from spark_jobs.plan.nodes.parts import Named
 from spark_jobs.plan.nodes.physical import KafkaSink, Operator, Project, Results
 from spark_jobs.plan.spark_sql.expressions import render
-from spark_jobs.plan.strategy.building import Building, Shape, Wanted, peel
+from spark_jobs.plan.strategy.building import Building, Required, Shape
 from spark_jobs.plan.strategy.healing import needs_rows
 from spark_jobs.plan.strategy.multi_join import Chain
 from spark_jobs.plan.strategy.row_operators import materialized
 from spark_jobs.plan.strategy.scans import column_names, is_normalized, normalized, scan
-from spark_jobs.plan.strategy.tree import (
-    Stateful,
-    branches,
-    feed,
-    operate,
-    source_below,
-    stateful_below,
-)
+from spark_jobs.plan.strategy.tree import Operated, branches, fed, operate, stateful_below
+from spark_jobs.sql.logical import Aggregate, Deduplicate, Join, Logical, Sink, Union
+from spark_jobs.sql.logical import Project as Select
 from spark_jobs.sql.types.data_types import DataType, RowField
 from spark_jobs.sql.types.expr import Column, Expr, columns
 
@@ -62,7 +56,7 @@ class Target:
 
 
 def target_of(optimized: Logical, building: Building) -> Target:
-    updating = kinds(optimized) != INSERT
+    updating = facts(optimized).kinds != INSERT
     if not isinstance(optimized, Sink):
         fields = tuple((f.name, f.type) for f in optimized.fields)
         return Target(None, fields, "retract", updating)
@@ -89,13 +83,13 @@ def root(optimized: Logical, name: str, building: Building) -> KafkaSink | Resul
 def _is_materialized(select: Logical, target: Target, building: Building) -> bool:
     """Whether a sink key may stand for several rows at a time, so that all must be kept.
 
-    Flink asks for an upsert key within the sink's key; here a unique key is enough, because all
+    Flink requires an upsert key within the sink's key; here a unique key is enough, because all
     changes of a sink key meet once more where they come from several tasks.
     """
     when = building.setting("table.exec.sink.upsert-materialize").lower()
     if target.mode != "upsert" or when == "none":
         return False
-    if when == "force" or is_unique(unique_keys(select), frozenset(target.key)):
+    if when == "force" or is_unique(facts(select).unique_keys, frozenset(target.key)):
         return when == "force"
     waits = target.sink is not None and target.sink.on_conflict in ("nothing", "error")
     return target.updating or waits
@@ -106,7 +100,7 @@ def _materialized(select: Logical, target: Target, sink: Sink, building: Buildin
         (name, Column(i, f.name, f.type))
         for i, ((name, _), f) in enumerate(zip(target.columns, select.fields, strict=True))
     ]
-    rows = materialized(select, sink, fields, target.key, feed, building)
+    rows = fed(materialized(select, sink, fields, target.key, building), building)
     exprs = [e for _, e in fields]
     project = _project(select, target, rows.node, rows.names, exprs, building)
     return replace(project, unique_keys=rows.node.unique_keys)
@@ -119,25 +113,26 @@ def _projects(
 
     With each goes whether all changes of one sink key leave one task in order.
     """
+    source = source_of(select)
+    if source is not None:
+        node = _stateless(source, target, building)
+        names = column_names(source.table)
+        yield _project(select, target, node, names, source.exprs, building), True
+        return
     above = peel(select)
     match above.base:
         case Union():
             for branch in branches(above):
                 yield from _projects(Select(branch, above.exprs, select.fields), target, building)
-        case Scan():
-            source = source_below(select, above)
-            node = _stateless(source, target, building)
-            names = column_names(source.table)
-            yield _project(select, target, node, names, source.exprs, building), True
         case _:
             base, over = stateful_below(above, building)
-            wanted = Wanted(
+            required = Required(
                 read=over.exprs,
                 where=over.where,
                 pair_by=target.pair_by(over.exprs),
                 update_before=target.mode != "upsert",
             )
-            rows = operate(base, wanted, building)
+            rows = operate(base, required, building)
             project = _project(select, target, rows.node, rows.names, over.exprs, building)
             yield project, _keeps_order(base, [over.exprs[i] for i in target.key])
 
@@ -151,7 +146,7 @@ def _stateless(source: Source, target: Target, building: Building) -> Operator:
 
 
 def _same_key(source: Source, target: Target) -> bool:
-    """Upserts into an upsert sink of the same key need no state: each record says it all."""
+    """Upserts into an upsert sink of the same key need no state: each record is the whole row."""
     exprs = [source.exprs[i] for i in target.key]
     names = {e.name for e in exprs if isinstance(e, Column)}
     return (
@@ -179,7 +174,7 @@ def _project(
     exprs: Iterable[Expr],
     building: Building,
 ) -> Project:
-    ordered = sorted(unique_keys(select), key=key_order)
+    ordered = sorted(facts(select).unique_keys, key=key_order)
     pairs = zip(target.columns, exprs, strict=True)
     return Project(
         select=tuple(Named(name, render(e, names)) for (name, _), e in pairs),
@@ -191,7 +186,7 @@ def _project(
     )
 
 
-def _keeps_order(node: Stateful, sink_key: Sequence[Expr]) -> bool:
+def _keeps_order(node: Operated, sink_key: Sequence[Expr]) -> bool:
     """Whether all changes of one sink key come from one join key, hence from one task in order."""
     plain = frozenset(e.index for e in sink_key if isinstance(e, Column))
     match node:
@@ -203,6 +198,8 @@ def _keeps_order(node: Stateful, sink_key: Sequence[Expr]) -> bool:
             return frozenset(partition) <= plain
         case Aggregate(keys=keys):
             return frozenset(range(len(keys))) <= plain
+        case _:
+            assert_never(node)
 
 
 def _join_keeps_order(join: Join, plain: Key) -> bool:
@@ -213,14 +210,14 @@ def _join_keeps_order(join: Join, plain: Key) -> bool:
     right = right if join.kind in ("inner", "right") else frozenset()
     if _fixes_row(join.left, left) or _fixes_row(join.right, right):
         return True
-    interval = interval_of(join)
-    keys = (interval.condition if interval else split_condition(join)).keys
+    interval = facts(join).interval
+    keys = (interval.condition if interval else facts(join).condition).keys
     return all(columns((k.left,)) <= left or columns((k.right,)) <= right for k in keys)
 
 
 def _fixes_row(node: Logical, key: Key) -> bool:
     """Whether the key names a row that never changes."""
-    return kinds(node) == INSERT and any(unique <= key for unique in unique_keys(node))
+    return facts(node).kinds == INSERT and any(unique <= key for unique in facts(node).unique_keys)
 
 
 def _sink(

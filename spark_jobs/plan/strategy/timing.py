@@ -1,9 +1,9 @@
-"""How time reaches an operator: whose watermarks it follows, how often the clock ticks for it."""
+"""How time reaches an operator: whether it follows watermarks, how often the clock ticks for it."""
 
 from collections.abc import Sequence
 
 from spark_jobs.options.kinds import parse_duration_ms
-from spark_jobs.plan.nodes.parts import Timing, Topic, TopicTime
+from spark_jobs.plan.nodes.parts import Timing, TopicTime
 from spark_jobs.plan.strategy.building import Building
 from spark_jobs.sql.catalog import Table
 
@@ -15,44 +15,50 @@ GRAVE_TICK_MS = 3_600_000
 STATE_TTL = "table.exec.state.ttl"
 
 
-def topic_times(table: Table, topics: Sequence[Topic], building: Building) -> tuple[TopicTime, ...]:
-    """The watermarks of a table; its own idle timeout goes before the job's."""
+def idle_timeout_ms(table: Table, building: Building) -> int:
+    """A table's own idle timeout goes before the job's."""
     own = parse_duration_ms(table.options.get("scan.watermark.idle-timeout") or "")
-    idle = building.duration_ms("table.exec.source.idle-timeout") if own is None else own
-    return tuple(TopicTime(topic.index, idle) for topic in topics)
+    return building.duration_ms("table.exec.source.idle-timeout") if own is None else own
 
 
-def state_ttl(building: Building, sides: int = 1) -> tuple[int, ...]:
-    """The job's state TTL for each side."""
-    return (building.duration_ms(STATE_TTL),) * sides
+def state_ttl(building: Building, hints: Sequence[int | None] = (None,)) -> tuple[int, ...]:
+    """State TTL of each side: a STATE_TTL hint goes before the job's setting."""
+    default = building.duration_ms(STATE_TTL)
+    return tuple(default if hint is None else hint for hint in hints)
 
 
 def timing(
     building: Building,
-    sides: Sequence[tuple[TopicTime, ...]],
     *,
-    hears: bool = False,
+    ttl_ms: tuple[int, ...],
+    listens: bool = False,
     forwards: bool = False,
     ticks: bool = False,
-    buries: bool = False,
+    keeps_graves: bool = False,
     waits_ms: int = 0,
-    ttl_ms: tuple[int, ...] = (0,),
 ) -> Timing:
-    """`hears`: the operator itself goes by watermarks; `ticks`: by processing time.
+    """`listens`: the operator itself goes by watermarks; `ticks`: by processing time.
 
-    `buries`: it keeps the graves of deleted rows for a day. `waits_ms`: something waits that long.
+    `keeps_graves`: it remembers deleted rows for a day. `waits_ms`: something waits that long.
     """
-    inputs = tuple(sides) if hears or forwards else ()
-    idle = [s.idle_timeout_ms for streams in inputs for s in streams if s.idle_timeout_ms]
-    periods = [max(ms // 2, TICK_MS) for ms in idle]
-    periods += [min(max(ms // 4, TICK_MS), MAX_TTL_TICK_MS) for ms in ttl_ms if ms]
+    periods = [min(max(ms // 4, TICK_MS), MAX_TTL_TICK_MS) for ms in ttl_ms if ms]
     periods += [TICK_MS] if ticks else []
-    periods += [GRAVE_TICK_MS] if buries else []
+    periods += [GRAVE_TICK_MS] if keeps_graves else []
     periods += [max(waits_ms // 4, TICK_MS)] if waits_ms else []
     return Timing(
-        inputs=inputs,
         policy=building.setting("rejoin.watermark.policy"),
-        forward=building.forward() if forwards else None,
-        tick_ms=min(periods) if periods else (0 if inputs else None),
+        tick_ms=min(periods, default=None),
         ttl_ms=ttl_ms,
+        listens=listens or forwards,
+        forwards=forwards,
     )
+
+
+def tick_ms(own: Timing, streams: Sequence[Sequence[TopicTime]]) -> int:
+    """How often the clock ticks for an operator that follows these watermarks.
+
+    Without a period of its own or an idle timeout it needs the clock's other news alone: 0.
+    """
+    idle = [s.idle_timeout_ms for side in streams for s in side if s.idle_timeout_ms]
+    periods = [max(ms // 2, TICK_MS) for ms in idle]
+    return min([*periods, *(() if own.tick_ms is None else (own.tick_ms,))], default=0)

@@ -1,62 +1,58 @@
-"""A logical tree as operators that feed each other: the walk from a node to what runs for it."""
+"""A logical tree as operators that feed each other: the one place that goes from node to node."""
 
-from typing import TypeAlias
+from dataclasses import replace
+from itertools import chain
+from typing import TypeAlias, assert_never
 
-from spark_jobs.plan.facts.intervals import interval_of
-from spark_jobs.plan.facts.sources import Source, source_of
+from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.sources import Peeled, peel, source_of
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.nodes.logical import (
-    Aggregate,
-    Deduplicate,
-    Filter,
-    Join,
-    Logical,
-    Project,
-    Scan,
-    Union,
-)
-from spark_jobs.plan.strategy.building import (
-    Building,
-    Feed,
-    Peeled,
-    Rows,
-    Shape,
-    Wanted,
-    all_of,
-    peel,
-)
+from spark_jobs.plan.nodes.physical import JoinInput
+from spark_jobs.plan.strategy.building import Building, Input, Planned, Required
 from spark_jobs.plan.strategy.join_operators import interval_join, regular_join, temporal_join
 from spark_jobs.plan.strategy.multi_join import Chain, multi_join, peel_chain
 from spark_jobs.plan.strategy.row_operators import aggregate, deduplicate
-from spark_jobs.plan.strategy.scans import rekey, table_feed
+from spark_jobs.plan.strategy.scans import rekey, table_input
+from spark_jobs.sql.logical import Aggregate, Deduplicate, Filter, Join, Logical, Union
 
-Stateful: TypeAlias = Join | Deduplicate | Aggregate | Chain
-"""What becomes one operator."""
-
-
-def feed(node: Logical, shape: Shape, side: int, building: Building) -> Feed:
-    """The node's rows as one side of an operator, in the shape that it wants."""
-    above = peel(node)
-    match above.base:
-        case Scan():
-            return table_feed(source_below(node, above), shape, side, building)
-        case Union():
-            inner = shape.over(above.exprs)
-            return all_of([feed(branch, inner, side, building) for branch in branches(above)])
-        case _:
-            base, over = stateful_below(above, building)
-            inner = shape.over(over.exprs)
-            wanted = Wanted(inner.exprs, over.where, forwards=shape.marks)
-            rows = operate(base, wanted, building)
-            rekeyed = rekey(rows.node, rows.names, inner, side, building, ordered=rows.ordered)
-            return Feed((rekeyed,), rows.streams, rows.topics)
+Operated: TypeAlias = Join | Deduplicate | Aggregate | Chain
+"""A logical node, or a chain of them, that one operator runs."""
 
 
-def stateful_below(above: Peeled, building: Building) -> tuple[Stateful, Peeled]:
+def operate(node: Operated, required: Required, building: Building) -> Planned:
+    """The operator of a node, with everything below it."""
+    return fed(_planned(node, required, building), building)
+
+
+def fed(planned: Planned, building: Building) -> Planned:
+    """The operator over its inputs, whose warnings come before its own."""
+    inputs = tuple(chain.from_iterable(_feeds(i, building) for i in planned.inputs))
+    building.warn(*planned.warnings)
+    return replace(planned, node=replace(planned.node, inputs=inputs))
+
+
+def _feeds(wanted: Input, building: Building) -> tuple[JoinInput, ...]:
+    source = source_of(wanted.node)
+    if source is not None:
+        return (table_input(source, wanted, building),)
+    above = peel(wanted.node)
+    if isinstance(above.base, Union):
+        over = replace(wanted, shape=wanted.shape.over(above.exprs))
+        each = (_feeds(replace(over, node=branch), building) for branch in branches(above))
+        return tuple(chain.from_iterable(each))
+    base, above = stateful_below(above, building)
+    shape = wanted.shape.over(above.exprs)
+    required = Required(shape.exprs, above.where, forwards=shape.marks)
+    below = operate(base, required, building)
+    read = rekey(below.node, below.names, shape, wanted.side, building)
+    return (replace(read, ordered=below.ordered),)
+
+
+def stateful_below(above: Peeled, building: Building) -> tuple[Operated, Peeled]:
     """The operator below projections and filters, and those over its fields."""
-    chain = peel_chain(above) if building.flag("rejoin.multi-join") else None
-    if chain is not None:
-        return chain
+    joins = peel_chain(above) if building.flag("rejoin.multi-join") else None
+    if joins is not None:
+        return joins
     match above.base:
         case Join() | Deduplicate() | Aggregate() as base:
             return base, above
@@ -64,26 +60,23 @@ def stateful_below(above: Peeled, building: Building) -> tuple[Stateful, Peeled]
             raise ValueError(f"{type(base).__name__} is no operator")
 
 
-def operate(node: Stateful, wanted: Wanted, building: Building) -> Rows:
-    """The operator itself, with everything below it."""
+def _planned(node: Operated, required: Required, building: Building) -> Planned:
     match node:
         case Chain():
-            return multi_join(node, wanted, feed, building)
+            return multi_join(node, required, building)
+        case Join() if is_versioned(node):
+            return temporal_join(node, required, building)
         case Join():
-            return _join(node, wanted, building)
+            interval = facts(node).interval
+            if interval is not None:
+                return interval_join(node, interval, required, building)
+            return regular_join(node, required, building)
         case Deduplicate():
-            return deduplicate(node, wanted, feed, building)
+            return deduplicate(node, required, building)
         case Aggregate():
-            return aggregate(node, wanted, feed, building)
-
-
-def _join(join: Join, wanted: Wanted, building: Building) -> Rows:
-    if is_versioned(join):
-        return temporal_join(join, wanted, feed, building)
-    interval = interval_of(join)
-    if interval is not None:
-        return interval_join(join, interval, wanted, feed, building)
-    return regular_join(join, wanted, feed, building)
+            return aggregate(node, required, building)
+        case _:
+            assert_never(node)
 
 
 def branches(above: Peeled) -> tuple[Logical, ...]:
@@ -92,12 +85,3 @@ def branches(above: Peeled) -> tuple[Logical, ...]:
         raise ValueError(f"{type(above.base).__name__} is no union")
     inputs = above.base.inputs
     return inputs if above.where is None else tuple(Filter(i, above.where) for i in inputs)
-
-
-def source_below(node: Logical, above: Peeled) -> Source:
-    """The table below projections and filters, however they are stacked."""
-    below = above.base if above.where is None else Filter(above.base, above.where)
-    source = source_of(Project(below, above.exprs, node.fields))
-    if source is None:
-        raise ValueError(f"{type(above.base).__name__} is no table")
-    return source

@@ -1,4 +1,4 @@
-"""The text and the JSON of plans that people read; goldens in tests/plans hold it stable.
+"""Plans as text and JSON for people; goldens in tests/plans hold them stable.
 
 First the query as Flink prints it (logical, optimised, physical), then what rejoin runs: changelog
 modes, unique keys, state layout, how long state is kept, delivery, warnings.
@@ -7,20 +7,15 @@ modes, unique keys, state layout, how long state is kept, delivery, warnings.
 from collections.abc import Mapping, Sequence
 
 from spark_jobs.errors import SqlErrors
-from spark_jobs.plan.nodes.logical import Logical
 from spark_jobs.plan.nodes.parts import Advice
 from spark_jobs.plan.nodes.physical import QueryPlan
 from spark_jobs.plan.nodes.plan_json import Json, to_json
 from spark_jobs.plan.planner import plan, plan_query
 from spark_jobs.plan.rules.order import optimize
-from spark_jobs.plan.text.flink import (
-    draw,
-    flink_logical_tree,
-    flink_physical_tree,
-    logical_tree,
-)
+from spark_jobs.plan.text.flink import draw, flink_logical_tree, flink_physical_tree, logical_tree
 from spark_jobs.plan.text.nodes import node_tree
 from spark_jobs.sql.bind.binder import BoundQuery, Job, bind_to_explain
+from spark_jobs.sql.logical import Logical
 
 SECRET_WORDS = ("password", "secret", "token", "jaas", "user-info", "private")
 MASK = "***"
@@ -77,9 +72,9 @@ def explain_query(
         ("Rejoin Plan", draw(node_tree(plan.root))),
     ]
     for title, is_warning in (("Warnings", True), ("Advice", False)):
-        told = [line for a in plan.advice if a.is_warning is is_warning for line in a.lines()]
-        if told:
-            sections.append((title, told))
+        lines = [line for a in plan.advice if a.is_warning is is_warning for line in a.lines()]
+        if lines:
+            sections.append((title, lines))
     return "\n\n".join("\n".join([f"== {title} ==", *lines]) for title, lines in sections)
 
 
@@ -113,6 +108,6 @@ def masked(value: Json) -> Json:
 
 
 def _is_secret(name: str, value: Json) -> bool:
-    """Whether an option's name says that its value is nobody's business."""
+    """Whether an option is called what secrets are called."""
     is_option = "." in name or "-" in name
     return is_option and isinstance(value, str) and any(w in name.lower() for w in SECRET_WORDS)

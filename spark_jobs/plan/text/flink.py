@@ -4,12 +4,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from spark_jobs.plan.facts.changelog import INSERT, changelog_of, kinds
-from spark_jobs.plan.facts.intervals import Interval, interval_of
-from spark_jobs.plan.facts.keys import EquiKey, smallest, split_condition, unique_keys
+from spark_jobs.plan.facts.bounds import Interval
+from spark_jobs.plan.facts.changelog import INSERT, changelog_of
+from spark_jobs.plan.facts.facts import as_of_time, facts
+from spark_jobs.plan.facts.keys import EquiKey, smallest
 from spark_jobs.plan.facts.sources import sources
-from spark_jobs.plan.facts.times import as_of_time, is_versioned, times, version_time
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.facts.times import is_versioned
+from spark_jobs.plan.strategy.join_sides import input_spec
+from spark_jobs.plan.text.flink_expr import (
+    by_name,
+    by_position,
+    call_text,
+    expr_text,
+    field_names,
+    joined_names,
+)
+from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Filter,
@@ -21,16 +32,6 @@ from spark_jobs.plan.nodes.logical import (
     Sink,
     Union,
 )
-from spark_jobs.plan.strategy.join_sides import input_spec
-from spark_jobs.plan.text.flink_expr import (
-    by_name,
-    by_position,
-    call_text,
-    expr_text,
-    field_names,
-    joined_names,
-)
-from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.types.expr import Call, Column
 
 JOIN_TYPES = {
@@ -155,7 +156,7 @@ def flink_physical_tree(node: Logical) -> Tree:
         case Deduplicate(input=inner, partition=partition):
             names = field_names(inner)
             below = _exchange(_complete(inner), [names[i] for i in partition])
-            order = (times(inner)[node.order] or "").upper()
+            order = (facts(node).times[node.order] or "").upper()
             key = ", ".join(names[i] for i in partition)
             items = f"keep=[{KEEPS[node.keep]}], key=[{key}], order=[{order}]"
             return Tree(f"Deduplicate({items})", (below,))
@@ -184,7 +185,7 @@ def _logical_join(join: Join, prefix: str, below: Callable[[Logical], Tree]) -> 
 
 def _physical_join(join: Join) -> Tree:
     names = joined_names(join)
-    interval = interval_of(join)
+    interval = facts(join).interval
     items = [f"joinType=[{JOIN_TYPES[join.kind]}]"]
     if interval is not None:
         items.append(f"windowBounds=[{_bounds(interval)}]")
@@ -192,14 +193,14 @@ def _physical_join(join: Join) -> Tree:
     if join.as_of is not None:
         where = _temporal_where(join, names)
     items += [f"where=[{where}]", f"select=[{', '.join(names[: len(join.fields)])}]"]
-    condition = split_condition(join) if interval is None else interval.condition
+    condition = facts(join).condition if interval is None else interval.condition
     kind = "IntervalJoin"
     if is_versioned(join):
         kind = "TemporalJoin" if join.snapshot is None else "LateralSnapshotJoin"
     elif interval is None:
         kind = "Join"
         for side, input_ in (("left", join.left), ("right", join.right)):
-            spec, _ = input_spec(unique_keys(input_), condition.columns_of(side == "right"))
+            spec, _ = input_spec(facts(input_).unique_keys, condition.columns_of(side == "right"))
             items.append(f"{side}InputSpec=[{INPUT_SPECS[spec]}]")
     inputs = (_join_input(join, condition.keys, side) for side in (0, 1))
     return Tree(f"{kind}({', '.join(items)})", tuple(inputs))
@@ -220,8 +221,8 @@ def _join_input(join: Join, keys: Sequence[EquiKey], side: int) -> Tree:
     """
     input_ = join.left if side == 0 else join.right
     exprs = [k.left if side == 0 else k.right for k in keys]
-    read = split_condition(join).columns_read(side)
-    holds = any(read <= key for key in unique_keys(input_))
+    read = facts(join).condition.columns_read(side)
+    holds = any(read <= key for key in facts(input_).unique_keys)
     if holds and not (is_versioned(join) and side == 0):
         tree = flink_physical_tree(input_)
     else:
@@ -248,9 +249,9 @@ def _temporal_where(join: Join, names: Sequence[str]) -> str:
     """Flink writes the lookup of the version as a call among the conditions."""
     width = len(join.left.fields)
     refer = by_name(names)
-    condition = split_condition(join)
-    key = smallest(unique_keys(join.right)) or frozenset()
-    time = version_time(join.right) if as_of_time(join) == "rowtime" else None
+    condition = facts(join).condition
+    key = smallest(facts(join.right).unique_keys) or frozenset()
+    time = facts(join.right).version_time if as_of_time(join) == "rowtime" else None
     as_of = expr_text(join.as_of, refer) if join.as_of else ""
     left_key = ", ".join(expr_text(k.left, refer) for k in condition.keys)
     lookup = ", ".join(
@@ -276,7 +277,7 @@ def _physical_aggregate(node: Aggregate) -> Tree:
     names = field_names(node.input)
     refer = by_name(names)
     keys = [expr_text(k, refer) for k in node.keys]
-    retract = kinds(node.input) != INSERT
+    retract = facts(node.input).kinds != INSERT
     calls = [call_text(c, refer, retract=retract).replace("()", "(*)") for c in node.calls]
     select = [
         text if text == field.name else f"{text} AS {field.name}"

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
-from spark_jobs.plan.nodes.logical import AggregateCall, Field, Join, Logical
 from spark_jobs.plan.strategy.join_sides import unique_names
+from spark_jobs.sql.logical import AggregateCall, Field, Join, Logical
 from spark_jobs.sql.types.data_types import DataType, with_nullable
 from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, Literal
 
@@ -29,7 +29,7 @@ def expr_text(expr: Expr, refer: Refer) -> str:
 
 
 def literal_text(literal: Literal) -> str:
-    """A constant with its type where the text alone would not tell it."""
+    """A constant, with its type where the text alone does not show it."""
     match literal.value, literal.type:
         case None, _:
             return "null"

@@ -1,23 +1,11 @@
-"""A planned job for whoever shows it: each query as boxes and arrows, and what was configured."""
+"""A planned job as the page shows it: each query as boxes and arrows, and what was configured."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from spark_jobs.job_record import AdviceRecord, GraphEdge, GraphNode, JobRecord, QueryRecord
-from spark_jobs.plan.nodes.physical import (
-    IntervalJoin,
-    KafkaScan,
-    KafkaSink,
-    MultiJoin,
-    Operator,
-    Project,
-    QueryPlan,
-    RegularJoin,
-    Rekey,
-    Results,
-    Stateful,
-    TemporalJoin,
-)
+from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, Operator, QueryPlan, Rekey, Results
 from spark_jobs.plan.nodes.plan_json import to_json
+from spark_jobs.plan.nodes.walk import idle_timeouts
 from spark_jobs.plan.text.explain import explain_query, masked
 from spark_jobs.plan.text.nodes import node_tree
 from spark_jobs.plan.text.times import retention_text
@@ -25,8 +13,6 @@ from spark_jobs.sql.bind.binder import Job
 
 _SERVERS = "properties.bootstrap.servers"
 _PROTOCOL = "properties.security.protocol"
-_TWO_SIDED = (RegularJoin, IntervalJoin, TemporalJoin)
-_SIDES = ("left", "right")
 
 
 def job_record(
@@ -55,8 +41,8 @@ def _masked(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def query_record(plan: QueryPlan, text: str) -> QueryRecord:
-    """`text` is what `rejoin explain` says of the query."""
-    drawing = _Drawing(plan.name, dict(_idle_timeouts(plan.root)))
+    """`text` is what `rejoin explain` prints for the query."""
+    drawing = _Drawing(plan.name, idle_timeouts(plan.root))
     drawing.end(plan.root)
     shown = masked(to_json(plan.root))
     return QueryRecord(
@@ -100,7 +86,8 @@ class _Drawing:
     def _operator(self, node: Operator) -> str:
         if isinstance(node, KafkaScan):
             return self._source(node)
-        sides = [(self._input(i), self._side(node, i.side)) for i in node.inputs]
+        names = node.side_names if node.sides else ("", "")
+        sides = [(self._input(i), names[i.side]) for i in node.inputs]
         tree = node_tree(node)
         self.nodes.append(
             GraphNode(
@@ -134,32 +121,3 @@ class _Drawing:
         )
         self.nodes.append(found)
         return found.id
-
-    @staticmethod
-    def _side(node: Stateful, side: int) -> str:
-        if isinstance(node, MultiJoin):
-            return f"side {side + 1}"
-        return _SIDES[side] if isinstance(node, _TWO_SIDED) else ""
-
-
-def _idle_timeouts(root: KafkaSink | Results) -> Iterator[tuple[int, int]]:
-    """Of each topic whose watermark an operator follows, milliseconds; 0 for never."""
-    for node in _operators(root):
-        for side in node.timing.inputs:
-            for stream in side:
-                yield stream.topic, stream.idle_timeout_ms
-
-
-def _operators(node: KafkaSink | Results | Project | Rekey | Operator) -> Iterator[Stateful]:
-    match node:
-        case KafkaScan():
-            return
-        case Project() | Rekey():
-            yield from _operators(node.input)
-        case KafkaSink() | Results():
-            for project in node.inputs:
-                yield from _operators(project)
-        case _:
-            yield node
-            for below in node.inputs:
-                yield from _operators(below)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from spark_jobs.plan.nodes.parts import AggregateCall, Named, Output, ReadFrom, Side
+from spark_jobs.plan.nodes.parts import AggregateCall, Named, Output, Pair, ReadFrom, Side
 from spark_jobs.plan.nodes.physical import (
     Aggregate,
     Deduplicate,
@@ -21,8 +21,8 @@ from spark_jobs.plan.nodes.physical import (
     SinkMaterializer,
     Stateful,
     TemporalJoin,
-    inputs_of,
 )
+from spark_jobs.plan.nodes.walk import inputs_of
 from spark_jobs.plan.strategy.healing import large_columns
 from spark_jobs.plan.text.flink import Tree
 from spark_jobs.plan.text.times import forward_text, retention_text, watermark_text
@@ -39,8 +39,6 @@ STRATEGIES = {
     "nothing": "the first row of each sink key, once the watermark has passed",
     "error": "one row per sink key once the watermark has passed; a second one fails the query",
 }
-
-TwoInputs = RegularJoin | IntervalJoin | TemporalJoin
 
 
 def node_tree(node: Physical) -> Tree:
@@ -68,42 +66,47 @@ def _described(node: Physical) -> tuple[str, list[str]]:
         case KafkaScan():
             topics = ", ".join(t.name for t in node.topics)
             return f"KafkaScan(table=[{node.table}], topics=[{topics}])", _scan(node)
-        case _:
+        case Stateful():
             title, details = _stateful(node)
             return title, [*_facts(node), *details, *_healed(node), *forward_text(node.timing)]
-
-
-def _stateful(node: Stateful) -> tuple[str, list[str]]:
-    match node:
-        case RegularJoin():
-            return f"RegularJoin(joinType=[{node.join_type}])", _regular_join(node)
-        case MultiJoin():
-            kinds = ", ".join(node.join_types)
-            return f"MultiJoin(joinTypes=[{kinds}])", _multi_join(node)
-        case IntervalJoin():
-            title = f"joinType=[{node.join_type}], time=[{node.time}], {_bounds(node)}"
-            return f"IntervalJoin({title})", _interval_join(node)
-        case TemporalJoin(time="event"):
-            return f"TemporalJoin(joinType=[{node.join_type}])", _temporal_join(node)
-        case TemporalJoin():
-            title = f"joinType=[{node.join_type}], time=[processing]"
-            return f"TemporalJoin({title})", _latest_join(node)
-        case Normalize() | KeyChanges():
-            key = ", ".join(node.schema.fields[i].name for i in node.key)
-            return f"{type(node).__name__}(key=[{key}])", _by_primary_key(node)
-        case Deduplicate():
-            return f"Deduplicate(keep=[{node.keep}], time=[{node.time}])", _deduplicate(node)
-        case Aggregate():
-            return f"Aggregate(select=[{_calls(node)}])", _aggregate(node)
-        case SinkMaterializer():
-            return f"SinkMaterializer(strategy=[{node.strategy}])", _materializer(node)
         case _:
             assert_never(node)
 
 
-def _by_primary_key(node: Normalize | KeyChanges) -> list[str]:
-    if isinstance(node, Normalize):
-        place = " with its source position" if node.positions else ""
+def _stateful(node: Stateful) -> tuple[str, list[str]]:
+    match node.machine:
+        case RegularJoin() as join:
+            return f"RegularJoin(joinType=[{join.join_type}])", _regular_join(node, join)
+        case MultiJoin() as join:
+            kinds = ", ".join(join.join_types)
+            return f"MultiJoin(joinTypes=[{kinds}])", _multi_join(node, join)
+        case IntervalJoin() as join:
+            title = f"joinType=[{join.join_type}], time=[{join.time}], {_bounds(join)}"
+            return f"IntervalJoin({title})", _interval_join(node, join)
+        case TemporalJoin(time="event") as join:
+            return f"TemporalJoin(joinType=[{join.join_type}])", _temporal_join(node, join)
+        case TemporalJoin() as join:
+            title = f"joinType=[{join.join_type}], time=[processing]"
+            return f"TemporalJoin({title})", _latest_join(node, join)
+        case Normalize() | KeyChanges() as machine:
+            key = ", ".join(machine.schema.fields[i].name for i in machine.key)
+            return f"{type(machine).__name__}(key=[{key}])", _by_primary_key(node, machine)
+        case Deduplicate() as machine:
+            title = f"Deduplicate(keep=[{machine.keep}], time=[{machine.time}])"
+            return title, _single(node, _deduplicate(machine))
+        case Aggregate() as machine:
+            state = f"state: accumulators per key, {_row(machine.schema)}"
+            return f"Aggregate(select=[{_calls(machine)}])", _single(node, [state])
+        case SinkMaterializer() as machine:
+            title = f"SinkMaterializer(strategy=[{machine.strategy}])"
+            return title, _single(node, _materializer(machine))
+        case _:
+            assert_never(node.machine)
+
+
+def _by_primary_key(node: Stateful, machine: Normalize | KeyChanges) -> list[str]:
+    if isinstance(machine, Normalize):
+        place = " with its source position" if machine.positions else ""
         about, state = [], f"one row per primary key{place}"
     else:
         old = "from the rows under their old keys, in one key group"
@@ -111,7 +114,7 @@ def _by_primary_key(node: Normalize | KeyChanges) -> list[str]:
             [f"heals: rows whose key has changed, {old}"],
             "rows with values of other keys",
         )
-    stored = f"state: {state}, {_row(node.schema)}"
+    stored = f"state: {state}, {_row(machine.schema)}"
     return [*about, *_output(node.output), stored, *retention_text(node)]
 
 
@@ -154,26 +157,25 @@ def _sink(node: KafkaSink) -> list[str]:
     return details
 
 
-def _regular_join(node: RegularJoin) -> list[str]:
-    right = node.right if node.join_type in ("semi", "anti") else None
-    shown = " (only looked up)" if right else ""
+def _regular_join(node: Stateful, join: RegularJoin) -> list[str]:
+    shown = " (only looked up)" if join.join_type in ("semi", "anti") else ""
     return [
-        *_conditions(node),
-        f"left state: {_layout(node.left)}",
-        f"right state{shown}: {_layout(node.right)}",
+        *_conditions(node, join.pair),
+        f"left state: {_layout(join.pair.left)}",
+        f"right state{shown}: {_layout(join.pair.right)}",
         *retention_text(node),
     ]
 
 
-def _multi_join(node: MultiJoin) -> list[str]:
-    firsts = [next(i for i in node.inputs if i.side == n) for n in range(len(node.sides))]
+def _multi_join(node: Stateful, join: MultiJoin) -> list[str]:
+    firsts = [next(i for i in node.inputs if i.side == n) for n in range(len(join.sides))]
     keys = zip(*(f.key for f in firsts), strict=True)
-    signs = ["=" if is_strict else "IS NOT DISTINCT FROM" for is_strict in node.filter_nulls]
+    signs = ["=" if is_strict else "IS NOT DISTINCT FROM" for is_strict in join.filter_nulls]
     pairs = [f" {sign} ".join(parts) for sign, parts in zip(signs, keys, strict=True)]
     residuals = [
-        f"residual of side {i + 2}: {r}" for i, r in enumerate(node.residuals) if r is not None
+        f"residual of side {i + 2}: {r}" for i, r in enumerate(join.residuals) if r is not None
     ]
-    states = [f"side {i + 1} state: {_layout(side)}" for i, side in enumerate(node.sides)]
+    states = [f"side {i + 1} state: {_layout(side)}" for i, side in enumerate(join.sides)]
     exchange = f"exchange: by join key, {firsts[0].groups} key groups"
     return [
         f"join key: {' AND '.join(pairs)}",
@@ -185,86 +187,69 @@ def _multi_join(node: MultiJoin) -> list[str]:
     ]
 
 
-def _bounds(node: IntervalJoin) -> str:
-    return f"bounds=[{node.lower_ms}, {node.upper_ms}] ms"
+def _bounds(join: IntervalJoin) -> str:
+    return f"bounds=[{join.lower_ms}, {join.upper_ms}] ms"
 
 
-def _interval_join(node: IntervalJoin) -> list[str]:
+def _interval_join(node: Stateful, join: IntervalJoin) -> list[str]:
     stored = [
-        f"left state: rows by time, {_row(node.left.schema)}",
-        f"right state: rows by time, {_row(node.right.schema)}",
+        f"left state: rows by time, {_row(join.pair.left.schema)}",
+        f"right state: rows by time, {_row(join.pair.right.schema)}",
     ]
     late = ["late rows: joined while the window is open, then dropped or padded"]
-    is_empty = node.lower_ms > node.upper_ms
+    is_empty = join.lower_ms > join.upper_ms
     return [
-        *_conditions(node),
+        *_conditions(node, join.pair),
         *([] if is_empty else stored),
         *retention_text(node),
         *watermark_text(node),
-        *(late if node.time == "event" and not is_empty else []),
+        *(late if join.time == "event" and not is_empty else []),
     ]
 
 
-def _temporal_join(node: TemporalJoin) -> list[str]:
+def _temporal_join(node: Stateful, join: TemporalJoin) -> list[str]:
     return [
-        *_conditions(node),
-        f"left state: rows until the watermark reaches them, {_row(node.left.schema)}",
-        f"right state: versions by time, {_row(node.right.schema)}",
+        *_conditions(node, join.pair),
+        f"left state: rows until the watermark reaches them, {_row(join.pair.left.schema)}",
+        f"right state: versions by time, {_row(join.pair.right.schema)}",
         *retention_text(node),
         *watermark_text(node),
-        f"late rows: left {_late(node)}, right accepted",
+        f"late rows: left {_late(node.output, join)}, right accepted",
     ]
 
 
-def _late(node: TemporalJoin) -> str:
-    if node.late_probe == "join":
+def _late(output: Output, join: TemporalJoin) -> str:
+    if join.late_probe == "join":
         return "joined at the next watermark"
-    topic = node.output.late_topic
+    topic = output.late_topic
     return "dropped and counted" if topic is None else f"to topic {topic}"
 
 
-def _latest_join(node: TemporalJoin) -> list[str]:
+def _latest_join(node: Stateful, join: TemporalJoin) -> list[str]:
     gate = {
         "none": "gate: none, rows are joined as they come",
         "loaded": "gate: left rows wait until the right side has passed the end that it had at"
         " the first start",
-        "watermark": f"gate: left rows wait until the right side's watermark is {node.gate.at_ms}",
-    }[node.gate.kind]
-    if node.gate.timeout_ms:
-        after = {"fail": "the query fails", "go": "they go on"}[node.gate.on_timeout]
-        gate += f"; after {node.gate.timeout_ms} ms {after}"
+        "watermark": f"gate: left rows wait until the right side's watermark is {join.gate.at_ms}",
+    }[join.gate.kind]
+    if join.gate.timeout_ms:
+        after = {"fail": "the query fails", "go": "they go on"}[join.gate.on_timeout]
+        gate += f"; after {join.gate.timeout_ms} ms {after}"
     return [
-        *_conditions(node),
+        *_conditions(node, join.pair),
         gate,
-        f"left state: rows that wait for the gate, {_row(node.left.schema)}",
-        f"right state: {_layout(node.right)}",
+        f"left state: rows that wait for the gate, {_row(join.pair.left.schema)}",
+        f"right state: {_layout(join.pair.right)}",
         *retention_text(node),
         *watermark_text(node),
     ]
 
 
-def _deduplicate(node: Deduplicate) -> list[str]:
-    waits = "leaves once the watermark has passed it" if node.on_watermark else "leaves at once"
-    by_arrival = node.keep == "first" and node.time == "processing"
-    state = "the keys that have come" if by_arrival else f"one row per key, {_row(node.schema)}"
-    return [
-        *_single(node),
-        *_output(node.output),
-        f"result: the {node.keep} row of each key, {waits}",
-        f"state: {state}",
-        *retention_text(node),
-        *watermark_text(node),
-    ]
-
-
-def _aggregate(node: Aggregate) -> list[str]:
-    return [
-        *_single(node),
-        *_output(node.output),
-        f"state: accumulators per key, {_row(node.schema)}",
-        *retention_text(node),
-        *watermark_text(node),
-    ]
+def _deduplicate(machine: Deduplicate) -> list[str]:
+    waits = "leaves once the watermark has passed it" if machine.on_watermark else "leaves at once"
+    by_arrival = machine.keep == "first" and machine.time == "processing"
+    state = "the keys that have come" if by_arrival else f"one row per key, {_row(machine.schema)}"
+    return [f"result: the {machine.keep} row of each key, {waits}", f"state: {state}"]
 
 
 def _calls(node: Aggregate) -> str:
@@ -283,34 +268,39 @@ def _call(call: AggregateCall, node: Aggregate) -> str:
     return f"{call.function}({distinct}{argument}){where}"
 
 
-def _materializer(node: SinkMaterializer) -> list[str]:
-    by = ", ".join(node.schema.fields[i].name for i in node.upsert_key)
+def _materializer(machine: SinkMaterializer) -> list[str]:
+    schema = machine.schema
+    by = ", ".join(schema.fields[i].name for i in machine.upsert_key) or "all columns"
     return [
-        *_single(node),
+        f"result: {STRATEGIES[machine.strategy]}",
+        f"state: the rows of each sink key in order, by {by}, {_row(schema)}",
+    ]
+
+
+def _single(node: Stateful, own: Sequence[str]) -> list[str]:
+    """An operator of one input; `own` is what only this kind has."""
+    first = node.inputs[0]
+    key = ", ".join(first.key)
+    groups = f"by key, {first.groups} key groups" if key else "all rows to one key group"
+    return [
+        f"key: {key or 'none'}",
+        f"exchange: {groups}",
         *_output(node.output),
-        f"result: {STRATEGIES[node.strategy]}",
-        f"state: the rows of each sink key in order, by {by or 'all columns'}, {_row(node.schema)}",
+        *own,
         *retention_text(node),
         *watermark_text(node),
     ]
 
 
-def _single(node: Deduplicate | Aggregate | SinkMaterializer) -> list[str]:
-    first = node.inputs[0]
-    key = ", ".join(first.key)
-    groups = f"by key, {first.groups} key groups" if key else "all rows to one key group"
-    return [f"key: {key or 'none'}", f"exchange: {groups}"]
-
-
-def _conditions(node: TwoInputs) -> list[str]:
+def _conditions(node: Stateful, pair: Pair) -> list[str]:
     left = next(i for i in node.inputs if i.side == 0)
     right = next(i for i in node.inputs if i.side == 1)
-    pairs = zip(left.key, right.key, node.filter_nulls, strict=True)
+    pairs = zip(left.key, right.key, pair.filter_nulls, strict=True)
     signs = [f"{a} {'=' if strict else 'IS NOT DISTINCT FROM'} {b}" for a, b, strict in pairs]
     groups = f"by join key, {left.groups} key groups" if signs else "all rows to one key group"
     details = [f"join key: {' AND '.join(signs) or 'none'}", f"exchange: {groups}"]
-    if node.residual is not None:
-        details.append(f"residual: {node.residual}")
+    if pair.residual is not None:
+        details.append(f"residual: {pair.residual}")
     return [*details, *_output(node.output)]
 
 
@@ -353,7 +343,7 @@ def _scan(node: KafkaScan) -> list[str]:
 
 
 def _events(node: KafkaScan) -> list[str]:
-    """What Debezium's odd events do; what a bad record does is the table's policy."""
+    """How Debezium events without values, TRUNCATE and repeated events are treated."""
     read = node.debezium
     if read is None:
         return []

@@ -1,6 +1,7 @@
 """Time for people: how long an operator keeps its rows and whose watermarks it follows."""
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from spark_jobs.plan.nodes.parts import Timing
 from spark_jobs.plan.nodes.physical import (
@@ -19,27 +20,26 @@ from spark_jobs.plan.nodes.physical import (
 
 def retention_text(node: Stateful) -> list[str]:
     """How long what is stored stays."""
-    ttl = node.timing.ttl_ms
-    match node:
+    ttl, machine = node.timing.ttl_ms, node.machine
+    match machine:
         case IntervalJoin():
-            return [_interval_retention(node)]
+            return [_interval_retention(machine)]
         case TemporalJoin(time="event"):
             idle = f"; a key that is idle for {_ttl(ttl)} is forgotten" if any(ttl) else ""
             text = "retention: the newest version at or below the watermark and all later ones"
             return [text + idle]
         case RegularJoin() | MultiJoin() | TemporalJoin() if any(ttl):
-            sides = (
-                ["left", "right"] if len(ttl) == 2 else [f"side {i + 1}" for i in range(len(ttl))]
-            )
-            texts = [f"{s} {_ttl((ms,))}" for s, ms in zip(sides, ttl, strict=True)]
+            texts = [f"{s} {_ttl((ms,))}" for s, ms in zip(node.side_names, ttl, strict=True)]
             return [f"retention: {', '.join(texts)}"]
         case RegularJoin() | MultiJoin() | TemporalJoin():
             return ["retention: for ever"]
         case KeyChanges():
-            wait = f"one half of a key change waits {node.wait_ms} ms for the other"
+            wait = f"one half of a key change waits {machine.wait_ms} ms for the other"
             return [f"retention: as the rows of the normaliser; {wait}"]
         case Normalize() | Deduplicate() | Aggregate() | SinkMaterializer():
             return [f"retention: {_ttl(ttl)}"]
+        case _:
+            assert_never(machine)
 
 
 def _ttl(ttl_ms: Sequence[int]) -> str:
@@ -61,7 +61,7 @@ def watermark_text(node: Stateful) -> list[str]:
     """Whose watermarks the operator follows."""
     timing = node.timing
     inputs = timing.inputs
-    if isinstance(node, TemporalJoin) and node.gate.kind == "loaded":
+    if node.gated_topics:
         # the right side is listed for its gate alone
         inputs = inputs[:1]
     if not any(inputs):

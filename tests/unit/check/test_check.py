@@ -14,7 +14,8 @@ from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Environment, Overrides, job_settings
 from spark_jobs.sql.bind.binder import bind
-from spark_jobs.streaming.manifest import VERSION, Manifest, ScanStart
+from spark_jobs.streaming.manifest import VERSION, Manifest
+from spark_jobs.streaming.sources import ScanStart
 
 KAFKA = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:1'"
 JOB = f"""
@@ -80,13 +81,13 @@ def test_the_job_that_wrote_it(tmp_path: Path, checkpoint: Path) -> None:
 def test_a_new_checkpoint(tmp_path: Path) -> None:
     code, found = check(tmp_path, JOB, tmp_path / "none")
     assert code == 0
-    assert "query s: CHECKPOINT_NEW new: begins where its tables say" in texts(found, "ok")
+    assert "query s: CHECKPOINT_NEW new: starts where its tables say" in texts(found, "ok")
 
 
 def test_a_change_behind_the_state_is_a_warning(tmp_path: Path, checkpoint: Path) -> None:
     code, found = check(tmp_path, JOB.replace("o.id, r.v F", "o.id, r.v + 1 F"), checkpoint)
     assert code == 0
-    assert "query s: CHECKPOINT_COMPATIBLE compatible: goes on from the checkpoint" in texts(
+    assert "query s: CHECKPOINT_COMPATIBLE compatible: continues from the checkpoint" in texts(
         found, "ok"
     )
     assert "sink, SELECT: then" in texts(found, "warning")

@@ -5,7 +5,7 @@ import json
 import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -13,14 +13,15 @@ import pytest
 from spark_jobs.check.clock import check_broker_clock, check_registry_clock
 from spark_jobs.check.finding import Finding
 from spark_jobs.check.growth import check_growth
-from spark_jobs.check.pace import HOUR_MS, Pace
-from spark_jobs.check.registry import Answering, check_registry, check_writer_schema
-from spark_jobs.check.sample import Decoded
+from spark_jobs.check.rate import HOUR_MS, FillRate
+from spark_jobs.check.registry import RegistryAnswer, check_registry, check_writer_schema
+from spark_jobs.check.sample import DecodedSample
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import KafkaError
-from spark_jobs.operators.running import scans
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.plan.check.state_size import packed_bytes
 from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
 from spark_jobs.sql.types.data_types import DataType, RowField
@@ -48,12 +49,14 @@ def sink_of(sql: str) -> KafkaSink:
 def growth(sql: str, **rows: dict[str, Any]) -> dict[str, Finding]:
     """By operator and side, if every table gives 360 records an hour that look like its rows."""
     sink = sink_of(sql)
-    pace = Pace(361, HOUR_MS, 0, 10, 4)
+    rate = FillRate(361, HOUR_MS, 0, 10, 4)
     samples = {}
-    for scan in (scan.node for scan in scans(sink)):
+    for scan in scans(sink):
         row = [rows[scan.table][named.name] for named in scan.row]
-        samples[scan.table, scan.side] = Decoded(scan, ["+I"] * 4, [row] * 4, keys=2, records=4)
-    found = check_growth("s", sink, samples, {table: pace for table in rows})
+        samples[scan.table, scan.side] = DecodedSample(
+            scan, ["+I"] * 4, [row] * 4, keys=2, records=4
+        )
+    found = check_growth("s", sink, samples, {table: rate for table in rows})
     return {finding.about.partition(", ")[2]: finding for finding in found}
 
 
@@ -178,7 +181,7 @@ def test_a_registry_and_its_clock(registry: RegistryServer) -> None:
     assert ahead is not None
     assert (ahead.level, ahead.code) == ("warning", "CLOCK_SKEW")
     assert re.search(r"(5[5-9]|6[0-5])\.\d\d s ahead of ours", ahead.text)
-    assert check_registry_clock(Answering("u", None), now_s) is None
+    assert check_registry_clock(RegistryAnswer("u", None), now_s) is None
 
 
 def test_a_registry_that_is_not_there() -> None:
@@ -194,9 +197,9 @@ class Clock:
     def __init__(self, **told: object) -> None:
         self.told = told
 
-    def brokerClock(self, client: str) -> str:
-        assert json.loads(client)["bootstrap.servers"] == "b:1"
-        return json.dumps(self.told)
+    def broker_clock(self, client: dict[str, str]) -> dict[str, object]:
+        assert client["bootstrap.servers"] == "b:1"
+        return self.told
 
 
 @pytest.mark.parametrize(
@@ -210,6 +213,6 @@ class Clock:
     ],
 )
 def test_the_clock_of_a_cluster(told: dict[str, object], code: str, text: str) -> None:
-    found = check_broker_clock(Clock(**told), {"bootstrap.servers": "b:1"})
+    found = check_broker_clock(cast(Kernel, Clock(**told)), {"bootstrap.servers": "b:1"})
     assert found.code == code
     assert text in found.text

@@ -10,35 +10,35 @@ import pytest
 
 from spark_jobs.demo.encoding import broken_records, records_of
 from spark_jobs.demo.json_encoding import JsonEncoding
-from spark_jobs.demo.run import Place, job_text
+from spark_jobs.demo.run import DemoFolder, job_text
 from spark_jobs.demo.shop import (
     CLOSING_MS,
     ORDER_PARTITIONS,
     ORDERS,
     PRODUCTS,
-    Change,
-    Event,
     Order,
+    ProductChange,
     Record,
     Shop,
+    ShopEvent,
     sql_time,
 )
 from spark_jobs.demo.show import Screen
 from spark_jobs.demo.show_json import JsonScreen
-from spark_jobs.demo.verify import DeadLetter, JoinedRow, LetterAudit, RowAudit
+from spark_jobs.demo.verify import DeadLetterAudit, JoinedRow, ReceivedDeadLetter, RowAudit
 from spark_jobs.errors import ConfigError
 
 JSON = JsonEncoding()
-KINDS = len(JSON.breakages())
+KINDS = len(JSON.broken_values())
 OPENED_MS = 1_597_449_600_000  # 2020-08-15T00:00:00Z
 
 
-def events(seconds: float = 60.0, rate: float = 50.0, changes: float = 5.0) -> list[Event]:
+def events(seconds: float = 60.0, rate: float = 50.0, changes: float = 5.0) -> list[ShopEvent]:
     shop = Shop(OPENED_MS, rate, changes)
     return [*shop.opening(), *shop.until(seconds), *shop.closing()]
 
 
-def told(all_events: Sequence[Event]) -> RowAudit:
+def told(all_events: Sequence[ShopEvent]) -> RowAudit:
     audit = RowAudit(JSON.joined_row)
     for event in all_events:
         if isinstance(event, Order):
@@ -63,7 +63,7 @@ def sink_value(row: JoinedRow) -> bytes:
 
 def test_the_same_seed_gives_the_same_events_however_often_one_asks() -> None:
     shop = Shop(OPENED_MS, 50.0, 5.0)
-    in_steps: list[Event] = [*shop.opening()]
+    in_steps: list[ShopEvent] = [*shop.opening()]
     for tick in range(1, 601):
         in_steps += shop.until(tick / 10)
     assert [*in_steps, *shop.closing()] == events()
@@ -77,7 +77,7 @@ def test_event_times_rise_so_that_no_row_is_late(rate: float, changes: float) ->
     body = [e for e in all_events[:-ORDER_PARTITIONS] if isinstance(e, Order)]
     for times in (
         [order.time_ms for order in body],
-        [change.time_ms for change in all_events if isinstance(change, Change)],
+        [change.time_ms for change in all_events if isinstance(change, ProductChange)],
     ):
         assert all(earlier < later for earlier, later in pairwise(times))
 
@@ -85,22 +85,22 @@ def test_event_times_rise_so_that_no_row_is_late(rate: float, changes: float) ->
 def test_the_rates_are_kept() -> None:
     all_events = events(60.0, 50.0, 5.0)
     assert sum(isinstance(e, Order) for e in all_events) == 60 * 50 + ORDER_PARTITIONS
-    streamed = [e for e in all_events if isinstance(e, Change) and e.op != "r"]
+    streamed = [e for e in all_events if isinstance(e, ProductChange) and e.op != "r"]
     assert len(streamed) == 60 * 5 + 1
-    assert {e.op for e in all_events if isinstance(e, Change)} == {"r", "c", "u", "d"}
+    assert {e.op for e in all_events if isinstance(e, ProductChange)} == {"r", "c", "u", "d"}
 
 
 def test_the_closing_moves_every_watermark_to_one_time_past_all_data() -> None:
     *body, change, first, second = events()
     latest = max(event.time_ms for event in body)
     assert {event.time_ms for event in (change, first, second)} == {latest + CLOSING_MS}
-    assert isinstance(change, Change)
+    assert isinstance(change, ProductChange)
     partitions = {records_of(order, JSON)[0].partition for order in (first, second)}
     assert partitions == set(range(ORDER_PARTITIONS))
 
 
 def test_changes_are_debezium_envelopes() -> None:
-    changes = [e for e in events() if isinstance(e, Change)]
+    changes = [e for e in events() if isinstance(e, ProductChange)]
     on_sale: dict[str, object] = {}
     for change in changes:
         envelope, *rest = records_of(change, JSON)
@@ -134,10 +134,10 @@ def test_the_expectation_is_the_last_change_at_or_before_the_order() -> None:
     """Against a replay of the whole history for every order, instead of a search in an index."""
     all_events = events(30.0)
     audit = told(all_events)
-    changes = [e for e in all_events if isinstance(e, Change)]
+    changes = [e for e in all_events if isinstance(e, ProductChange)]
     unmatched = 0
     for order in (e for e in all_events if isinstance(e, Order)):
-        version: Change | None = None
+        version: ProductChange | None = None
         for change in changes:
             if change.product_id == order.product_id and change.time_ms <= order.time_ms:
                 version = change
@@ -225,38 +225,40 @@ def test_a_missing_row_is_found_only_when_none_is_on_its_way() -> None:
 
 
 def test_broken_records_cannot_be_decoded_and_reach_every_partition() -> None:
-    records = list(islice(broken_records(JSON.breakages()), 2 * KINDS))
+    records = list(islice(broken_records(JSON.broken_values()), 2 * KINDS))
     assert {(r.topic, r.partition) for r in records} == {(ORDERS, 0), (ORDERS, 1), (PRODUCTS, 0)}
     assert len({r.value for r in records}) == KINDS
     assert len({r.key for r in records}) == len(records)
 
 
-def letter_audit() -> LetterAudit:
-    records = list(islice(broken_records(JSON.breakages()), 3))
-    return LetterAudit({(r.topic, r.partition, n): r for n, r in enumerate(records)})
+def letter_audit() -> DeadLetterAudit:
+    records = list(islice(broken_records(JSON.broken_values()), 3))
+    return DeadLetterAudit({(r.topic, r.partition, n): r for n, r in enumerate(records)})
 
 
-def letters(audit: LetterAudit) -> list[DeadLetter]:
-    return [DeadLetter(place, "why", r.key, r.value) for place, r in audit.sent.items()]
+def dead_letters(audit: DeadLetterAudit) -> list[ReceivedDeadLetter]:
+    return [
+        ReceivedDeadLetter(position, "why", r.key, r.value) for position, r in audit.sent.items()
+    ]
 
 
 def test_dead_letters_that_arrive_once_with_their_bytes_pass() -> None:
     audit = letter_audit()
     assert audit.outstanding == 3
-    audit.received = letters(audit)
+    audit.received = dead_letters(audit)
     assert audit.outstanding == 0
     assert audit.problems() == []
 
 
 def test_wrong_dead_letters_are_found() -> None:
     audit = letter_audit()
-    first, second, third = letters(audit)
-    changed = DeadLetter(second.place, second.reason, second.key, b"other bytes")
-    stranger = DeadLetter((ORDERS, 0, 99), "why", None, b"")
+    first, second, third = dead_letters(audit)
+    changed = ReceivedDeadLetter(second.position, second.reason, second.key, b"other bytes")
+    stranger = ReceivedDeadLetter((ORDERS, 0, 99), "why", None, b"")
     audit.received = [first, first, changed, stranger]
     assert audit.outstanding == 1
     assert [problem.split(" ")[0] for problem in audit.problems()] == ["2", "dead", "changed", "no"]
-    assert third.place not in {letter.place for letter in audit.received}
+    assert third.position not in {letter.position for letter in audit.received}
 
 
 def test_the_screen_shows_a_sample_and_every_count_without_escapes_in_a_file() -> None:
@@ -266,7 +268,7 @@ def test_the_screen_shows_a_sample_and_every_count_without_escapes_in_a_file() -
     screen = Screen(out)
     orders = [e for e in all_events if isinstance(e, Order)]
     screen.rows([audit.check(sink_value(audit.expected(order))) for order in orders])
-    screen.letters(letter_audit(), 10)
+    screen.dead_letters(letter_audit(), 10)
     screen.verdict(audit.verdict(complete=True), [], complete=True)
     text = out.getvalue()
     assert 1 <= text.count("o_0000") <= 5
@@ -281,12 +283,12 @@ def test_programs_get_an_object_in_each_line() -> None:
     screen = JsonScreen(out)
     screen.say("  begins", "bold")
     screen.waiting(None, 2.5, 7)
-    screen.letters(letter_audit(), 10)
+    screen.dead_letters(letter_audit(), 10)
     screen.verdict(audit.verdict(complete=True), ["a letter"], complete=True)
-    note, waiting, letters, verdict = map(json.loads, out.getvalue().splitlines())
+    note, waiting, dead_letters, verdict = map(json.loads, out.getvalue().splitlines())
     assert note == {"event": "note", "text": "begins"}
     assert (waiting["seconds"], waiting["orders"]) == (2.5, 7)
-    assert letters["event"] == "dead-letters"
+    assert dead_letters["event"] == "dead-letters"
     assert not verdict["passed"]
     assert verdict["missing"] > 0
     assert "a letter" in verdict["problems"]
@@ -302,25 +304,25 @@ def test_the_job_file_names_the_broker_only_where_it_is_replaced() -> None:
 def test_a_kept_folder_must_be_empty(tmp_path: Path) -> None:
     (tmp_path / "something").touch()
     with pytest.raises(ConfigError, match="not empty"):
-        Place(tmp_path)
-    with Place(tmp_path / "new") as place:
-        place.log.touch()
-    assert place.log.exists()
+        DemoFolder(tmp_path)
+    with DemoFolder(tmp_path / "new") as demo:
+        demo.log.touch()
+    assert demo.log.exists()
 
 
 def test_a_failed_demo_keeps_its_log_and_nothing_large() -> None:
-    with Place(None) as place:
+    with DemoFolder(None) as demo:
         for folder in ("broker", "checkpoint", "status"):
-            (place.root / folder).mkdir()
-        place.log.touch()
-        place.failed = True
-    assert sorted(path.name for path in place.root.iterdir()) == ["job.log", "status"]
-    place.log.unlink()
-    (place.root / "status").rmdir()
-    place.root.rmdir()
+            (demo.root / folder).mkdir()
+        demo.log.touch()
+        demo.failed = True
+    assert sorted(path.name for path in demo.root.iterdir()) == ["job.log", "status"]
+    demo.log.unlink()
+    (demo.root / "status").rmdir()
+    demo.root.rmdir()
 
 
 def test_a_good_demo_leaves_nothing() -> None:
-    with Place(None) as place:
-        place.log.touch()
-    assert not place.root.exists()
+    with DemoFolder(None) as demo:
+        demo.log.touch()
+    assert not demo.root.exists()

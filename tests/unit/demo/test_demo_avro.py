@@ -14,14 +14,14 @@ import pytest
 from spark_jobs.demo.avro_encoding import AvroEncoding
 from spark_jobs.demo.encoding import broken_records, records_of
 from spark_jobs.demo.run import job_text
-from spark_jobs.demo.shop import ORDERS, PRODUCTS, Change, Order, Product
+from spark_jobs.demo.shop import ORDERS, PRODUCTS, Order, Product, ProductChange
 from spark_jobs.demo.verify import JoinedRow, RowAudit
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import encodable
-from spark_jobs.plan.physical import KafkaSink
+from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
-from spark_jobs.sql.binder import bind
+from spark_jobs.sql.bind.binder import bind
 from tests.harness.schemas import DEMO_SUBJECTS, SCHEMAS, schema_differences
 
 OPENED_MS = 1_597_449_600_000
@@ -103,7 +103,7 @@ def test_what_is_registered_is_what_the_files_say(
 def test_a_deletion_is_an_envelope_and_a_tombstone(
     registry: RegistryServer, encoding: AvroEncoding
 ) -> None:
-    envelope, tombstone = records_of(Change(9, "d", SCOOTER, None, OPENED_MS), encoding)
+    envelope, tombstone = records_of(ProductChange(9, "d", SCOOTER, None, OPENED_MS), encoding)
     assert (envelope.topic, tombstone.value) == (PRODUCTS, None)
     assert envelope.key == tombstone.key
     assert decoded(registry, envelope.key) == {"product_id": "p_001"}
@@ -120,7 +120,7 @@ def test_the_sink_s_rows_are_judged_as_in_json(
     encoding: AvroEncoding, sink: Callable[[JoinedRow], bytes]
 ) -> None:
     audit = RowAudit(encoding.joined_row)
-    audit.history.add(Change(1, "r", None, SCOOTER, OPENED_MS))
+    audit.history.add(ProductChange(1, "r", None, SCOOTER, OPENED_MS))
     orders = [Order(n, product, OPENED_MS + n) for n, product in enumerate(["p_001", None], 1)]
     for order in orders:
         audit.expect(order)
@@ -149,10 +149,10 @@ def test_a_row_that_breaks_off_is_wrong(
 
 
 def test_broken_records_differ_and_reach_both_topics(encoding: AvroEncoding) -> None:
-    breakages = encoding.breakages()
-    records = list(islice(broken_records(breakages), 2 * len(breakages)))
+    broken_values = encoding.broken_values()
+    records = list(islice(broken_records(broken_values), 2 * len(broken_values)))
     assert {(r.topic, r.partition) for r in records} == {(ORDERS, 0), (ORDERS, 1), (PRODUCTS, 0)}
-    assert len({r.value for r in records}) == len(breakages)
+    assert len({r.value for r in records}) == len(broken_values)
 
 
 def test_the_job_file_names_broker_and_registry_only_where_they_are_replaced(

@@ -1,4 +1,4 @@
-"""Which letters are selected, and how a letter, a mark and a value are read and shown."""
+"""Which dead letters are selected, and how a dead letter, a mark and a value are read and shown."""
 
 import sys
 from dataclasses import replace
@@ -9,12 +9,20 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
+from spark_jobs.dlq.dead_letter import (
+    Contents,
+    DeadLetter,
+    HandledMark,
+    Position,
+    SourceRecord,
+    mark_of,
+    read_message,
+)
 from spark_jobs.dlq.handling import as_replay
-from spark_jobs.dlq.letter import Contents, Letter, Mark, Place, Source, mark_of, read_message
-from spark_jobs.dlq.places import topic_by_name, topics_of_job
-from spark_jobs.dlq.render import bytes_text, groups, letter_text
+from spark_jobs.dlq.render import bytes_text, dead_letter_text, groups
 from spark_jobs.dlq.replaying import fixed_value
-from spark_jobs.dlq.selection import Selection, parse_places, parse_since
+from spark_jobs.dlq.selection import Selection, parse_offset_ranges, parse_since
+from spark_jobs.dlq.topics import topic_by_name, topics_of_job
 from spark_jobs.errors import ConfigError
 
 NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -29,9 +37,10 @@ def message(value: bytes | None, headers: list[tuple[str, str | bytes | None]]) 
 
 def letter(
     offset: int = 0, reason: str = "r", table: str = "t", at: int = 5, query: str = "q"
-) -> Letter:
-    told = {"rejoin.reason": reason, "rejoin.table": table, "rejoin.query": query}
-    return Letter("dead", Place(0, offset), b"k", b"v", (), told, Source("s", 1, at, 1000), 1000)
+) -> DeadLetter:
+    details = {"rejoin.reason": reason, "rejoin.table": table, "rejoin.query": query}
+    source = SourceRecord("s", 1, at, 1000)
+    return DeadLetter("dead", Position(0, offset), b"k", b"v", (), details, source, 1000)
 
 
 def test_only_headers_from_the_last_first_one_on_are_ours() -> None:
@@ -49,10 +58,10 @@ def test_only_headers_from_the_last_first_one_on_are_ours() -> None:
         ("rejoin.timestamp", b"77"),
     ]
     found = read_message(message(b"v", [*inner, *ours]))
-    assert isinstance(found, Letter)
+    assert isinstance(found, DeadLetter)
     assert found.headers == tuple(inner)
     assert found.reason == "new"
-    assert found.source == Source("dead-before", 3, 9, 77)
+    assert found.source == SourceRecord("dead-before", 3, 9, 77)
 
 
 def test_a_mark_survives_its_own_bytes() -> None:
@@ -63,7 +72,7 @@ def test_a_mark_survives_its_own_bytes() -> None:
 def test_letters_of_a_record_are_handled_for_the_tables_of_the_mark() -> None:
     first, later, other = letter(0), letter(1, query="q2"), letter(2, table="u")
     recreated = letter(3)
-    recreated = Letter(**{**vars_of(recreated), "source": Source("s", 1, 5, 2000)})
+    recreated = DeadLetter(**{**vars_of(recreated), "source": SourceRecord("s", 1, 5, 2000)})
     letters = [first, later, other, recreated]
     own = Contents([*letters, mark_of("dropped", [first], "own")])
     assert list(own.open()) == [other, recreated]
@@ -72,8 +81,8 @@ def test_letters_of_a_record_are_handled_for_the_tables_of_the_mark() -> None:
     assert everybody.handled(later) == "replayed"
 
 
-def vars_of(found: Letter) -> dict[str, Any]:
-    return {name: getattr(found, name) for name in Letter.__slots__}
+def vars_of(found: DeadLetter) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in DeadLetter.__slots__}
 
 
 def test_groups_count_a_record_once() -> None:
@@ -92,8 +101,8 @@ def test_groups_count_a_record_once() -> None:
         (Selection(reasons=frozenset({"x"})), False),
         (Selection(since_ms=1000), True),
         (Selection(since_ms=1001), False),
-        (Selection(places=parse_places("0:3-9, 1:0")), False),
-        (Selection(places=parse_places("1:0,0:0")), True),
+        (Selection(ranges=parse_offset_ranges("0:3-9, 1:0")), False),
+        (Selection(ranges=parse_offset_ranges("1:0,0:0")), True),
     ],
 )
 def test_everything_given_has_to_fit(selection: Selection, taken: bool) -> None:
@@ -122,7 +131,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["7", "0:", "0:5-", "a:1", ""])
 def test_what_is_no_place_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="DLQ_SELECTION"):
-        parse_places(text)
+        parse_offset_ranges(text)
 
 
 def test_bytes_are_shown_as_text_only_where_they_are() -> None:
@@ -134,8 +143,9 @@ def test_bytes_are_shown_as_text_only_where_they_are() -> None:
 
 
 def test_a_part_that_was_left_out_is_said() -> None:
-    large = Letter(**{**vars_of(letter()), "value": None, "told": {"rejoin.value.omitted": "9"}})
-    assert "value    left out, 9 bytes" in letter_text(large, None)
+    omitted = {"value": None, "details": {"rejoin.value.omitted": "9"}}
+    large = DeadLetter(**{**vars_of(letter()), **omitted})
+    assert "value    omitted, 9 bytes" in dead_letter_text(large, None)
     assert not large.is_whole
 
 
@@ -181,7 +191,7 @@ def test_a_job_without_such_a_topic_is_refused(tmp_path: Any) -> None:
 
 
 def test_marks_have_keys_of_their_own() -> None:
-    mark = Mark("dropped", (), ())
+    mark = HandledMark("dropped", (), ())
     assert mark.key() != mark.key()
 
 
@@ -197,7 +207,7 @@ OURS: list[tuple[str, str | bytes | None]] = [
 def test_a_record_with_a_mark_s_header_is_still_a_letter() -> None:
     """It may have been a mark, of the dead-letter topic that the table reads."""
     found = read_message(message(b"{", [("rejoin.handled", b"replayed"), *OURS]))
-    assert isinstance(found, Letter)
+    assert isinstance(found, DeadLetter)
     assert found.headers == (("rejoin.handled", b"replayed"),)
 
 
@@ -215,8 +225,8 @@ def test_what_others_wrote_there_is_shown_and_stops_nothing(
     value: bytes, headers: list[tuple[str, str | bytes | None]]
 ) -> None:
     found = read_message(message(value, headers))
-    assert isinstance(found, Letter)
-    assert letter_text(found, None)
+    assert isinstance(found, DeadLetter)
+    assert dead_letter_text(found, None)
     assert groups(Contents([found]), Selection())[0].json()["open"] == 1
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.commands import Answer, ReplayOrder, ask, read_answer, take
+from spark_jobs.commands import Answer, ReplayOrder, read_answer, send, take
 from spark_jobs.driver import replays
 from spark_jobs.driver.replays import Replays
 from spark_jobs.errors import KafkaError
@@ -34,7 +34,7 @@ class Stage:
         self.exit_code = -15
 
     def ask(self, **order: object) -> str:
-        command = ask(self.folder, "dlq-replay", "t", replay=ReplayOrder.model_validate(order))
+        command = send(self.folder, "dlq-replay", "t", replay=ReplayOrder.model_validate(order))
         for taken in take(self.folder):
             self.replays.begin(taken)
         return command.id

@@ -11,7 +11,8 @@ from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Environment, Overrides, job_settings
 from spark_jobs.sql.bind.binder import bind
-from spark_jobs.streaming.manifest import STATE_FORMAT, VERSION, Manifest, ScanStart, Writer
+from spark_jobs.streaming.manifest import STATE_FORMAT, VERSION, Manifest, Writer
+from spark_jobs.streaming.sources import ScanStart
 
 JOB = """
 SET 'rejoin.key-groups' = '8';

@@ -38,7 +38,7 @@ def test_no_query_runs_on_unwatched(tmp_path: Path, error: BaseException) -> Non
         sql=kernel))))  # fmt: skip
 
     class Broken:
-        name, is_active = "q", False
+        name, is_active, runs_epoch = "q", False, False
         query = SimpleNamespace(stop=lambda: stopped.append("query"))
 
         @property

@@ -71,7 +71,7 @@ def test_readable(reader: Any, writer: Any, value: Any) -> None:
         ("int", "long", "/: long cannot be read as int"),
         ("string", "int", "/: int cannot be read as string"),
         ("int", ["int", "null"], "/: null cannot be read as int"),
-        (["null", "string"], "int", "/: no branch of the reader's union takes int"),
+        (["null", "string"], "int", "/: no branch of the reader's union can read int"),
         (
             {"type": "array", "items": "int"},
             {"type": "array", "items": "long"},

@@ -1,9 +1,8 @@
 """What is read off a plan before it runs: names of scans, gates, operators."""
 
 from spark_jobs.driver.queries import needs_clock, shape
-from spark_jobs.operators.running import scans
-from spark_jobs.plan.check.fingerprint import stateful_nodes
 from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
 
@@ -32,10 +31,10 @@ def test_a_table_that_is_read_twice_has_two_names() -> None:
 
 def test_only_the_build_side_of_a_gate_is_loaded() -> None:
     lookup = "SELECT o.id, r.v FROM o LEFT JOIN r FOR SYSTEM_TIME AS OF o.p AS r ON o.k = r.k"
-    found = {scan.node.table: scan.gated for scan in scans(sink(lookup))}
+    found = {scan.table: scan.gated for scan in scans(sink(lookup))}
     assert found == {"o": False, "r": True}
     [operator] = [o for o in shape(sink(lookup), "q").operators if o.kind == "temporal-join"]
-    topics = {t.name: t.index for scan in scans(sink(lookup)) for t in scan.node.topics}
+    topics = {t.name: t.index for scan in scans(sink(lookup)) for t in scan.topics}
     assert (operator.waits, operator.gated) == (True, (topics["r"],))
     assert needs_clock(sink(lookup))
 

@@ -3,9 +3,9 @@
 import pytest
 
 from spark_jobs.errors import SqlErrors
-from spark_jobs.plan.nodes.logical import Logical, Scan, inputs_of
 from spark_jobs.plan.text.explain import explain_text
 from spark_jobs.sql.bind.binder import bind
+from spark_jobs.sql.logical import Logical, Scan, inputs_of
 
 _JOB = """
 CREATE TABLE t (id STRING, v INT<key>) WITH ('connector' = 'kafka', 'topic' = 't',

@@ -1,13 +1,16 @@
 """Factories for logical plans by hand, and the way from SQL text to plans."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from spark_jobs.plan.nodes.logical import Field, Join, JoinType, Logical, Position, Scan
+from spark_jobs.plan.nodes.physical import Physical
+from spark_jobs.plan.nodes.walk import nodes
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.sql.bind.binder import Job, bind, bind_query
 from spark_jobs.sql.catalog import Column, Table, Watermark
+from spark_jobs.sql.logical import Field, Join, JoinType, Logical, Position, Scan
 from spark_jobs.sql.types.data_types import BIGINT, BOOLEAN, timestamp
 from spark_jobs.sql.types.expr import Call, Expr
 from spark_jobs.sql.types.expr import Column as Ref
@@ -119,3 +122,8 @@ def job() -> Callable[[str], Job]:
 def optimized() -> Callable[[str], Logical]:
     """A query over the tables of TABLES, after the rules."""
     return lambda sql: optimize(bind_query(TABLES + sql).query)
+
+
+def of_kind(root: Physical, kind: type) -> list[Any]:
+    """The scans of a plan, or the operators whose machine is of the kind, parents first."""
+    return [n for n in nodes(root) if isinstance(getattr(n, "machine", n), kind)]

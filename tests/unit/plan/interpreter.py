@@ -7,7 +7,7 @@ newer than the left row; only that one is held against the rest of ON.
 from collections.abc import Sequence
 from itertools import product
 
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.sql.logical import (
     Aggregate,
     AggregateCall,
     Deduplicate,

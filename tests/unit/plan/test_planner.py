@@ -10,7 +10,6 @@ from spark_jobs.plan.nodes.physical import (
     KafkaScan,
     KafkaSink,
     Normalize,
-    Operator,
     QueryPlan,
     RegularJoin,
     Rekey,
@@ -34,20 +33,20 @@ def sink_of(found: QueryPlan) -> KafkaSink:
     return found.root
 
 
-def operator(found: QueryPlan) -> Operator:
+def operator(found: QueryPlan) -> Any:
     (project,) = sink_of(found).inputs
     return project.input
 
 
-def regular(found: QueryPlan) -> RegularJoin:
+def regular(found: QueryPlan) -> Any:
     join = operator(found)
-    assert isinstance(join, RegularJoin)
+    assert isinstance(join.machine, RegularJoin)
     return join
 
 
-def temporal(found: QueryPlan) -> TemporalJoin:
+def temporal(found: QueryPlan) -> Any:
     join = operator(found)
-    assert isinstance(join, TemporalJoin)
+    assert isinstance(join.machine, TemporalJoin)
     return join
 
 
@@ -63,15 +62,15 @@ def temporal(found: QueryPlan) -> TemporalJoin:
 )
 def test_layouts(query: str, left: str, right: str, job: Jobs) -> None:
     join = regular(only(job(f"INSERT INTO retract_sink SELECT {query};")))
-    assert (join.left.layout, join.right.layout) == (left, right)
+    assert (join.sides[0].layout, join.sides[1].layout) == (left, right)
 
 
 def test_unique_key_is_stored_and_addressed(job: Jobs) -> None:
     join = regular(
         only(job("INSERT INTO retract_sink SELECT a1, name FROM a JOIN users ON a3 = city;"))
     )
-    names = [f.name for f in join.right.schema.fields]
-    assert [names[i] for i in join.right.unique_key] == ["id"]
+    names = [f.name for f in join.sides[1].schema.fields]
+    assert [names[i] for i in join.sides[1].unique_key] == ["id"]
 
 
 def test_upserts_enter_as_they_are_where_the_key_tells_the_join_key(job: Jobs) -> None:
@@ -79,8 +78,8 @@ def test_upserts_enter_as_they_are_where_the_key_tells_the_join_key(job: Jobs) -
     join = regular(found)
     scan = join.inputs[1]
     assert isinstance(scan, KafkaScan)
-    assert join.right.upsert
-    assert not join.left.upsert
+    assert join.sides[1].upsert
+    assert not join.sides[0].upsert
     assert (scan.changelog, scan.primary_key) == ("upsert", ("id",))
 
 
@@ -88,9 +87,12 @@ def test_upserts_are_stored_by_unique_key_under_part_of_it(job: Jobs) -> None:
     join = regular(
         only(job("INSERT INTO retract_sink SELECT a1, a3 FROM a JOIN items ON a1 = order_id;"))
     )
-    assert join.right.upsert
-    assert join.right.layout == "has-unique-key"
-    assert [join.right.schema.fields[i].name for i in join.right.unique_key] == ["order_id", "line"]
+    assert join.sides[1].upsert
+    assert join.sides[1].layout == "has-unique-key"
+    assert [join.sides[1].schema.fields[i].name for i in join.sides[1].unique_key] == [
+        "order_id",
+        "line",
+    ]
 
 
 def test_other_upserts_are_normalised(job: Jobs) -> None:
@@ -104,11 +106,11 @@ def test_other_upserts_are_normalised(job: Jobs) -> None:
     )
     rekey = join.inputs[1]
     assert isinstance(rekey, Rekey)
-    assert not join.right.upsert
+    assert not join.sides[1].upsert
     assert (rekey.key, rekey.drop_null_keys) == (("`city`",), (0,))
     normalize = rekey.input
-    assert isinstance(normalize, Normalize)
-    assert [normalize.schema.fields[i].name for i in normalize.key] == ["id"]
+    assert isinstance(normalize.machine, Normalize)
+    assert [normalize.machine.schema.fields[i].name for i in normalize.machine.key] == ["id"]
     assert normalize.output.pair_by is None
     below = normalize.inputs[0]
     assert isinstance(below, KafkaScan)
@@ -132,7 +134,7 @@ def test_null_keys_are_dropped_where_they_cannot_show(job: Jobs) -> None:
     assert [i.drop_null_keys for i in inner.inputs] == [(0,), (0,)]
     assert [i.drop_null_keys for i in left.inputs] == [(), (0,)]
     assert [i.drop_null_keys for i in safe.inputs] == [(1,), (1,)]
-    assert safe.filter_nulls == (False, True)
+    assert safe.machine.pair.filter_nulls == (False, True)
 
 
 def test_topics_are_numbered_through(job: Jobs) -> None:
@@ -148,8 +150,8 @@ def test_rows_hold_only_what_result_and_condition_read(job: Jobs) -> None:
     join = regular(
         only(job("INSERT INTO retract_sink SELECT 1, b3 FROM a JOIN b ON a1 = b1 AND a2 > b2;"))
     )
-    assert [f.name for f in join.left.schema.fields] == ["a2"]
-    assert [f.name for f in join.right.schema.fields] == ["b2", "b3"]
+    assert [f.name for f in join.sides[0].schema.fields] == ["a2"]
+    assert [f.name for f in join.sides[1].schema.fields] == ["b2", "b3"]
 
 
 def test_self_join_makes_names_different(job: Jobs) -> None:
@@ -160,7 +162,7 @@ def test_self_join_makes_names_different(job: Jobs) -> None:
             )
         )
     )
-    names = [f.name for side in (join.left, join.right) for f in side.schema.fields]
+    names = [f.name for side in join.sides for f in side.schema.fields]
     assert len(set(names)) == len(names)
 
 
@@ -193,7 +195,7 @@ def test_upserts_pass_into_an_upsert_sink_of_the_same_key(job: Jobs) -> None:
 def test_upserts_into_other_sinks_are_normalised(job: Jobs) -> None:
     found = only(job("INSERT INTO retract_sink SELECT id, name FROM users;"))
     node = operator(found)
-    assert isinstance(node, Normalize)
+    assert isinstance(node.machine, Normalize)
     assert node.output.pair_by is None
 
 
@@ -208,7 +210,7 @@ def test_temporal_join_reads_time_and_marks(job: Jobs) -> None:
     join = temporal(found)
     assert join.timing.inputs == ((TopicTime(0, 60_000),), (TopicTime(1, 60_000),))
     assert join.timing.tick_ms == 30_000
-    assert (join.left.upsert, join.right.upsert) == (False, True)
+    assert (join.sides[0].upsert, join.sides[1].upsert) == (False, True)
     pay = join.inputs[0]
     assert isinstance(pay, KafkaScan)
     assert pay.marks

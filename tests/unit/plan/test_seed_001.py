@@ -6,9 +6,9 @@ so the tables here have one called `test`.
 
 from collections.abc import Callable
 
-from spark_jobs.plan.nodes.logical import Field, Join, Project, Scan
 from spark_jobs.plan.planner import plan_query
 from spark_jobs.plan.text.explain import explain_query
+from spark_jobs.sql.logical import Field, Join, Project, Scan
 from spark_jobs.sql.types.expr import Call, Column
 
 LOGICAL = """\

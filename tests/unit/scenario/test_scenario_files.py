@@ -10,7 +10,7 @@ import pytest
 from spark_jobs.errors import ConfigError, SqlErrors
 from spark_jobs.scenario.checks import fits
 from spark_jobs.scenario.file import Input, Scenario, parse_scenario, read_scenario
-from spark_jobs.scenario.fold import View, net_difference
+from spark_jobs.scenario.fold import SinkView, net_difference
 from spark_jobs.scenario.literals import LiteralError, parse_row
 from spark_jobs.scenario.records import Change, Encoder, Record, decode
 from spark_jobs.scenario.runner import bind_scenario
@@ -290,11 +290,11 @@ def test_differences_keep_kinds_where_the_sink_does() -> None:
     expected, actual = [Change("+U", (1, "a"))], [Change("+I", (1, "a"))]
     assert net_difference(table(CHANGELOG), expected, actual) == [
         "missing: +U (1, a)",
-        "too much: +I (1, a)",
+        "unexpected: +I (1, a)",
     ]
     options = {"connector": "kafka", "topic": "t", "format": "debezium-json"}
     assert net_difference(table(options), expected, actual) == []
-    assert net_difference(table(options), expected, [*actual, *actual]) == ["too much: +I (1, a)"]
+    assert net_difference(table(options), expected, [*actual, *actual]) == ["unexpected: +I (1, a)"]
 
 
 def test_upsert_differences_are_by_key() -> None:
@@ -302,16 +302,16 @@ def test_upsert_differences_are_by_key() -> None:
     actual = [Change("+U", (1, "a")), Change("+U", (1, "b"))]
     assert net_difference(keyed, [Change("+I", (1, "b"))], actual) == []
     deleted = net_difference(keyed, [Change("-D", (1, "b"))], actual)
-    assert deleted == ["missing: -D (1, NULL)", "too much: +U (1, b)"]
+    assert deleted == ["missing: -D (1, NULL)", "unexpected: +U (1, b)"]
 
 
 def test_views_fold_and_notice_unknown_retractions() -> None:
-    view = View.of(table(CHANGELOG))
+    view = SinkView.of(table(CHANGELOG))
     view.apply([Change("+I", (1, "a")), Change("-U", (1, "a")), Change("+U", (1, "b"))])
     assert list(view.contents().elements()) == [(1, "b")]
     view.apply([Change("-D", (9, "z"))])
-    assert view.problems == ["retracts a row that is not there: -D (9, z)"]
-    view = View.of(table(UPSERT, "id"))
+    assert view.problems == ["retracts a row that does not exist: -D (9, z)"]
+    view = SinkView.of(table(UPSERT, "id"))
     view.apply([Change("+U", (1, "a")), Change("-D", (1, None)), Change("-D", (2, None))])
     assert not view.contents()
     assert view.problems == []

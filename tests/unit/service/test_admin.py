@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from service.admin import AUDIT_FILE, PER_MINUTE
 from service.main import create_app
 from service.settings import Settings
-from spark_jobs.commands import FOLDER, ReplayOrder, answer, ask, discard, read_answer, take
+from spark_jobs.commands import FOLDER, ReplayOrder, answer, discard, read_answer, send, take
 
 WORDS = "correct horse battery staple"
 GOOD = {"Authorization": f"Bearer {WORDS}"}
@@ -138,7 +138,7 @@ def test_a_file_that_is_no_command_is_removed(folder: Path, text: bytes) -> None
 
 
 def test_what_an_earlier_driver_was_asked_is_forgotten(folder: Path) -> None:
-    command = ask(folder, "stop", "test")
+    command = send(folder, "stop", "test")
     discard(folder)
     assert list(take(folder)) == []
     assert read_answer(folder, command.id) is None

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from service.broker import MASK, Broker, _text
+from service.broker import MASK, BrokerClient, _text
 from spark_jobs.job_record import JobRecord
 from spark_jobs.status import JobStatus, PartitionStatus, QueryStatus, SourceStatus
 
@@ -26,7 +26,7 @@ def test_places_that_no_broker_has(
     part = PartitionStatus(partition=partition, offset=0, latest_offset=5)
     source = SourceStatus(table="t", topic=topic, partitions=(part,))
     query = QueryStatus(name="q", sink=topic, sources=(source,))
-    broker = Broker(None)
+    broker = BrokerClient(None)
     record = JobRecord(job="j", servers=("127.0.0.1:1",))
     answered = broker.lag(job(queries=(query,)), record)
     assert answered.problem is not None

@@ -108,8 +108,10 @@ def test_rendered_once_per_status(
 ) -> None:
     monkeypatch.setattr(Exposition, "FRESH_S", 0.0)
     rendered: list[object] = []
-    original = service.metrics._steady
-    monkeypatch.setattr(service.metrics, "_steady", lambda s: rendered.append(s) or original(s))
+    original = service.metrics._status_samples
+    monkeypatch.setattr(
+        service.metrics, "_status_samples", lambda s: rendered.append(s) or original(s)
+    )
     first = job(updated_at=datetime.now(UTC) - timedelta(seconds=5))
     write(first)
     ages = [exposed(client)["rejoin_status_age_seconds"][()] for _ in range(3)]

@@ -34,7 +34,7 @@ def test_nothing_comes_from_elsewhere(client: TestClient, address: str) -> None:
 def test_every_asked_address_is_there(client: TestClient) -> None:
     known = set(client.get("/openapi.json").json()["paths"])
     script = client.get("/page.js").text
-    listed = re.search(r"\[(\"status\".*?)\]\.map\(ask\)", script)
+    listed = re.search(r"\[(\"status\".*?)\]\.map\(fetchJson\)", script)
     assert listed is not None
     asked = re.findall(r'"([^"]+)"', listed[1])
     linked = re.findall(r'href="([a-z/.]+)[^"]*"', client.get("/").text)

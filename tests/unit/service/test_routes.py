@@ -60,7 +60,7 @@ def test_a_failure_says_why(client: TestClient, write: Write, job: Job) -> None:
 
 def test_not_ready_before_the_first_epoch(client: TestClient, write: Write, job: Job) -> None:
     write(job(queries=(QueryStatus(name="a", sink="s"), QueryStatus(name="b", sink="t"))))
-    assert unready(client) == {"first_epoch_pending": "no epoch yet of a, b"}
+    assert unready(client) == {"first_epoch_pending": "no epoch yet in a, b"}
 
 
 def test_not_ready_while_probe_rows_wait_for_their_build_side(

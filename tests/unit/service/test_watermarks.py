@@ -44,8 +44,8 @@ def test_the_slowest_partition_is_named(held: Callable[..., list[dict[str, Any]]
     found = held(partition(0, NOON_MS + 5), partition(1, NOON_MS), partition(2, NOON_MS + 9))
     assert [h["partition"]["partition"] for h in found] == [1]
     assert found[0]["reason"] == (
-        "partition 1 of topic shop.orders (table orders) has the lowest watermark and nothing more"
-        " to read"
+        "partition 1 of topic shop.orders (table orders) has the lowest watermark and no unread"
+        " records"
     )
     assert "'scan.watermark.idle-timeout' = '30 s'" in found[0]["advice"]
 
@@ -55,7 +55,7 @@ def test_a_partition_that_never_spoke_holds_back_more(
 ) -> None:
     found = held(partition(0, NOON_MS), partition(1, NOON_MS + 1), partition(2, None))
     assert [h["partition"]["partition"] for h in found] == [2]
-    assert "has sent nothing that tells the time" in found[0]["reason"]
+    assert "has sent no event time yet" in found[0]["reason"]
 
 
 def test_an_idle_partition_holds_nothing_back(held: Callable[..., list[dict[str, Any]]]) -> None:
@@ -65,7 +65,7 @@ def test_an_idle_partition_holds_nothing_back(held: Callable[..., list[dict[str,
 
 def test_time_stands_still_when_all_are_idle(held: Callable[..., list[dict[str, Any]]]) -> None:
     [only] = held(partition(0, NOON_MS, idle=True), partition(1, None, idle=True))
-    assert "time stands still until a record comes" in only["reason"]
+    assert "event time stops until a record arrives" in only["reason"]
 
 
 def test_the_declared_timeout_is_said(held: Callable[..., list[dict[str, Any]]]) -> None:
@@ -75,7 +75,7 @@ def test_the_declared_timeout_is_said(held: Callable[..., list[dict[str, Any]]])
 
 def test_a_backlog_needs_no_timeout(held: Callable[..., list[dict[str, Any]]]) -> None:
     [only] = held(partition(0, NOON_MS, latest_offset=95))
-    assert "90 records that are not read yet" in only["reason"]
+    assert "90 unread records" in only["reason"]
     assert "idle-timeout" not in only["advice"]
 
 

@@ -34,7 +34,7 @@ def test_rows_of_a_key_on_both_sides() -> None:
         "    (deleted)",
         "    true",
         "",
-        "nothing is kept of this key in q/normalize",
+        "no rows of this key in q/normalize",
     ]
 
 

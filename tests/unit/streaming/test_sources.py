@@ -1,7 +1,7 @@
 """Options of the kernel's Kafka source."""
 
 from spark_jobs.access.topics import EARLIEST
-from spark_jobs.streaming.sources import Subscription
+from spark_jobs.streaming.sources import ScanStart, source_options
 
 
 def test_source_options() -> None:
@@ -11,8 +11,8 @@ def test_source_options() -> None:
         "auto.offset.reset": "earliest",
         "isolation.level": "read_uncommitted",
     }
-    starts, ends = {"orders": {0: EARLIEST}}, {"orders": {0: 5}}
-    options = Subscription("q", "0-o", ("orders",), starts, ends, properties, 10, False).options()
+    start = ScanStart(starts={"orders": {0: EARLIEST}}, ends={"orders": {0: 5}})
+    options = source_options(start, {"orders": "id"}, properties)
     assert options["subscribe"] == "orders"
     assert options["startingOffsets"] == '{"orders": {"0": -2}}'
     assert options["rejoin.ends"] == '{"orders": {"0": 5}}'
@@ -25,6 +25,6 @@ def test_source_options() -> None:
 def test_source_options_hold_the_reference_and_not_the_secret() -> None:
     entry = 'x.ScramLoginModule required username="u" password="${env:REJOIN_NOT_THERE}";'
     properties = {"bootstrap.servers": "b:1", "sasl.jaas.config": entry}
-    starts = {"orders": {0: EARLIEST}}
-    options = Subscription("q", "0-o", ("orders",), starts, None, properties, 10, False).options()
+    start = ScanStart(starts={"orders": {0: EARLIEST}}, ends=None)
+    options = source_options(start, {"orders": "id"}, properties)
     assert options["kafka.sasl.jaas.config"] == entry

@@ -1,6 +1,5 @@
 """What a checkpoint remembers of plans that other tests do not keep."""
 
-from spark_jobs.operators.running import scans
 from spark_jobs.plan.check.compatibility import differences
 from spark_jobs.plan.check.fingerprint import Fingerprint, fingerprint
 from spark_jobs.plan.nodes.physical import KafkaSink
@@ -22,7 +21,7 @@ QUERY = "INSERT INTO s SELECT a.id, b.t FROM a LEFT JOIN b ON a.other = b.other;
 def _printed(job: str) -> Fingerprint:
     [planned] = plan(bind(job))
     assert isinstance(planned.root, KafkaSink)
-    return fingerprint(planned.root, [(scan.id, scan.node) for scan in scans(planned.root)])
+    return fingerprint(planned.root)
 
 
 def test_normalisers_of_both_sides_are_remembered() -> None:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from spark_jobs.plan.facts.intervals import Interval, compares_different_times, interval_of
-from spark_jobs.plan.facts.times import times
-from spark_jobs.plan.nodes.logical import Join, Logical, Project
+from spark_jobs.plan.facts.bounds import Interval
+from spark_jobs.plan.facts.facts import compares_different_times, facts
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.plan.text.flink_expr import by_name, expr_text, field_names
 from spark_jobs.sql.bind.binder import bind_query
+from spark_jobs.sql.logical import Join, Logical, Project
 
 KAFKA = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:9092', 'format' = 'json'"
 TABLES = f"""
@@ -40,7 +40,7 @@ def joined(condition: str, kind: str = "JOIN", tables: str = "o {} s") -> Join:
 
 def bounds(condition: str, kind: str = "JOIN") -> tuple[int, int] | None:
     """Of `o.t` by `s.t`, in milliseconds."""
-    found = interval_of(joined(condition, kind))
+    found = facts(joined(condition, kind)).interval
     return found and (found.lower_ms, found.upper_ms)
 
 
@@ -96,35 +96,35 @@ def test_bounds_in_every_spelling(condition: str, kind: str, expected: tuple[int
     ],
 )
 def test_regular_joins(condition: str) -> None:
-    assert interval_of(joined(condition)) is None
+    assert facts(joined(condition)).interval is None
 
 
 def test_semi_and_anti_joins_are_regular() -> None:
     for word in ("EXISTS", "NOT EXISTS"):
         sql = f"SELECT o.v FROM o WHERE {word} (SELECT 1 FROM s WHERE o.t = s.t)"  # noqa: S608
-        assert interval_of(join_of(optimized(sql))) is None
+        assert facts(join_of(optimized(sql))).interval is None
 
 
 def test_comma_join_is_recognised() -> None:
     where = f"WHERE o.k = s.k AND o.t BETWEEN s.t AND s.t + {H}"
     join = join_of(optimized(f"SELECT o.v, s.v FROM o, s {where}"))  # noqa: S608
-    assert interval_of(join) is not None
+    assert facts(join).interval is not None
 
 
 def test_coarse_times_keep_their_milliseconds() -> None:
     join = joined("o.t = s.t", tables="o {} coarse AS s")
-    assert interval_of(join) is not None
+    assert facts(join).interval is not None
 
 
 def test_processing_time() -> None:
-    found = interval_of(joined("o.k = s.k AND o.p BETWEEN s.p - INTERVAL '5' SECOND AND s.p"))
+    found = facts(joined("o.k = s.k AND o.p BETWEEN s.p - INTERVAL '5' SECOND AND s.p")).interval
     assert found is not None
     assert (found.time, found.lower_ms, found.upper_ms) == ("proctime", -5000, 0)
 
 
 def test_times_of_different_kinds() -> None:
     join = joined("o.k = s.k AND CAST(o.t AS TIMESTAMP_LTZ(3)) = s.p")
-    assert interval_of(join) is None
+    assert facts(join).interval is None
     assert not compares_different_times(join)
 
 
@@ -140,7 +140,7 @@ def parts(found: Interval, join: Join) -> tuple[list[str], list[str]]:
 
 def test_what_else_the_condition_says() -> None:
     join = joined(f"o.k = s.k AND o.t BETWEEN s.t - {H} AND s.t AND o.v < s.v AND o.u = s.u")
-    found = interval_of(join)
+    found = facts(join).interval
     assert found is not None
     assert join.left.fields[found.left].name == "t"
     assert join.right.fields[found.right].name == "t"
@@ -149,7 +149,7 @@ def test_what_else_the_condition_says() -> None:
 
 def test_equal_times_are_no_key() -> None:
     join = joined("o.t = s.t AND o.k = s.k")
-    found = interval_of(join)
+    found = facts(join).interval
     assert found is not None
     assert parts(found, join) == (["k = k"], [])
 
@@ -161,5 +161,5 @@ def test_interval_join_keeps_both_times(second: str) -> None:
         f" JOIN coarse AS c ON c.k = o.k AND c.t BETWEEN {second} AND {second} + {H}"
     )
     join = join_of(node)
-    assert interval_of(join) is not None
-    assert times(join).count("rowtime") == 2
+    assert facts(join).interval is not None
+    assert facts(join).times.count("rowtime") == 2

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from spark_jobs.plan.facts.keys import split_condition, unique_keys, upsert_keys
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.strategy.join_sides import input_spec, unique_names
+from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
     Field,
@@ -18,7 +19,6 @@ from spark_jobs.plan.nodes.logical import (
     Scan,
     Union,
 )
-from spark_jobs.plan.strategy.join_sides import input_spec, unique_names
 from spark_jobs.sql.types.data_types import BIGINT, INT, STRING, DataType, decimal, timestamp
 from spark_jobs.sql.types.expr import Call, Column, Literal
 
@@ -31,7 +31,7 @@ AT = Position(1, 1)
 
 
 def keys_by_name(node: Logical) -> set[frozenset[str]]:
-    return {frozenset(node.fields[i].name for i in key) for key in unique_keys(node)}
+    return {frozenset(node.fields[i].name for i in key) for key in facts(node).unique_keys}
 
 
 def names(*keys: str) -> set[frozenset[str]]:
@@ -118,7 +118,7 @@ def test_equalities_of_both_sides_are_keys(
         call("<", a, y),
         call("=", Call("+", (a, x), BIGINT), y),
     )
-    found = split_condition(replace(both, condition=on))
+    found = facts(replace(both, condition=on)).condition
     assert [k.null_safe for k in found.keys] == [False, True]
     assert found.keys[0].left == a
     assert found.keys[0].right == replace(x, index=0)
@@ -139,9 +139,9 @@ def test_values_of_different_bytes_are_no_key(
         (decimal(9, 2), decimal(9, 3)),
     ):
         on = call("=", replace(a, type=left), replace(x, type=right))
-        assert split_condition(replace(both, condition=on)).keys == ()
+        assert facts(replace(both, condition=on)).condition.keys == ()
     on = call("=", replace(a, type=replace(INT, nullable=False)), replace(x, type=INT))
-    assert len(split_condition(replace(both, condition=on)).keys) == 1
+    assert len(facts(replace(both, condition=on)).condition.keys) == 1
 
 
 def test_constant_fixes_a_temporal_key(scan: Scans, join: Joins, ref: Refs, call: Calls) -> None:
@@ -155,11 +155,11 @@ def test_constant_fixes_a_temporal_key(scan: Scans, join: Joins, ref: Refs, call
         call("=", ref(both, "land"), one),
         call("=", ref(both, "rate"), one),
     )
-    found = split_condition(join(left, right, "inner", on, ref(left, "at")))
+    found = facts(join(left, right, "inner", on, ref(left, "at"))).condition
     assert [k.left for k in found.keys] == [ref(left, "currency"), one]
     assert found.columns_of(1) == {0, 1}
     assert len(found.residual) == 1
-    regular = split_condition(join(left, right, "inner", on))
+    regular = facts(join(left, right, "inner", on)).condition
     assert len(regular.keys) == 1
 
 
@@ -179,7 +179,7 @@ def test_names_are_made_different() -> None:
 
 
 def upsert_names(node: Logical) -> set[frozenset[str]]:
-    return {frozenset(node.fields[i].name for i in key) for key in upsert_keys(node)}
+    return {frozenset(node.fields[i].name for i in key) for key in facts(node).upsert_keys}
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_keys_of_groups_and_versions(scan: Scans, ref: Refs) -> None:
     assert keys_by_name(whole) == upsert_names(whole) == names("")
     assert keys_by_name(kept) == upsert_names(kept) == names("b")
     assert keys_by_name(both) == upsert_names(both) == set()
-    assert input_spec(unique_keys(whole), frozenset()) == (
+    assert input_spec(facts(whole).unique_keys, frozenset()) == (
         "join-key-contains-unique-key",
         frozenset(),
     )
@@ -245,7 +245,7 @@ def test_keys_survive_casts_that_widen(
 ) -> None:
     cast = Call("CAST", (Column(0, "a", source),), target)
     project = Project(scan("t", "a", key="a"), (cast,), (Field("a", target),))
-    assert bool(unique_keys(project)) is kept
+    assert bool(facts(project).unique_keys) is kept
 
 
 def test_processing_time_lookup_takes_any_constant(
@@ -256,7 +256,7 @@ def test_processing_time_lookup_takes_any_constant(
     right = scan("r", "x y")
     both = join(left, right)
     on = call("AND", call("=", ref(both, "y"), Literal(1, BIGINT)), call("<", *both_columns(both)))
-    found = split_condition(join(left, right, "inner", on, ref(left, "p")))
+    found = facts(join(left, right, "inner", on, ref(left, "p"))).condition
     assert [k.left for k in found.keys] == [Literal(1, BIGINT)]
     assert found.columns_of(1) == {1}
     assert len(found.residual) == 1

@@ -5,9 +5,9 @@ from typing import get_args
 
 import pytest
 
-from spark_jobs.plan.facts.changelog import ALL, INSERT, kinds, mode_text, waits_for_watermark
-from spark_jobs.plan.facts.times import as_of_time, times, version_time
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.facts.changelog import ALL, INSERT, mode_text
+from spark_jobs.plan.facts.facts import as_of_time, facts, waits_for_watermark
+from spark_jobs.sql.logical import (
     Aggregate,
     AggregateCall,
     Deduplicate,
@@ -35,7 +35,7 @@ UPSERT = {"key": "x", "changelog": "upsert"}
 
 def timed(node: Logical) -> list[str]:
     """The names of the fields that are still times."""
-    return [f.name for f, time in zip(node.fields, times(node), strict=True) if time]
+    return [f.name for f, time in zip(node.fields, facts(node).times, strict=True) if time]
 
 
 def count(node: Logical, keys: int = 1) -> Aggregate:
@@ -79,7 +79,7 @@ def test_interval_joins_keep_both_times(
 ) -> None:
     found = join(left, right, kind, equal_times)
     assert timed(found) == ["t", "u"]
-    assert kinds(found) == INSERT
+    assert facts(found).kinds == INSERT
 
 
 def test_versioned_joins_keep_the_left_time(left: Scan, right: Scan, join: Joins) -> None:
@@ -101,16 +101,16 @@ def test_other_nodes(left: Scan, right: Scan) -> None:
     clock = Call("PROCTIME", (), timestamp(3))
     exprs = (later, Column(2, "t", timestamp(3)), clock)
     moved = Project(left, exprs, tuple(Field(n, timestamp(3)) for n in ("later", "t", "now")))
-    assert times(moved) == (None, "rowtime", "proctime")
+    assert facts(moved).times == (None, "rowtime", "proctime")
 
 
 def test_version_time_is_what_the_rows_are_ordered_by(left: Scan) -> None:
     last = Deduplicate(left, (0,), 2, "last", AT)
     renamed = Project(last, (Column(2, "t", timestamp(3)), Column(0, "a", BIGINT)), left.fields[:2])
     dropped = Project(last, (Column(0, "a", BIGINT),), left.fields[:1])
-    assert version_time(left) == version_time(last) == 2
-    assert version_time(renamed) == 0
-    assert version_time(dropped) is None
+    assert facts(left).version_time == facts(last).version_time == 2
+    assert facts(renamed).version_time == 0
+    assert facts(dropped).version_time is None
 
 
 @pytest.mark.parametrize(
@@ -122,28 +122,29 @@ def test_kinds_of_regular_joins(
     kind: JoinType, expected: frozenset[str], scan: Scans, join: Joins
 ) -> None:
     append, upsert = scan("l", "a b"), scan("r", "x y", **UPSERT)
-    assert kinds(join(append, append, kind)) == expected
-    assert kinds(join(append, upsert, kind)) == ALL
-    assert kinds(join(upsert, append, kind)) == ALL
+    assert facts(join(append, append, kind)).kinds == expected
+    assert facts(join(append, upsert, kind)).kinds == ALL
+    assert facts(join(upsert, append, kind)).kinds == ALL
 
 
 def test_kinds_of_temporal_joins_are_the_left_ones(scan: Scans, join: Joins) -> None:
     append, upsert = scan("l", "a", rowtime="t"), scan("r", "x", rowtime="t", **UPSERT)
     as_of = Column(1, "t", timestamp(3))
-    assert kinds(join(append, upsert, "left", None, as_of)) == INSERT
-    assert kinds(join(upsert, append, "left", None, as_of)) == ALL
+    assert facts(join(append, upsert, "left", None, as_of)).kinds == INSERT
+    assert facts(join(upsert, append, "left", None, as_of)).kinds == ALL
 
 
 def test_kinds_of_other_nodes(scan: Scans) -> None:
     append, upsert = scan("l", "a", rowtime="t"), scan("r", "x", **UPSERT)
     first, last = (Deduplicate(append, (0,), 1, keep, AT) for keep in ("first", "last"))  # type: ignore[arg-type]
-    assert kinds(first) == INSERT
+    assert facts(first).kinds == INSERT
     assert waits_for_watermark(first)
     assert not waits_for_watermark(last)
-    assert mode_text(kinds(last), update_before=True) == "I,UB,UA"
-    assert mode_text(kinds(count(append)), update_before=True) == "I,UB,UA"
-    assert kinds(count(upsert)) == ALL
-    assert kinds(distinct(append)) == INSERT
-    assert mode_text(kinds(distinct(upsert)), update_before=True) == "I,D"
-    assert kinds(Union((append, append), append.fields, AT)) == INSERT
-    assert kinds(Union((append, upsert), append.fields[:1], AT)) == ALL
+    assert mode_text(facts(last).kinds, update_before=True) == "I,UB,UA"
+    assert mode_text(facts(count(append)).kinds, update_before=True) == "I,UB,UA"
+    assert facts(count(upsert)).kinds == ALL
+    assert facts(distinct(append)).kinds == INSERT
+    assert mode_text(facts(distinct(upsert)).kinds, update_before=True) == "I,D"
+    assert facts(Union((append, append), append.fields, AT)).kinds == INSERT
+    both = Union((scan("l", "a"), upsert), append.fields[:1], AT)
+    assert facts(both).kinds == ALL

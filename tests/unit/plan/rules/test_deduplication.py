@@ -5,18 +5,12 @@ from collections.abc import Mapping
 import pytest
 
 from spark_jobs.plan.check.refusals import nodes
-from spark_jobs.plan.facts.changelog import INSERT, kinds
-from spark_jobs.plan.nodes.logical import (
-    Deduplicate,
-    Filter,
-    Logical,
-    Project,
-    RowNumber,
-    inputs_of,
-)
+from spark_jobs.plan.facts.changelog import INSERT
+from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.plan.text.flink import draw, flink_physical_tree
 from spark_jobs.sql.bind.binder import bind_query
+from spark_jobs.sql.logical import Deduplicate, Filter, Logical, Project, RowNumber, inputs_of
 from spark_jobs.sql.types.expr import Literal
 
 KAFKA = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:9092', 'format' = 'json'"
@@ -107,4 +101,4 @@ def test_mini_batches_correct_first_rows_by_event_time(order: str, corrects: boo
     assert early.corrects is corrects
     assert not late.corrects
     if corrects:
-        assert (kinds(early), kinds(late)) == (INSERT | {"U"}, INSERT)
+        assert (facts(early).kinds, facts(late).kinds) == (INSERT | {"U"}, INSERT)

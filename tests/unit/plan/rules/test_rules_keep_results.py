@@ -7,7 +7,10 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.plan.nodes.logical import (
+from spark_jobs.plan.rules.order import optimize
+from spark_jobs.sql.catalog import Column as Declared
+from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.logical import (
     Aggregate,
     AggregateCall,
     Deduplicate,
@@ -22,9 +25,6 @@ from spark_jobs.plan.nodes.logical import (
     Union,
     inputs_of,
 )
-from spark_jobs.plan.rules.order import optimize
-from spark_jobs.sql.catalog import Column as Declared
-from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.types.data_types import BIGINT, BOOLEAN
 from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, transform
 from tests.unit.plan.interpreter import COMPARISONS, Data, Row, run

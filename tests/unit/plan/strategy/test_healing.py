@@ -1,7 +1,5 @@
 """Which operator heals values that Debezium leaves out, and where filters then stand."""
 
-from typing import TypeVar
-
 import pytest
 
 from spark_jobs.errors import SqlErrors
@@ -14,12 +12,10 @@ from spark_jobs.plan.nodes.physical import (
     RegularJoin,
     Rekey,
     TemporalJoin,
-    inputs_of,
 )
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
-
-T = TypeVar("T")
+from tests.unit.plan.conftest import of_kind
 
 _KAFKA = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'localhost:9092'"
 _DUPLICATES = "SET 'table.exec.source.cdc-events-duplicate' = 'true';"
@@ -53,13 +49,8 @@ def planned(query: str, options: str = "", before: str = "") -> Physical:
     return found.root
 
 
-def found(root: Physical, kind: type[T]) -> list[T]:
-    own = [root] if isinstance(root, kind) else []
-    return own + [n for below in inputs_of(root) for n in found(below, kind)]
-
-
 def scan_of(root: Physical, name: str = "a") -> KafkaScan:
-    return next(scan for scan in found(root, KafkaScan) if scan.table == name)
+    return next(scan for scan in of_kind(root, KafkaScan) if scan.table == name)
 
 
 JOIN = "SELECT a.id, a.note FROM a JOIN b ON a.id = b.id"
@@ -67,9 +58,9 @@ JOIN = "SELECT a.id, a.note FROM a JOIN b ON a.id = b.id"
 
 def test_a_join_by_primary_key_heals_plain_columns() -> None:
     root = planned(f"{JOIN} WHERE a.id > 1")
-    assert found(root, Normalize) == []
-    (join,) = found(root, RegularJoin)
-    assert join.left.upsert
+    assert of_kind(root, Normalize) == []
+    (join,) = of_kind(root, RegularJoin)
+    assert join.sides[0].upsert
     scan = scan_of(root)
     assert scan.filter == "(`id` > 1)"
     assert scan.debezium is not None
@@ -89,7 +80,7 @@ def test_what_is_asked_of_values_is_asked_behind_the_state(
     query: str, filter_: str | None, where: str | None
 ) -> None:
     root = planned(query)
-    (normalize,) = (n for n in found(root, Normalize) if scan_of(root) in n.inputs)
+    (normalize,) = (n for n in of_kind(root, Normalize) if scan_of(root) in n.inputs)
     assert scan_of(root).filter == filter_
     assert normalize.output.where == where
 
@@ -102,12 +93,12 @@ def test_key_changes_are_followed_behind_a_normaliser() -> None:
     root = planned(
         f"{JOIN} WHERE a.id > 1", FOLLOWED + ", 'rejoin.debezium.key-change-wait' = '8 s'"
     )
-    (followed,) = found(root, KeyChanges)
+    (followed,) = of_kind(root, KeyChanges)
     (rekey,) = followed.inputs
     assert isinstance(rekey, Rekey)
-    assert rekey.input == found(root, Normalize)[0]
-    assert (rekey.input.positions, rekey.input.key_changes) == (True, True)
-    assert (followed.wait_ms, followed.timing.tick_ms) == (8_000, 2_000)
+    assert rekey.input == of_kind(root, Normalize)[0]
+    assert (rekey.input.machine.positions, rekey.input.machine.key_changes) == (True, True)
+    assert (followed.machine.wait_ms, followed.timing.tick_ms) == (8_000, 2_000)
     assert followed.output == rekey.input.output
     assert followed.output.where == "(`id` > 1)"
     scan = scan_of(root)
@@ -118,7 +109,7 @@ def test_key_changes_are_followed_behind_a_normaliser() -> None:
 
 def test_no_key_is_followed_where_nothing_is_healed() -> None:
     root = planned("SELECT a.id, 'x' FROM a JOIN b ON a.id = b.id WHERE a.n > 1", FOLLOWED)
-    assert found(root, KeyChanges) == []
+    assert of_kind(root, KeyChanges) == []
     scan = scan_of(root)
     assert scan.debezium is not None
     assert not scan.debezium.follows_keys
@@ -134,7 +125,7 @@ def test_no_key_is_followed_where_nothing_is_healed() -> None:
 )
 def test_nothing_is_kept_for_what_need_not_be_healed(query: str, options: str) -> None:
     root = planned(query, options)
-    assert found(root, Normalize) == []
+    assert of_kind(root, Normalize) == []
     scan = scan_of(root)
     assert scan.debezium is not None
     assert not scan.debezium.heals
@@ -143,9 +134,9 @@ def test_nothing_is_kept_for_what_need_not_be_healed(query: str, options: str) -
 def test_versions_are_healed_by_the_temporal_join() -> None:
     query = "SELECT p.k, a.note FROM probes AS p JOIN a FOR SYSTEM_TIME AS OF p.at ON p.k = a.id"
     root = planned(query)
-    (join,) = found(root, TemporalJoin)
-    assert join.right.upsert
-    assert found(planned(query.replace("a.note", "a.label")), Normalize) != []
+    (join,) = of_kind(root, TemporalJoin)
+    assert join.sides[1].upsert
+    assert of_kind(planned(query.replace("a.note", "a.label")), Normalize) != []
 
 
 def test_an_upsert_sink_of_the_same_key_needs_the_rows_too() -> None:
@@ -157,7 +148,7 @@ def test_an_upsert_sink_of_the_same_key_needs_the_rows_too() -> None:
     for options, kept in (("", 1), (", 'rejoin.debezium.unavailable' = 'reject'", 0)):
         insert = "INSERT INTO u SELECT id, note FROM a;"
         (only,) = plan(bind(table("a", options) + sink + insert))
-        assert len(found(only.root, Normalize)) == kept
+        assert len(of_kind(only.root, Normalize)) == kept
 
 
 @pytest.mark.parametrize(
@@ -171,8 +162,8 @@ def test_truncations_and_repetitions_need_a_normaliser(options: str, before: str
     assert scan.debezium is not None
     assert scan.debezium.retracts_on_truncate == bool(options)
     assert scan.debezium.positions == bool(before)
-    normalised = [n for n in found(root, Normalize) if scan in n.inputs]
-    assert [n.positions for n in normalised] == [bool(before)]
+    normalised = [n for n in of_kind(root, Normalize) if scan in n.inputs]
+    assert [n.machine.positions for n in normalised] == [bool(before)]
     # the graves of deleted rows go by the clock
     assert [n.timing.tick_ms is not None for n in normalised] == [bool(before)]
 

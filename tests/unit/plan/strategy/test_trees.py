@@ -1,7 +1,6 @@
 """Trees of operators: what feeds what, whose watermarks go where, how a row's changes are kept."""
 
-from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any
 
 import pytest
 
@@ -14,18 +13,16 @@ from spark_jobs.plan.nodes.physical import (
     KafkaSink,
     MultiJoin,
     Normalize,
-    Physical,
     QueryPlan,
     RegularJoin,
     Rekey,
     Results,
     SinkMaterializer,
     TemporalJoin,
-    inputs_of,
 )
 from spark_jobs.plan.planner import plan, plan_query
 from spark_jobs.sql.bind.binder import bind, bind_query
-from tests.unit.plan.conftest import KAFKA, TABLES, UPSERT
+from tests.unit.plan.conftest import KAFKA, TABLES, UPSERT, of_kind
 
 MORE = (
     TABLES
@@ -44,8 +41,6 @@ WITH ({UPSERT}, 'topic' = 'by_code');
 """
 )
 
-Node = TypeVar("Node", bound=Physical)
-
 
 def query(sql: str, **settings: str) -> QueryPlan:
     bound = bind_query(MORE + sql)
@@ -57,18 +52,8 @@ def insert(sql: str) -> QueryPlan:
     return found
 
 
-def nodes(node: Physical) -> Iterator[Physical]:
-    yield node
-    for below in inputs_of(node):
-        yield from nodes(below)
-
-
-def all_of(found: QueryPlan, kind: type[Node]) -> list[Node]:
-    return [n for n in nodes(found.root) if isinstance(n, kind)]
-
-
-def one(found: QueryPlan, kind: type[Node]) -> Node:
-    (node,) = all_of(found, kind)
+def one(found: QueryPlan, kind: type) -> Any:
+    (node,) = of_kind(found.root, kind)
     return node
 
 
@@ -87,7 +72,11 @@ def test_every_spelling_of_an_interval_is_one_plan(bounds: str) -> None:
     select = "SELECT url, page FROM clicks AS c JOIN views_ AS v ON c.id = v.id AND "
     found, first = (query(f"{select}{b};") for b in (bounds, SPELLINGS[0]))
     join = one(found, IntervalJoin)
-    assert (join.lower_ms, join.upper_ms, join.residual) == (-5_000, 60_000, None)
+    assert (join.machine.lower_ms, join.machine.upper_ms, join.machine.pair.residual) == (
+        -5_000,
+        60_000,
+        None,
+    )
     assert found.root == first.root
 
 
@@ -97,7 +86,7 @@ def test_interval_in_where_and_with_sides_swapped() -> None:
         " AND c.at BETWEEN v.seen - INTERVAL '5' SECOND AND v.seen + INTERVAL '1' MINUTE;"
     )
     join = one(swapped, IntervalJoin)
-    assert (join.lower_ms, join.upper_ms) == (-60_000, 5_000)
+    assert (join.machine.lower_ms, join.machine.upper_ms) == (-60_000, 5_000)
 
 
 def test_a_late_topic_that_no_operator_uses_is_warned_about() -> None:
@@ -144,7 +133,7 @@ def test_no_watermark_without_need() -> None:
     found = query("SELECT url FROM clicks AS c JOIN views_ AS v ON c.id = v.id;")
     join = one(found, RegularJoin)
     assert (join.timing.inputs, join.timing.tick_ms, join.timing.forward) == ((), None, None)
-    assert not any(scan.marks for scan in all_of(found, KafkaScan))
+    assert not any(scan.marks for scan in of_kind(found.root, KafkaScan))
 
 
 def test_union_feeds_one_side_with_all_its_watermarks() -> None:
@@ -194,15 +183,15 @@ def test_chain_by_one_key_is_one_operator() -> None:
         "SELECT name, a3, b3 FROM users JOIN a ON id = a1 LEFT JOIN b ON a1 = b1 AND b2 > a2;"
     )
     join = one(found, MultiJoin)
-    assert join.join_types == ("inner", "left")
+    assert join.machine.join_types == ("inner", "left")
     assert [s.layout for s in join.sides] == [
         "join-key-contains-unique-key",
         "no-unique-key",
         "no-unique-key",
     ]
-    assert join.residuals == (None, "(`b2` > `a2`)")
+    assert join.machine.residuals == (None, "(`b2` > `a2`)")
     assert [i.side for i in join.inputs] == [0, 1, 2]
-    assert [f.name for f in join.schema.fields] == [
+    assert [f.name for f in join.machine.schema.fields] == [
         f.name for s in join.sides for f in s.schema.fields
     ]
 
@@ -220,8 +209,8 @@ def test_chain_by_one_key_is_one_operator() -> None:
 def test_chain_by_other_keys_is_a_chain(sql: str) -> None:
     """The first: a padded B has no key, so it meets no row of the third, whatever A's key is."""
     found = query(sql)
-    assert all_of(found, MultiJoin) == []
-    assert len(all_of(found, RegularJoin)) == 2
+    assert of_kind(found.root, MultiJoin) == []
+    assert len(of_kind(found.root, RegularJoin)) == 2
 
 
 def test_longer_part_of_a_chain_is_one_operator() -> None:
@@ -232,12 +221,12 @@ def test_longer_part_of_a_chain_is_one_operator() -> None:
     assert len(one(found, MultiJoin).sides) == 3
     rekey = one(found, RegularJoin).inputs[0]
     assert isinstance(rekey, Rekey)
-    assert isinstance(rekey.input, MultiJoin)
+    assert isinstance(rekey.input.machine, MultiJoin)
 
 
 def test_multi_join_can_be_switched_off() -> None:
     sql = "SELECT a3, b3, c2 FROM a JOIN b ON a1 = b1 JOIN changes ON c1 = b1;"
-    assert all_of(query(sql, **{"rejoin.multi-join": "false"}), MultiJoin) == []
+    assert of_kind(query(sql, **{"rejoin.multi-join": "false"}).root, MultiJoin) == []
 
 
 def test_expression_keys_make_a_chain_too() -> None:
@@ -273,14 +262,18 @@ SELECT page FROM clicks AS c JOIN w FOR SYSTEM_TIME AS OF c.at AS v ON c.id = v.
 
 def test_last_rows_by_time_are_versions_themselves() -> None:
     found = query(BY_VIEW)
-    assert all_of(found, Deduplicate) == []
+    assert of_kind(found.root, Deduplicate) == []
     assert one(found, TemporalJoin).inputs[1].rowtime == "`seen`"
 
 
 def test_first_rows_are_kept_below_a_temporal_join() -> None:
     found = query(BY_VIEW.replace("DESC", ""))
     rows = one(found, Deduplicate)
-    assert (rows.keep, rows.on_watermark, rows.timing.forward) == ("first", True, 16_384)
+    assert (rows.machine.keep, rows.machine.on_watermark, rows.timing.forward) == (
+        "first",
+        True,
+        16_384,
+    )
 
 
 def test_lookup_waits_for_the_build_sides_topics() -> None:
@@ -290,8 +283,8 @@ def test_lookup_waits_for_the_build_sides_topics() -> None:
         **{"rejoin.bootstrap.timeout": "5 min", "rejoin.bootstrap.on-timeout": "go"},
     )
     join = one(found, TemporalJoin)
-    gate = join.gate
-    assert (join.time, gate.kind, gate.timeout_ms, gate.on_timeout, gate.table) == (
+    gate = join.machine.gate
+    assert (join.machine.time, gate.kind, gate.timeout_ms, gate.on_timeout, gate.table) == (
         *("processing", "loaded"),
         *(300_000, "go", "rates"),
     )
@@ -322,7 +315,7 @@ def test_changes_of_a_probe_side_keep_their_order() -> None:
     assert isinstance(rekey, Rekey)
     assert rekey.ordered
     # by id a cart's changes may come from several tasks, in no order
-    assert join.left.layout == "no-unique-key"
+    assert join.sides[0].layout == "no-unique-key"
 
 
 def test_append_only_probe_sides_need_no_order() -> None:
@@ -345,9 +338,9 @@ def test_aggregate_reads_each_argument_once() -> None:
         ),
         Aggregate,
     )
-    assert len(node.input_schema.fields) == 3
-    assert [c.argument for c in node.calls] == [None, 0, 0, 1]
-    assert [c.filter for c in node.calls] == [None, None, None, 2]
+    assert len(node.machine.input_schema.fields) == 3
+    assert [c.argument for c in node.machine.calls] == [None, 0, 0, 1]
+    assert [c.filter for c in node.machine.calls] == [None, None, None, 2]
     assert node.inputs[0].key == ("`a3`",)
 
 
@@ -360,26 +353,30 @@ def test_upserts_are_normalised_below_an_aggregate() -> None:
     found = query("SELECT city, COUNT(*) FROM users GROUP BY city;")
     rekey = one(found, Aggregate).inputs[0]
     assert isinstance(rekey, Rekey)
-    assert isinstance(rekey.input, Normalize)
+    assert isinstance(rekey.input.machine, Normalize)
 
 
 def test_sink_key_that_tells_nothing_apart_is_materialised() -> None:
     found = insert("INSERT INTO by_code SELECT land, 1 FROM rates;")
     node = one(found, SinkMaterializer)
-    assert (node.strategy, node.upsert_key, node.output.pair_by) == ("deduplicate", (), ("`code`",))
+    assert (node.machine.strategy, node.machine.upsert_key, node.output.pair_by) == (
+        "deduplicate",
+        (),
+        ("`code`",),
+    )
     assert isinstance(found.root, KafkaSink)
     assert not found.root.exchange
 
 
 def test_materialiser_tells_rows_apart_by_a_key_that_the_query_has() -> None:
     node = one(insert("INSERT INTO by_code SELECT name, id FROM users;"), SinkMaterializer)
-    assert node.upsert_key == (1,)
+    assert node.machine.upsert_key == (1,)
 
 
 def test_conflicts_wait_for_the_watermark() -> None:
     found = insert("INSERT INTO by_code SELECT code, id FROM carts ON CONFLICT DO ERROR;")
     node = one(found, SinkMaterializer)
-    assert (node.strategy, node.timing.inputs) == ("error", ((TopicTime(0, 0),),))
+    assert (node.machine.strategy, node.timing.inputs) == ("error", ((TopicTime(0, 0),),))
     assert one(found, KafkaScan).marks
 
 
@@ -387,5 +384,5 @@ def test_operators_of_a_kind_have_different_ids() -> None:
     found = query(
         "SELECT a3, b3, land FROM a JOIN b ON a1 = b1 JOIN rates ON a3 = land AND b2 = a2;"
     )
-    ids = [n.id for n in all_of(found, RegularJoin)]
+    ids = [n.id for n in of_kind(found.root, RegularJoin)]
     assert sorted(ids) == ["regular-join", "regular-join-2"]

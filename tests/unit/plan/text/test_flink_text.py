@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from spark_jobs.plan.nodes.logical import Logical
 from spark_jobs.plan.text.flink import draw, flink_logical_tree, flink_physical_tree, logical_tree
 from spark_jobs.sql.bind.binder import Job
+from spark_jobs.sql.logical import Logical
 
 Jobs = Callable[[str], Job]
 Optimized = Callable[[str], Logical]

@@ -1,43 +1,43 @@
-"""What a query's operators answer about their state, as objects for programs."""
+"""Sizes, largest keys and rows of a query's state, as JSON objects."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from spark_jobs.errors import ConfigError
+from spark_jobs.kernel.calls import StateReader
 from spark_jobs.plan.nodes.plan_json import Json
 from spark_jobs.state.keys import KeyColumn, key_columns, parse_key
-from spark_jobs.state.operators import KeptOperator, Wanted
+from spark_jobs.state.operators import StatefulOperator, StateSelection
 from spark_jobs.state.reading import QueryState
-from spark_jobs.state.values import Told, named, time_text
+from spark_jobs.state.values import JsonObject, named, time_text
 
 _TIMES = ("time", "written", "committed")
 
 
-def sizes(query: QueryState, wanted: Wanted) -> Iterator[Told]:
-    """An object per operator: its rows by side, its keys, cells and bytes."""
+def sizes(query: QueryState, selection: StateSelection) -> Iterator[JsonObject]:
+    """One object per operator: rows by side, keys, cells and bytes."""
 
-    def ask(operator: KeptOperator, reader: Any) -> Told:
+    def read_operator(operator: StatefulOperator, reader: StateReader) -> JsonObject:
         parts = [json.loads(reader.size(n)) for n in range(reader.partitions())]
         rows = [sum(part["rows"][i] for part in parts) for i in range(len(operator.counted))]
         totals = {what: sum(part[what] for part in parts) for what in ("keys", "cells", "bytes")}
         return {"rows": dict(zip(operator.counted, rows, strict=True)), **totals}
 
-    epoch, found = query.read(wanted, ask)
+    epoch, found = query.read(selection, read_operator)
     written = query.manifest.written_by
-    for operator, told in found:
+    for operator, totals in found:
         yield {
-            **_head(operator, epoch),
-            **told,
+            **_identity(operator, epoch),
+            **totals,
             "key_groups": query.manifest.groups,
             "state_format": 1 if written is None else written.state_format,
         }
 
 
-def largest(query: QueryState, wanted: Wanted, limit: int) -> Iterator[Told]:
-    """Per operator and side, an object for each of the keys with the most rows."""
+def largest(query: QueryState, selection: StateSelection, limit: int) -> Iterator[JsonObject]:
+    """One object for each of the `limit` keys with the most rows, per operator and side."""
 
-    def ask(operator: KeptOperator, reader: Any) -> list[list[Told]]:
+    def read_operator(operator: StatefulOperator, reader: StateReader) -> list[list[JsonObject]]:
         struct = json.loads(reader.keySchema())
         parts = [json.loads(reader.top(n, limit)) for n in range(reader.partitions())]
         return [
@@ -49,25 +49,29 @@ def largest(query: QueryState, wanted: Wanted, limit: int) -> Iterator[Told]:
             for side in range(len(operator.sides))
         ]
 
-    epoch, found = query.read(wanted, ask)
+    epoch, found = query.read(selection, read_operator)
     for operator, by_side in found:
         for side, large in zip(operator.sides, by_side, strict=True):
-            if wanted.side in (None, side):
+            if selection.side in (None, side):
                 most = sorted(large, key=lambda key: -key["rows"])[:limit]
-                yield from ({**_head(operator, epoch), "side": side, **_timed(k)} for k in most)
+                fields = {**_identity(operator, epoch), "side": side}
+                yield from ({**fields, **_readable(key)} for key in most)
 
 
-def _timed(large: Told) -> Told:
+def _readable(large: JsonObject) -> JsonObject:
     return {k: time_text(v) if k in ("oldest", "newest") else v for k, v in large.items()}
 
 
 def rows_of(
-    query: QueryState, wanted: Wanted, text: str, limit: int
-) -> tuple[list[Told], list[str]]:
-    """What is kept of a key by each operator whose key it can be; why it cannot be the others'."""
+    query: QueryState, selection: StateSelection, text: str, limit: int
+) -> tuple[list[JsonObject], list[str]]:
+    """The rows under a key, one object per operator whose key columns the text fits.
+
+    Also returns, for each other operator, why the text does not fit.
+    """
     others: list[str] = []
 
-    def ask(operator: KeptOperator, reader: Any) -> Told | None:
+    def read_operator(operator: StatefulOperator, reader: StateReader) -> JsonObject | None:
         struct = json.loads(reader.keySchema())
         columns = key_columns(struct)
         try:
@@ -77,37 +81,37 @@ def rows_of(
             return None
         found = json.loads(reader.get(json.dumps(values), limit))
         sides = [
-            {"side": side, "rows": of["rows"], "kept": [_kept(row, columns_) for row in of["kept"]]}
-            for side, of, columns_ in zip(
+            {"side": side, "rows": of["rows"], "kept": [_named_row(r, struct_) for r in of["kept"]]}
+            for side, of, struct_ in zip(
                 operator.sides, found.pop("sides"), operator.structs, strict=True
             )
-            if wanted.side in (None, side)
+            if selection.side in (None, side)
         ]
         return {"key": named(values, struct), **found, "sides": sides}
 
-    epoch, found = query.read(wanted, ask)
-    told = [{**_head(operator, epoch), **of} for operator, of in found if of is not None]
-    return told, list(dict.fromkeys(others))
+    epoch, found = query.read(selection, read_operator)
+    objects = [{**_identity(o, epoch), **rows} for o, rows in found if rows is not None]
+    return objects, list(dict.fromkeys(others))
 
 
-def no_such_key(text: str, others: Sequence[str]) -> ConfigError:
+def key_error(text: str, others: Sequence[str]) -> ConfigError:
     keyed = "".join(f"\n  - {line}" for line in others) or " no operator keeps state"
     return ConfigError(
         "STATE_KEY_INVALID",
-        f"'{text}' is the key of no operator:{keyed}",
-        hint="a single column's value as it is; several as '[1, \"a\"]' or '{\"column\": value}'",
+        f"'{text}' fits the key of no operator:{keyed}",
+        hint="write one column's value as it is, several as '[1, \"a\"]' or '{\"column\": value}'",
     )
 
 
-def _kept(row: Told, struct: Mapping[str, Json]) -> Told:
-    """`row` None: only a trace is kept, of which the other facts tell."""
+def _named_row(row: JsonObject, struct: Mapping[str, Json]) -> JsonObject:
+    """A row with its column names; None where the operator keeps only facts about a row."""
     facts = {k: time_text(v) if k in _TIMES else v for k, v in row.items() if k != "row"}
     if facts.get("time") == facts.get("written"):
-        facts.pop("time", None)  # it has no other
+        facts.pop("time", None)  # the row has no time but that of its last write
     return {"row": None if row["row"] is None else named(row["row"], struct), **facts}
 
 
-def _head(operator: KeptOperator, epoch: int) -> Told:
+def _identity(operator: StatefulOperator, epoch: int) -> JsonObject:
     return {
         "query": operator.query,
         "operator": operator.node.id,

@@ -1,4 +1,4 @@
-"""Finds scenario files and runs each in memory; what comes of one says nothing of the others."""
+"""Finds scenario files and runs each of them in memory, independently of the others."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,43 +9,43 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from spark_jobs.errors import ConfigError, PositionedError, RejoinError
-from spark_jobs.kernel.local_jvm import local_kernel
+from spark_jobs.kernel.standalone import local_kernel
 from spark_jobs.scenario.file import Scenario, read_scenario
 from spark_jobs.scenario.memory import MemoryBackend
 from spark_jobs.scenario.runner import (
     NotRefused,
-    Run,
-    StepDiffers,
+    ScenarioRun,
+    StepDifference,
     bind_scenario,
     check_refusal,
 )
 
 SUFFIX = ".scenario"
-Outcome: TypeAlias = Literal["passed", "failed", "error"]
-Kernel: TypeAlias = Callable[[], Any]
+ScenarioOutcome: TypeAlias = Literal["passed", "failed", "error"]
+KernelStarter: TypeAlias = Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one file: `failed` names where the rows differ, `error` why it did not run."""
+    """The result of one file. `failed` says where rows differ, `error` why it could not run."""
 
     path: Path
     seconds: float
     steps: int = 0
-    failed: StepDiffers | NotRefused | None = None
+    failed: StepDifference | NotRefused | None = None
     error: RejoinError | None = None
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ScenarioOutcome:
         if self.error is not None:
             return "error"
         return "passed" if self.failed is None else "failed"
 
 
 def find_scenarios(paths: Sequence[Path], names: Sequence[str] = ()) -> list[Path]:
-    """The files, and those in folders, whose path contains one of the names (any, if none given).
+    """Find scenario files below `paths` whose path contains one of `names`, if any are given.
 
-    Raises ConfigError if a path is not there, or nothing is left.
+    Raises ConfigError if a path does not exist or no file is left.
     """
     found: dict[Path, None] = {}
     for path in paths:
@@ -54,20 +54,20 @@ def find_scenarios(paths: Sequence[Path], names: Sequence[str] = ()) -> list[Pat
         elif path.is_file():
             found[path] = None
         else:
-            raise ConfigError("FILE_UNREADABLE", f"there is no {path}")
-    wanted = [name.lower() for name in names]
-    chosen = [p for p in found if not wanted or any(n in str(p).lower() for n in wanted)]
+            raise ConfigError("FILE_UNREADABLE", f"{path} does not exist")
+    parts = [name.lower() for name in names]
+    chosen = [p for p in found if not parts or any(part in str(p).lower() for part in parts)]
     if not chosen:
         where = ", ".join(map(str, paths))
         what = f"none of {len(found)} scenarios" if found else f"no *{SUFFIX} file"
-        told = f"{what} in {where}" + (f" is named so: {', '.join(names)}" if names else "")
-        raise ConfigError("SCENARIO_NONE", told, hint="docs/scenarios.md shows how to write one")
+        text = f"{what} in {where}" + (f" has a path with {', '.join(names)}" if names else "")
+        raise ConfigError("SCENARIO_NONE", text, hint="docs/scenarios.md shows how to write one")
     return chosen
 
 
 @contextmanager
-def lazy_kernel(starting: Callable[[], None]) -> Iterator[Kernel]:
-    """The kernel in a JVM that is started for the first scenario that needs it."""
+def lazy_kernel(starting: Callable[[], None]) -> Iterator[KernelStarter]:
+    """A function that returns the kernel; its first call starts the JVM."""
 
     def start() -> Any:
         starting()
@@ -77,10 +77,10 @@ def lazy_kernel(starting: Callable[[], None]) -> Iterator[Kernel]:
         yield cache(start)
 
 
-def run_scenario(path: Path, kernel: Kernel) -> Result:
-    """Its time is without that of the JVM's start."""
+def run_scenario(path: Path, kernel: KernelStarter) -> Result:
+    """Run one file; its seconds do not include the start of the JVM."""
     began = time.monotonic()
-    failed: StepDiffers | NotRefused | None = None
+    failed: StepDifference | NotRefused | None = None
     error: RejoinError | None = None
     scenario: Scenario | None = None
     try:
@@ -92,8 +92,8 @@ def run_scenario(path: Path, kernel: Kernel) -> Result:
             spent = time.monotonic() - began
             backend = MemoryBackend(bound, kernel())
             began = time.monotonic() - spent
-            Run(bound, backend).all()
-    except (StepDiffers, NotRefused) as difference:
+            ScenarioRun(bound, backend).all()
+    except (StepDifference, NotRefused) as difference:
         failed = difference
     except RejoinError as problem:
         error = problem

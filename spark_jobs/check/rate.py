@@ -1,4 +1,4 @@
-"""How fast a table's topics fill: counted by offsets, not guessed from a few records."""
+"""How fast a table's topics fill, counted by offsets rather than estimated from a sample."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ _LEAST_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """Offsets of the hour up to the newest record, or of as long as there are records.
+class FillRate:
+    """Offsets in the hour before the newest record, or since the oldest one if that is later.
 
-    It says nothing of other times of day. Markers of transactions are counted as well.
+    Other times of day may differ. Transaction markers have offsets and are counted too.
     """
 
     offsets: int
@@ -27,22 +27,22 @@ class Pace:
 
     @property
     def per_hour(self) -> float | None:
-        """None where all records came at once."""
+        """Records per hour; None if all records arrived within a second."""
         if self.span_ms < _LEAST_MS:
             return None
-        return (self.offsets - 1) * HOUR_MS / self.span_ms  # from the first one to the last one
+        return (self.offsets - 1) * HOUR_MS / self.span_ms  # n records have n - 1 gaps
 
     def text(self) -> str:
-        told = f"newest record of {utc_text(self.newest_ms)}, {self.record_bytes} bytes each"
+        text = f"newest record of {utc_text(self.newest_ms)}, {self.record_bytes} bytes each"
         rate = self.per_hour
         if rate is None:
-            return f"{told}; no pace, as all came within a second"
+            return f"{text}; no rate, as all arrived within a second"
         spent = f"{self.span_ms / 60_000:.1f} min"
-        return f"{told}; {self.offsets} offsets in {spent} up to then: {rate:.0f} records/h"
+        return f"{text}; {self.offsets} offsets in {spent} up to then: {rate:.0f} records/h"
 
 
-def measure(edge: TableTopics, newest: Sequence[Message]) -> Pace | None:
-    """None for a table without records."""
+def measure_rate(edge: TableTopics, newest: Sequence[Message]) -> FillRate | None:
+    """The fill rate of a table; None if it has no records."""
     if not newest:
         return None
     newest_ms = max(message.timestamp()[1] for message in newest)
@@ -51,4 +51,4 @@ def measure(edge: TableTopics, newest: Sequence[Message]) -> Pace | None:
     starts, ends = edge.exact_starts(Limit("timestamp", begins_ms)), edge.latest()
     offsets = sum(end - starts[topic][p] for topic, of in ends.items() for p, end in of.items())
     size = sum(len(m.key() or b"") + len(m.value() or b"") for m in newest) // len(newest)
-    return Pace(offsets, newest_ms - begins_ms, newest_ms, size, len(newest))
+    return FillRate(offsets, newest_ms - begins_ms, newest_ms, size, len(newest))

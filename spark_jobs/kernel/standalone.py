@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.java_gateway import launch_gateway
 
 from spark_jobs.kernel.build import CONNECTOR_JARS, kernel_jar
+from spark_jobs.kernel.calls import Kernel
 
 _STOP_S = 10
 # it lives too briefly to earn back what the optimising compiler costs
@@ -47,11 +48,11 @@ def close(gateway: Any) -> None:
 
 
 @contextmanager
-def local_kernel() -> Iterator[Any]:
+def local_kernel() -> Iterator[Kernel]:
     """The one object of the kernel that Python calls, in a JVM of its own."""
     gateway = launch(kernel_jar())
     try:
-        yield gateway.jvm.org.apache.spark.sql.rejoin.Kernel
+        yield Kernel(gateway.jvm)
     finally:
         close(gateway)
 

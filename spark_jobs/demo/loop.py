@@ -1,11 +1,10 @@
-"""One performance of the shop: play, read, judge and show, in one thread and one loop."""
+"""The loop of the demo: produce the shop's events, read the rows, verify and show them."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from types import TracebackType
 from typing import Self, TypeAlias
 
 from confluent_kafka import Message
@@ -17,21 +16,21 @@ from spark_jobs.demo.shop import Shop
 from spark_jobs.demo.show import Screen
 from spark_jobs.demo.show_json import JsonScreen
 from spark_jobs.demo.subscribe import Subscriber, read_dead_letter
-from spark_jobs.demo.verify import LetterAudit, RowAudit
+from spark_jobs.demo.verify import DeadLetterAudit, RowAudit
 from spark_jobs.errors import RejoinError
 from spark_jobs.status import JobStatus, read_status
 
 AnyScreen: TypeAlias = Screen | JsonScreen
 FIRST_ROW_TIMEOUT_S = 180.0
-STALL_TIMEOUT_S = 60.0  # how long the last rows may keep silent before they count as missing
+STALL_TIMEOUT_S = 60.0  # rows that do not arrive within this time of the last one are missing
 _REST_TIMEOUT_S = 30.0
 _TICK_S = 0.02
-_SHOWN_LETTERS = 10
+_SHOWN_DEAD_LETTERS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Staging:
-    """What a performance needs to know. `check` raises if something it depends on has died."""
+class DemoSetup:
+    """What the loop needs. `check` raises if the broker or the job has died."""
 
     servers: str
     encoding: Encoding
@@ -42,38 +41,33 @@ class Staging:
     check: Callable[[], None]
 
 
-class Performance:
-    """From the opening of the shop to the verdict."""
+class DemoLoop:
+    """From the first event of the shop to the verdict; one thread does everything."""
 
-    def __init__(self, staging: Staging, screen: AnyScreen) -> None:
-        self._staging = staging
+    def __init__(self, setup: DemoSetup, screen: AnyScreen) -> None:
+        self._setup = setup
         self._screen = screen
-        self.rows = RowAudit(staging.encoding.joined_row)
-        self.letters = LetterAudit()
-        self._strange_letters: list[str] = []
+        self.rows = RowAudit(setup.encoding.joined_row)
+        self.dead_letters = DeadLetterAudit()
+        self._unknown_dead_letters: list[str] = []
         self._first_row_at: float | None = None
         self._last_row_at = 0.0
         self._next_status_at = 0.0
-        self._subscriber = Subscriber(staging.servers, (RESULTS, DEAD_LETTERS))
-        # enough changes that orders need not wait long for the products' watermark
-        shop = Shop(int(time.time() * 1_000), staging.rate, max(5.0, staging.rate / 40))
-        letters = self.letters if staging.corrupt else None
-        self._player = Player(staging.servers, shop, staging.encoding, self.rows, letters)
+        self._subscriber = Subscriber(setup.servers, (RESULTS, DEAD_LETTERS))
+        # frequent changes, so that orders do not wait long for the watermark of the products
+        shop = Shop(int(time.time() * 1_000), setup.rate, max(5.0, setup.rate / 40))
+        dead_letters = self.dead_letters if setup.corrupt else None
+        self._player = Player(setup.servers, shop, setup.encoding, self.rows, dead_letters)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._player.abandon()
-        self._subscriber.__exit__(kind, error, trace)
+        self._subscriber.close()
 
     def play(self, stop: Event, seconds: float | None) -> None:
-        """Until `stop`, or for so many seconds from the first joined row."""
+        """Run until `stop`, or for `seconds` after the first joined row."""
         begun = time.monotonic()
         while not stop.is_set() and not self._is_over(seconds):
             self._player.play_due()
@@ -85,30 +79,31 @@ class Performance:
                 )
 
     def finish(self, stop: Event) -> bool:
-        """Close the shop and wait for the last rows; False if it was stopped meanwhile."""
-        self._screen.say("\nthe shop closes; waiting for the last rows")
+        """Send the last events and wait for the last rows; False if `stop` came first."""
+        self._screen.say("\nno more events; waiting for the last rows")
         self._player.close()
         self._last_row_at = time.monotonic()
-        while self.rows.due or self.letters.outstanding:
+        while self.rows.due or self.dead_letters.outstanding:
             if stop.is_set():
                 return False
             self._receive(self._subscriber.poll(_TICK_S))
             self._show()
             if time.monotonic() - self._last_row_at > STALL_TIMEOUT_S:
-                self._screen.say(f"no row for {STALL_TIMEOUT_S:.0f} s", "red")
+                self._screen.say(f"no row arrived for {STALL_TIMEOUT_S:.0f} s", "red")
                 break
         return True
 
     def read_rest(self) -> None:
-        """What the topics still hold once nobody writes: a doubled row would be there."""
+        """Read what is left once the job has ended: a duplicate row would be found here."""
         self._receive(list(self._subscriber.rest(_REST_TIMEOUT_S)))
 
     def conclude(self, complete: bool) -> bool:
-        """Show the verdict; whether all is well. Incomplete: rows yet to come are not missed."""
+        """Show the verdict; True if all is right. If not `complete`, no row counts as missing."""
         verdict = self.rows.verdict(complete)
-        problems = [*self._strange_letters, *(self.letters.problems() if complete else ())]
-        if self.letters.sent or self.letters.received:
-            self._screen.letters(self.letters, _SHOWN_LETTERS)
+        problems = [*self._unknown_dead_letters]
+        problems += self.dead_letters.problems() if complete else ()
+        if self.dead_letters.sent or self.dead_letters.received:
+            self._screen.dead_letters(self.dead_letters, _SHOWN_DEAD_LETTERS)
         self._screen.verdict(verdict, problems, complete)
         return verdict.passed and not problems
 
@@ -121,7 +116,7 @@ class Performance:
         judged = []
         for message in messages:
             if message.topic() == DEAD_LETTERS:
-                self._receive_letter(message)
+                self._receive_dead_letter(message)
             else:
                 value = message.value()
                 judged.append(self.rows.check(value if isinstance(value, bytes) else None))
@@ -130,34 +125,34 @@ class Performance:
         self._last_row_at = time.monotonic()
         if judged and self._first_row_at is None:
             self._first_row_at = self._last_row_at
-            took = self._last_row_at - self._staging.started
+            took = self._last_row_at - self._setup.started
             self._screen.say(f"first joined row {took:.1f} s after the start", "bold")
             self._screen.header()
         self._screen.rows(judged)
 
-    def _receive_letter(self, message: Message) -> None:
+    def _receive_dead_letter(self, message: Message) -> None:
         try:
-            self.letters.received.append(read_dead_letter(message))
+            self.dead_letters.received.append(read_dead_letter(message))
         except ValueError as error:
-            self._strange_letters.append(str(error))
+            self._unknown_dead_letters.append(str(error))
 
     def _show(self) -> None:
         now = time.monotonic()
         if now < self._next_status_at:
             return
-        self._staging.check()
+        self._setup.check()
         status = self._read_status()
         if self._first_row_at is not None:
-            self._screen.status(status, self.rows.right, len(self.letters.received))
+            self._screen.status(status, self.rows.right, len(self.dead_letters.received))
             self._next_status_at = now + 1.0
             return
-        self._screen.waiting(status, now - self._staging.started, self.rows.due)
+        self._screen.waiting(status, now - self._setup.started, self.rows.due)
         self._next_status_at = now + 5.0
 
     def _read_status(self) -> JobStatus | None:
-        if self._staging.status_dir is None:
+        if self._setup.status_dir is None:
             return None
         try:
-            return read_status(self._staging.status_dir)
+            return read_status(self._setup.status_dir)
         except (ValidationError, OSError):
-            return None  # the job's own affair; the rows are judged without it
+            return None  # only shown; the rows are verified without it
