@@ -15,7 +15,7 @@ from spark_jobs.plan.planner import plan, plan_query
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.plan.text.flink import draw, flink_logical_tree, flink_physical_tree, logical_tree
 from spark_jobs.plan.text.nodes import node_tree
-from spark_jobs.sql.bind.binder import BoundQuery, Job, bind, bind_query
+from spark_jobs.sql.bind.binder import BoundQuery, Job, bind_to_explain
 from spark_jobs.sql.logical import Logical
 
 SECRET_WORDS = ("password", "secret", "token", "jaas", "user-info", "private")
@@ -28,33 +28,23 @@ def explain_text(text: str, source_name: str = "<sql>") -> str:
     Raises:
         SqlErrors: the problems of the file.
     """
-    job = _job(text, source_name)
-    if job is not None:
-        return explain_job(job, plan(job))
-    bound, planned = _select(text, source_name)
-    return explain_query(bound.query, planned, bound.settings)
+    bound = bind_to_explain(text, source_name)
+    if isinstance(bound, Job):
+        return explain_job(bound, plan(bound))
+    return explain_query(bound.query, _plan_select(bound, text, source_name), bound.settings)
 
 
 def explain_json(text: str, source_name: str = "<sql>") -> dict[str, Json]:
     """The same for programs, as `plan_json` has it; raises SqlErrors too."""
-    job = _job(text, source_name)
-    return plan_json(plan(job) if job is not None else [_select(text, source_name)[1]])
+    bound = bind_to_explain(text, source_name)
+    if isinstance(bound, Job):
+        return plan_json(plan(bound))
+    return plan_json([_plan_select(bound, text, source_name)])
 
 
-def _job(text: str, source_name: str) -> Job | None:
-    """None for a file that ends with a bare SELECT."""
+def _plan_select(bound: BoundQuery, text: str, source_name: str) -> QueryPlan:
     try:
-        return bind(text, source_name)
-    except SqlErrors as problems:
-        if problems.codes != ("SELECT_WITHOUT_SINK",):
-            raise
-    return None
-
-
-def _select(text: str, source_name: str) -> tuple[BoundQuery, QueryPlan]:
-    bound = bind_query(text, source_name)
-    try:
-        return bound, plan_query(bound.query, bound.settings)
+        return plan_query(bound.query, bound.settings)
     except SqlErrors as problems:
         for problem in problems.errors:
             problem.locate(text, source_name)

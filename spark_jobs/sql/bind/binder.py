@@ -1,6 +1,6 @@
 """The text of a job file -> what it means: tables, settings, and one logical plan per INSERT."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from spark_jobs.errors import (
     CatalogError,
-    PositionedError,
     SqlError,
     SqlErrors,
     UnsupportedError,
@@ -70,20 +69,18 @@ def bind(
     """
     binder = _ScriptBinder(SourceText(text, source_name), declared)
     binder.run()
-    for statement in binder.queries:
-        error: PositionedError = UnsupportedError(
-            "SELECT_WITHOUT_SINK",
-            "this SELECT has no sink",
-            "write INSERT INTO table SELECT ...",
-        )
-        binder.source.report(error, statement.start)
-    if not binder.source.problems and not binder.inserts:
-        error = SqlError(
-            "NO_INSERT", "the job file has no INSERT INTO", "add INSERT INTO ... SELECT ..."
-        )
-        binder.source.report(error, 0)
-    binder.end()
-    return Job(binder.names.settings, binder.names.tables, tuple(binder.inserts), text, source_name)
+    return binder.job()
+
+
+def bind_to_explain(text: str, source_name: str = "<sql>") -> Job | BoundQuery:
+    """As `bind`, but a SELECT is the query of a file that has no INSERT INTO.
+
+    Raises:
+        SqlErrors: all its problems.
+    """
+    binder = _ScriptBinder(SourceText(text, source_name))
+    binder.run()
+    return binder.query() if binder.queries and not binder.has_insert else binder.job()
 
 
 def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
@@ -94,10 +91,7 @@ def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
     """
     binder = _ScriptBinder(SourceText(text, source_name))
     binder.run()
-    if not binder.source.problems and not binder.bound:
-        binder.source.report(SqlError("NO_QUERY", "the script has no SELECT"), 0)
-    binder.end()
-    return BoundQuery(binder.names.settings, binder.names.tables, binder.bound[-1])
+    return binder.query()
 
 
 class _ScriptBinder:
@@ -110,6 +104,7 @@ class _ScriptBinder:
         self.declared = declared or (lambda table: table)
         self.names = Namespace()
         self.inserts: list[Sink] = []
+        self.has_insert = False  # bound or not
         self.queries: list[Query] = []
         self.bound: list[Logical] = []
 
@@ -118,7 +113,30 @@ class _ScriptBinder:
             with self.source.collecting():
                 self._statement(statement)
 
-    def end(self) -> None:
+    def job(self) -> Job:
+        no_insert = SqlError(
+            "NO_INSERT", "the job file has no INSERT INTO", "add INSERT INTO ... SELECT ..."
+        )
+        self._end(self.queries, None if self.inserts else no_insert)
+        text, name = self.source.text, self.source.name
+        return Job(self.names.settings, self.names.tables, tuple(self.inserts), text, name)
+
+    def query(self) -> BoundQuery:
+        no_query = None if self.bound else SqlError("NO_QUERY", "the script has no SELECT")
+        self._end(self.queries[:-1], no_query)
+        return BoundQuery(self.names.settings, self.names.tables, self.bound[-1])
+
+    def _end(self, unread: Sequence[Query], nothing: SqlError | None) -> None:
+        """Raise the problems found: with `nothing` to run, that if there are no others."""
+        for statement in unread:
+            refusal = UnsupportedError(
+                "SELECT_WITHOUT_SINK",
+                "this SELECT has no sink",
+                "write INSERT INTO table SELECT ...",
+            )
+            self.source.report(refusal, statement.start)
+        if nothing is not None and not self.source.problems:
+            self.source.report(nothing, 0)
         if self.source.problems:
             raise SqlErrors(self.source.problems)
 
@@ -133,6 +151,7 @@ class _ScriptBinder:
             case SetOption():
                 self._set(statement)
             case InsertInto():
+                self.has_insert = True
                 self._insert(statement)
             case Query():
                 self.queries.append(statement)
