@@ -29,7 +29,7 @@ def test_rows_of_the_truths_end_with_a_test() -> None:
 
 def test_every_reason_is_listed() -> None:
     code = (ROOT / "spark_jobs/kernel/spark/ingest/BadRecord.scala").read_text(encoding="utf-8")
-    listed = code[code.index("object Reason") : code.index("/** A record that cannot")]
+    listed = code[code.index("object Reason") : code.index("object ErrorText")]
     # the reasons of rows that a job has made
     known = set(_REASON.findall(listed)) - {"late", "record-too-large"}
     assert len(known) > 20
