@@ -73,18 +73,18 @@ def bind(
 
 
 def bind_to_explain(text: str, source_name: str = "<sql>") -> Job | BoundQuery:
-    """As `bind`, but a SELECT is the query of a file that has no INSERT INTO.
+    """As `bind`, but a script may end with a bare SELECT, which then is all that it means.
 
     Raises:
         SqlErrors: all its problems.
     """
     binder = _ScriptBinder(SourceText(text, source_name))
     binder.run()
-    return binder.query() if binder.queries and not binder.has_insert else binder.job()
+    return binder.query() if binder.ends_in_select else binder.job()
 
 
 def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
-    """The meaning of a script whose last statement is a bare SELECT, for explain and tests.
+    """The meaning of a script whose last statement is a bare SELECT.
 
     Raises:
         SqlErrors: all its problems.
@@ -104,12 +104,13 @@ class _ScriptBinder:
         self.declared = declared or (lambda table: table)
         self.names = Namespace()
         self.inserts: list[Sink] = []
-        self.has_insert = False  # bound or not
         self.queries: list[Query] = []
         self.bound: list[Logical] = []
+        self.ends_in_select = False
 
     def run(self) -> None:
         for statement in parse(self.source):
+            self.ends_in_select = isinstance(statement, Query)
             with self.source.collecting():
                 self._statement(statement)
 
@@ -151,7 +152,6 @@ class _ScriptBinder:
             case SetOption():
                 self._set(statement)
             case InsertInto():
-                self.has_insert = True
                 self._insert(statement)
             case Query():
                 self.queries.append(statement)

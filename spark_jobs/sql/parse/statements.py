@@ -107,7 +107,7 @@ class InsertInto:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A bare SELECT, for explain and tests."""
+    """A bare SELECT."""
 
     query: exp.Expr
     start: int

@@ -1,6 +1,6 @@
 """Each file of schemas/ is a subject that the demo, docker-compose or the end-to-end run has.
 
-That it is what a registry gets: test_demo_avro.py for the demo, tests/long/test_e2e.py for the
+That it is what a registry gets: tests/unit/demo for the demo, tests/long/test_e2e.py for the
 change events, which Debezium itself registers.
 """
 
@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.debezium import TABLES, topic_of
 from tests.harness.schemas import DEMO_SUBJECTS, SCHEMAS
 
-COMPOSE = Path(__file__).parents[2] / "deploy" / "compose"
+COMPOSE = Path(__file__).parents[3] / "deploy" / "compose"
 
 
 def test_no_file_is_missing_and_none_is_left_over() -> None:
