@@ -22,11 +22,8 @@ def parse(source: SourceText) -> list[Statement]:
         tokens = Flink().tokenize(source.text)
     except TokenError:
         start = _unclosed(source.text)
-        problem = SqlError(
-            "SQL_SYNTAX",
-            f"{source.text[start : start + 2].strip()} is never closed",
-            "close the quote or comment",
-        )
+        what = "comment" if source.text.startswith("/*", start) else "quote"
+        problem = SqlError("SQL_SYNTAX", f"the {what} is never closed", f"close the {what}")
         source.report(problem, start)
         return []
     found: list[Statement] = []

@@ -80,7 +80,7 @@ QUERIES = [
     ("SELECT a1 + FROM A", "SQL_SYNTAX", "FROM A", None),
     ('SELECT "a1" FROM A', "SQL_SYNTAX", '"a1', "backticks"),
     ("SELECT a1 FROM A WHERE a3 = 'x", "SQL_SYNTAX", "'x", "close the quote"),
-    ("SELECT a1 FROM A /* open", "SQL_SYNTAX", "/* open", "close the quote"),
+    ("SELECT a1 FROM A /* open", "SQL_SYNTAX", "/* open", "close the comment"),
     ("SELECT a1 FROM A JOIN", "SQL_SYNTAX", "", None),
     ("SELECT (a1 FROM A", "SQL_SYNTAX", "FROM", None),
 ]

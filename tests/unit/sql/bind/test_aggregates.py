@@ -123,11 +123,7 @@ def test_names() -> None:
         ("SELECT SUM(*) FROM T", "WRONG_ARGUMENT", "SUM does not take *"),
         ("SELECT COUNT(a, b) FROM T", "WRONG_ARGUMENT", "COUNT takes one argument, not 2"),
         ("SELECT COUNT() FROM T", "WRONG_ARGUMENT", "COUNT takes one argument, not 0"),
-        (
-            "SELECT COUNT(*) FILTER (WHERE a) FROM T",
-            "NOT_A_CONDITION",
-            "FILTER needs a BOOLEAN condition",
-        ),
+        ("SELECT COUNT(*) FILTER (WHERE a) FROM T", "NOT_A_CONDITION", "FILTER needs a BOOLEAN"),
         ("SELECT b FROM T GROUP BY GROUPING SETS ((a), (b))", "UNSUPPORTED_EXPRESSION", "GROUPING"),
         ("SELECT b FROM T GROUP BY ALL", "UNSUPPORTED_EXPRESSION", "GROUP BY with ALL"),
         ("SELECT b FROM T GROUP BY CUBE (a, b)", "UNSUPPORTED_EXPRESSION", "CUBE"),
