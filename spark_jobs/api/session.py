@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.build import connector_jars, kernel_jar
-from spark_jobs.kernel.calls import is_stopped, jar_of
+from spark_jobs.kernel.calls import is_stopped, jar_of, setting
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.session import session_options
 
@@ -88,5 +88,5 @@ def _problems(spark: SparkSession) -> Iterator[str]:
     for name, type_ in _CONNECTOR.items():
         if jar_of(spark, type_) is None:
             yield f"{name} ({type_}) is not on the driver's class path"
-    if spark.sparkContext.getConf().get("spark.speculation") == "true":
+    if setting(spark, "spark.speculation") == "true":
         yield "'spark.speculation' is true: two attempts of a task would fence each other's writer"

@@ -262,3 +262,9 @@ def jar_of(spark: SparkSession, class_name: str) -> Path | None:
 
 def is_stopped(spark: SparkSession) -> bool:
     return spark.sparkContext._jsc is None
+
+
+def setting(spark: SparkSession, name: str) -> str:
+    """What the Spark application has set, without a default; empty for nothing."""
+    context: Any = spark.sparkContext._jsc
+    return str(context.sc().conf().get(name, ""))
