@@ -1,4 +1,6 @@
 # One line each; the work is in tools/, in the `rejoin` command and in pytest.
+# compiled test files are kept: pytest would rewrite their asserts in every process
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help

@@ -4,27 +4,20 @@ A real registry would give them ids of its own.
 """
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from tests.debezium.recording import schemas
+from tests.harness.http_server import serving
 
 
 @contextmanager
 def recorded_registry() -> Iterator[str]:
     """Its address; the first part of a path is the name of a format's folder."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(_Handler) as address:
+        yield address
 
 
 class _Handler(BaseHTTPRequestHandler):

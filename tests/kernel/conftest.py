@@ -1,10 +1,9 @@
 """A JVM with the kernel in it, and a stand-in for a schema registry that a test can make fail."""
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +12,7 @@ from pyspark import SparkContext
 
 from tests.harness import gateway
 from tests.harness.gateway import kernel
+from tests.harness.http_server import serving
 
 
 @pytest.fixture(scope="session")
@@ -68,14 +68,8 @@ def schema_ids() -> Iterator[SchemaIds]:
         def log_message(self, format: str, *args: Any) -> None:
             """Requests are in `asked`."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    ids.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield ids
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Handler) as ids.url:
+        yield ids
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from py4j.protocol import Py4JJavaError
 
 from spark_jobs.embedded.process import free_ports
 from tests.harness.gateway import jvm as gateway
+from tests.harness.http_server import serving
 from tests.kernel.avro_records import avro, framed, record_schema
 from tests.kernel.conftest import SchemaIds
 from tests.kernel.tables import TableScan
@@ -102,11 +103,8 @@ def answering(status: int, body: str) -> Iterator[str]:
         def log_message(self, format: str, *args: Any) -> None:
             """Quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serving(Handler) as url:
+        yield url
 
 
 @pytest.mark.parametrize(

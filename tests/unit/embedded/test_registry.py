@@ -11,9 +11,11 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 
 from spark_jobs.embedded.process import free_ports, port_answers
-from spark_jobs.embedded.registry import RegistryServer
+from spark_jobs.embedded.registry import RegistryServer, create_app
+from spark_jobs.embedded.schema_store import SchemaStore
 from spark_jobs.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +33,8 @@ def body(schema: Any, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[httpx.Client]:
-    with RegistryServer(tmp_path) as server, httpx.Client(base_url=server.url) as http:
+    """The application without a socket; the tests of restarts have a server."""
+    with TestClient(create_app(SchemaStore(tmp_path))) as http:
         yield http
 
 

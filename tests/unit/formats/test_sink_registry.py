@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -13,6 +13,7 @@ from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import encodable
 from spark_jobs.options.formats import RegistryOptions, format_of
 from spark_jobs.sql.types.data_types import DataType, RowField
+from tests.harness.http_server import serving
 
 ID = RowField("id", DataType("BIGINT", nullable=False))
 NAME = RowField("name", DataType("STRING"))
@@ -90,11 +91,8 @@ class Moody(BaseHTTPRequestHandler):
 @pytest.fixture
 def moody() -> Iterator[str]:
     Moody.asked = []
-    server = HTTPServer(("127.0.0.1", 0), Moody)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serving(Moody) as url:
+        yield url
 
 
 def test_retries_with_credentials(moody: str) -> None:
@@ -128,10 +126,7 @@ class Page(BaseHTTPRequestHandler):
 
 
 def test_what_is_no_registry_is_named() -> None:
-    server = HTTPServer(("127.0.0.1", 0), Page)
-    Thread(target=server.serve_forever, daemon=True).start()
-    client = RegistryClient(RegistryOptions(url=f"http://127.0.0.1:{server.server_port}"))
-    try:
+    with serving(Page) as url, closing(RegistryClient(RegistryOptions(url=url))) as client:
         for ask in (
             lambda: client.latest("s"),
             client.subjects,
@@ -139,10 +134,6 @@ def test_what_is_no_registry_is_named() -> None:
         ):
             with pytest.raises(FormatError, match="REGISTRY_FAILED"):
                 ask()
-    finally:
-        client.close()
-        server.shutdown()
-        server.server_close()
 
 
 def test_an_address_that_is_none() -> None:
