@@ -85,19 +85,25 @@ def network_freeze(run: Run) -> None:
     run.stage.proxy.restore()
 
 
+def _signal(pid: int, number: signal.Signals) -> None:
+    """A process of a family may have ended since the family was listed."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
 def zombie(run: Run) -> None:
     """The old driver sleeps, loses its lock, and wakes up beside its successor."""
     old = run.driver
     family = process_tree(old.pid)
     for pid in family:
-        os.kill(pid, signal.SIGSTOP)
+        _signal(pid, signal.SIGSTOP)
     for query in QUERIES:
         (run.checkpoint / query / "rejoin" / ".lock").unlink()
     before = run.committed(QUERIES[0])
     run.start()
     run.wait(lambda: run.committed(QUERIES[0]) > before, "an epoch of the successor")
     for pid in reversed(family):
-        os.kill(pid, signal.SIGCONT)
+        _signal(pid, signal.SIGCONT)
     if not old.wait(run.patience_s):
         raise Unexpected(f"the replaced driver goes on:\n{old.log_tail(12)}")
     if "CHECKPOINT_TAKEN_OVER" not in old.log_tail(12):
