@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.{LongType, StructType, TimestampNTZType}
 import org.apache.spark.sql.rejoin.format.SqlTypes
 import org.apache.spark.sql.rejoin.ingest.{DeadLetter, Reason}
 import rejoin.core.machine.Machine
-import rejoin.core.row.{Envelope, GroupBatch, Mark, OnError, Output, PartialRow, RowKind, SourcePosition, Unhealed}
+import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, OnError, Output, PartialRow, RowKind, SourcePosition, Unhealed}
 import rejoin.core.state.MemoryState
 import rejoin.core.time.GroupState
 
@@ -29,6 +29,7 @@ import rejoin.core.time.GroupState
   * ["truncate", input, {..}]      the table is emptied; `position`, `partition` as above
   * ["watermark", input, ms]       from the input's only partition
   * ["loaded", input]              its initial content is complete
+  * ["idle", input]                the operator that feeds the input waits for nothing
   * ["clock", ms]
   * ["end"]
   * }}}
@@ -57,7 +58,7 @@ final class MachineRun(nodeJson: String) {
   /** Runs batches of events; gives per batch the rows `[kind, values...]` that it emitted.
     *
     * A watermark that the operator passes on is `["watermark", ms]`, the word that its inputs are
-    * loaded `["loaded"]`, a record that it sets aside `["reject", topic, reason, value]`.
+    * loaded `["loaded"]` or idle `["idle"]`, a record that it sets aside `["reject", topic, reason, value]`.
     */
   def run(batchesJson: String): String =
     compact(render(JArray(parse(batchesJson).children.map(batch => JArray(runBatch(batch.children))))))
@@ -85,6 +86,8 @@ final class MachineRun(nodeJson: String) {
     event match {
       case JArray(List(JString("watermark"), input, JInt(ms))) => Envelope.watermark(0, 0, source(input), ms.toLong)
       case JArray(List(JString("loaded"), input)) => Envelope.loaded(0, 0, source(input))
+      case JArray(List(JString("idle"), input)) =>
+        Mark.envelope(Changelog(RowKind.Idle, source(input), new Array[Byte](8), null), 0, 0)
       case JArray(List(JString("clock"), JInt(ms))) => Envelope.clock(0, 0, 1, ms.toLong)
       case JArray(List(JString("end"))) => Envelope.end(0)
       case JArray(List(JString("truncate"), input, details: JObject)) =>
@@ -133,6 +136,7 @@ final class MachineRun(nodeJson: String) {
   private def row(kind: Byte, left: Array[Byte], right: Array[Byte]): JValue =
     if (kind == RowKind.Watermark) JArray(List(JString("watermark"), JInt(Mark.timeOf(left))))
     else if (kind == RowKind.Loaded) JArray(List(JString("loaded")))
+    else if (kind == RowKind.Idle) JArray(List(JString("idle")))
     else if (kind == RowKind.Reject) MachineRun.reject(DeadLetter.unpack(left))
     else JArray(JString(RowKind.name(kind)) :: RowJson.write(output(left, right), outputSchema).arr)
 

@@ -134,6 +134,7 @@ class JoinModel:
 
     def step(self, batch: Batch, emitted: Emitted) -> list[str]:
         passed_on = self._time.current if self._gate.is_open else NEVER
+        was_idle = self._time.is_idle
         self._time.hear(batch)
         self._gate.hear(batch, self._time)
         self._expire()
@@ -142,11 +143,11 @@ class JoinModel:
             self._change(kind, tuple(values), more[0]["missing"] if more else ())
         self._waiting += [(kind, tuple(v)) for _, kind, v in (e for e in batch if e[0] == "left")]
         expected = self._join_waiting() if self._gate.is_open else []
-        rows = [e for e in emitted if e[0] not in ("watermark", "reject")]
+        rows = [e for e in emitted if e[0] not in ("watermark", "idle", "reject")]
         found = [(e[0], tuple(e[1:])) for e in rows]
         compare = self._compare_sinks if self._join.paired else self._compare
-        marks = [e for e in emitted if e[0] == "watermark"]
-        problems = compare(expected, found) + self._wrong_marks(passed_on, marks)
+        marks = [e for e in emitted if e[0] in ("watermark", "idle")]
+        problems = compare(expected, found) + self._wrong_marks(passed_on, marks, was_idle)
         return problems + self._wrong_unhealed([e[3] for e in emitted if e[0] == "reject"])
 
     def state_rows(self) -> list[int] | None:
@@ -216,9 +217,9 @@ class JoinModel:
         wanted = [json.dumps(list(row), separators=(",", ":")) for row in self._unhealed]
         return [] if sorted(found) == sorted(wanted) else [f"rejects {found}, expected {wanted}"]
 
-    def _wrong_marks(self, passed_on: int, found: Emitted) -> list[str]:
-        moved = self._gate.is_open and self._time.current > passed_on
-        wanted = [["watermark", self._time.current]] if moved and self._join.forwards else []
+    def _wrong_marks(self, passed_on: int, found: Emitted, was_idle: bool) -> list[str]:
+        passes = self._gate.is_open and self._join.forwards
+        wanted = self._time.passed_on(passed_on, was_idle) if passes else []
         return [] if found == wanted else [f"passes on {found}, expected {wanted}"]
 
     def _compare(self, expected: list[Change], found: list[Change]) -> list[str]:

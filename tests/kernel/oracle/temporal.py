@@ -128,6 +128,7 @@ class JoinModel:
 
     def step(self, batch: Batch, emitted: Emitted) -> list[str]:
         self._before = self._time.current
+        was_idle = self._time.is_idle
         self._time.hear(batch)
         self._expire()
         self._unhealed = []
@@ -141,12 +142,13 @@ class JoinModel:
                 self._use(values[K], values[T])
             else:
                 late.append(tuple(values))
-        problems = self._compare([e for e in emitted if e[0] not in ("watermark", "reject")])
+        marks = [e for e in emitted if e[0] in ("watermark", "idle")]
+        problems = self._compare([e for e in emitted if e not in marks and e[0] != "reject"])
         rejects = [e for e in emitted if e[0] == "reject"]
         problems += self._wrong_rejects(late, [e for e in rejects if e[2] == "late"])
         problems += self._wrong_unhealed([e[3] for e in rejects if e[2] != "late"])
         self._used_by_watermark()
-        return problems + self._wrong_marks([e for e in emitted if e[0] == "watermark"])
+        return problems + self._wrong_marks(marks, was_idle)
 
     def state_rows(self) -> None:
         """How many versions are kept is the machine's business."""
@@ -216,9 +218,8 @@ class JoinModel:
         wanted = [json.dumps(list(row), separators=(",", ":")) for row in self._unhealed]
         return [] if sorted(found) == sorted(wanted) else [f"rejects {found}, expected {wanted}"]
 
-    def _wrong_marks(self, found: Emitted) -> list[str]:
-        moved = self._join.forwards and self._time.current > self._before
-        wanted = [["watermark", self._time.current]] if moved else []
+    def _wrong_marks(self, found: Emitted, was_idle: bool) -> list[str]:
+        wanted = self._time.passed_on(self._before, was_idle) if self._join.forwards else []
         return [] if found == wanted else [f"passes on {found}, expected {wanted}"]
 
     def _compare(self, emitted: Emitted) -> list[str]:
@@ -310,6 +311,8 @@ class EventWriter:
             return [self._build()]
         if pick < (0.90 if self._ttl_ms else 0.97) or not self._timeout_ms + self._ttl_ms:
             side = rng.choice(["left", "right"])
+            if rng.random() < 0.1:
+                return [["idle", side]]
             return [["watermark", side, self._now - rng.choice([0, 1, 5, 20])]]
         pause = rng.choice([t for t in (self._timeout_ms, self._ttl_ms) if t])
         self.clock += rng.choice([1, pause // 2, pause])

@@ -43,6 +43,7 @@ object Machine {
       out: Output): GroupState = {
     val group = GroupState.load(state)
     val wasComplete = isComplete(machine, timing, group)
+    val wasIdle = timing.forward.isDefined && group.watermarks.isIdle(timing)
     group.applyMarks(batch.marks, timing)
     batch.rejects.sortBy(reject => (reject.source, reject.seq)).foreach { reject =>
       out.emit(RowKind.Reject, reject.source, reject.row, null)
@@ -52,7 +53,8 @@ object Machine {
     group.unhealed.foreach(_.settle(out))
     if (groupId == 0 && !machine.holdsWatermark(group))
       timing.forward.foreach { topic =>
-        forward(topic, machine, passedOn, group, out)
+        if (wasIdle || group.watermarks.current > passedOn) forward(topic, machine, group, out)
+        if (group.watermarks.isIdle(timing)) Mark.emit(RowKind.Idle, Envelope.source(topic, 0), 0L, out)
         if (!wasComplete && isComplete(machine, timing, group))
           Mark.emit(RowKind.Loaded, Envelope.source(topic, 0), 0L, out)
       }
@@ -65,15 +67,13 @@ object Machine {
     timing.forward.isDefined && !machine.holdsWatermark(group) &&
       !group.watermarks.isEnd && group.watermarks.isLoaded(timing.inputs.flatten)
 
-  private def forward(topic: Int, machine: Machine, passedOn: Long, group: GroupState, out: Output): Unit = {
+  private def forward(topic: Int, machine: Machine, group: GroupState, out: Output): Unit = {
     val now = group.watermarks.current
-    if (now > passedOn) {
-      val earliest = Long.MinValue + 1
-      val held =
-        if (now == Long.MaxValue) now
-        else if (now < earliest + machine.holdBackMs) earliest
-        else now - machine.holdBackMs
-      Mark.emit(RowKind.Watermark, Envelope.source(topic, 0), held, out)
-    }
+    val earliest = Long.MinValue + 1
+    val held =
+      if (now == Long.MaxValue) now
+      else if (now < earliest + machine.holdBackMs) earliest
+      else now - machine.holdBackMs
+    Mark.emit(RowKind.Watermark, Envelope.source(topic, 0), held, out)
   }
 }

@@ -24,7 +24,10 @@ object RowKind {
   /** Several data rows of one group, packed by [[RowChunks]]. */
   final val Rows: Byte = 8
 
-  /** No more rows before `time` from the partition `source`. */
+  /** The operator `source` waits for no input, and may be waited for by none until its next watermark. */
+  final val Idle: Byte = 15
+
+  /** No more rows before `time` from the partition `source`, which has just had records. */
   final val Watermark: Byte = 16
 
   /** Processing time is `time`; topic `source` has `seq` partitions. */
@@ -56,7 +59,7 @@ object RowKind {
   def isRow(kind: Byte): Boolean = kind <= MovedPartial
 
   /** Whether an envelope holds no row, but says how far time or a partition has come. */
-  def isMark(kind: Byte): Boolean = kind >= Watermark && kind <= End
+  def isMark(kind: Byte): Boolean = kind >= Idle && kind <= End
 
   /** Whether a row of this kind adds a row to the table, rather than taking one away. */
   def isAdd(kind: Byte): Boolean = kind == Insert || kind == UpdateAfter

@@ -7,8 +7,8 @@ import rejoin.core.row.{CellReader, CellWriter, Envelope, RowKind}
 /** The watermarks of the Kafka partitions that feed one key group, by the marks received so far.
   *
   * A partition without any mark holds its input back; the clock's rows say how many partitions a
-  * topic has. With an idle timeout, a partition whose watermark has not moved for that long (by the
-  * clock's time) no longer counts, nor does an input all of whose partitions are idle.
+  * topic has. With an idle timeout, a partition that has had no records for that long (by the clock's
+  * time) is idle, and so is an operator all of whose inputs are. What is idle does not count.
   */
 final class Watermarks {
   import Watermarks._
@@ -23,29 +23,31 @@ final class Watermarks {
   /** The operator's watermark; never goes back. */
   var current: Long = Long.MinValue
 
-  /** Applies the marks of one batch, the clock's first: a watermark that moves in this batch moves at the
-    * clock's time, in whatever order Spark delivers the rows.
+  /** Applies the marks of one batch in an order of their own, as Spark delivers them in any: the clock's first,
+    * so that records of this batch come at its time; and idleness last, as an operator says so after its watermark.
     */
   def applyAll(marks: Iterable[Envelope]): Unit = {
     marks.foreach(mark => if (mark.kind == RowKind.Clock) apply(mark))
-    marks.foreach(mark => if (mark.kind != RowKind.Clock) apply(mark))
+    marks.foreach(mark => if (mark.kind != RowKind.Clock && mark.kind != RowKind.Idle) apply(mark))
+    marks.foreach(mark => if (mark.kind == RowKind.Idle) apply(mark))
   }
 
   private def apply(mark: Envelope): Unit = mark.kind match {
     case RowKind.Watermark =>
-      val partition = bySource.getOrElseUpdate(mark.source, new Partition(Long.MinValue, clock))
-      if (mark.time > partition.watermark) {
-        partition.watermark = mark.time
-        partition.movedAt = clock
-      }
+      val partition = of(mark.source)
+      partition.watermark = math.max(partition.watermark, mark.time)
+      partition.activeAt = clock
+      partition.isIdle = false
+    case RowKind.Idle => of(mark.source).isIdle = true
     case RowKind.Clock =>
       clock = math.max(clock, mark.time)
       partitionCounts(mark.source) = math.max(mark.seq.toInt, partitionCounts.getOrElse(mark.source, 0))
     case RowKind.End => ended = true
-    case RowKind.Loaded =>
-      bySource.getOrElseUpdate(mark.source, new Partition(Long.MinValue, clock)).isLoaded = true
+    case RowKind.Loaded => of(mark.source).isLoaded = true
     case other => throw new IllegalArgumentException(s"kind $other is not a mark")
   }
+
+  private def of(source: Int): Partition = bySource.getOrElseUpdate(source, new Partition(Long.MinValue, clock))
 
   /** Moves `current` to the watermark that all marks so far add up to. */
   def advance(timing: Timing): Unit = {
@@ -53,6 +55,12 @@ final class Watermarks {
     if (ended) current = Long.MaxValue
     else if (inputs.nonEmpty)
       current = math.max(current, if (timing.policy == Timing.Max) inputs.max else inputs.min)
+  }
+
+  /** Whether the operator waits for no input: all partitions of all of them are idle. */
+  def isIdle(timing: Timing): Boolean = {
+    val inputs = timing.ruling.filter(_.nonEmpty)
+    !ended && inputs.nonEmpty && inputs.forall(inputWatermark(_).isEmpty)
   }
 
   /** Whether every input has ended. */
@@ -96,10 +104,8 @@ final class Watermarks {
     (0 until partitionsOf(stream.topic)).map(Envelope.source(stream.topic, _))
 
   private def isIdle(source: Int, idleTimeoutMs: Long): Boolean =
-    idleTimeoutMs > 0 && {
-      val partition = bySource.getOrElseUpdate(source, new Partition(Long.MinValue, clock))
-      clock - partition.movedAt >= idleTimeoutMs
-    }
+    if (idleTimeoutMs > 0) clock - of(source).activeAt >= idleTimeoutMs
+    else bySource.get(source).exists(_.isIdle)
 
   def read(in: CellReader): Unit = {
     current = in.signed()
@@ -108,7 +114,9 @@ final class Watermarks {
     (0 until in.int()).foreach { _ =>
       val source = in.int()
       val partition = new Partition(in.signed(), in.signed())
-      partition.isLoaded = in.byte() == 1
+      val flags = in.byte()
+      partition.isLoaded = (flags & LoadedFlag) != 0
+      partition.isIdle = (flags & IdleFlag) != 0
       bySource(source) = partition
     }
     (0 until in.int()).foreach(_ => partitionCounts(in.int()) = in.int())
@@ -118,7 +126,8 @@ final class Watermarks {
     out.signed(current).signed(clock).byte(if (ended) 1 else 0)
     out.varLong(bySource.size.toLong)
     bySource.foreach { case (source, p) =>
-      out.varLong(source.toLong).signed(p.watermark).signed(p.movedAt).byte(if (p.isLoaded) 1 else 0)
+      val flags = (if (p.isLoaded) LoadedFlag else 0) | (if (p.isIdle) IdleFlag else 0)
+      out.varLong(source.toLong).signed(p.watermark).signed(p.activeAt).byte(flags)
     }
     out.varLong(partitionCounts.size.toLong)
     partitionCounts.foreach { case (topic, n) => out.varLong(topic.toLong).varLong(n.toLong) }
@@ -129,7 +138,16 @@ final class Watermarks {
 final case class PartitionTime(source: Int, watermark: Long, isIdle: Boolean, isLoaded: Boolean)
 
 object Watermarks {
-  private final class Partition(var watermark: Long, var movedAt: Long) {
+  private final val LoadedFlag = 1
+  private final val IdleFlag = 2
+
+  /** @param activeAt
+    *   the clock's time of the last records
+    */
+  private final class Partition(var watermark: Long, var activeAt: Long) {
     var isLoaded = false
+
+    /** Whether the operator that this is a partition of has said so; topics go by their idle timeout. */
+    var isIdle = false
   }
 }

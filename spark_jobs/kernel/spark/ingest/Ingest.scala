@@ -105,6 +105,7 @@ object IngestGenerator {
 /** How far a task has read one source partition. */
 private final class PartitionProgress(val source: Int) {
   var watermark: Long = Envelope.NoTime
+  var hasRecords = false
   var isLoaded = false
 }
 
@@ -144,6 +145,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
     } else
       try {
         unreported += 1
+        progress.hasRecords = true
         if (unreported == RejectWindow.ReportEvery) report()
         rows.start()
         val decoded = reader.read(record)
@@ -189,9 +191,9 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
   private def marks(): Iterator[InternalRow] =
     for {
       progress <- partitions.valuesIterator
-      hasWatermark = spec.marks && progress.watermark != Envelope.NoTime
+      isActive = spec.marks && spec.watermark.isDefined && progress.hasRecords
       group <- Iterator.range(0, spec.groups)
-      mark <- Option.when(hasWatermark)(Envelope.watermark(group, spec.side, progress.source, progress.watermark)) ++
+      mark <- Option.when(isActive)(Envelope.watermark(group, spec.side, progress.source, progress.watermark)) ++
         Option.when(progress.isLoaded)(Envelope.loaded(group, spec.side, progress.source))
     } yield EnvelopeRow(mark)
 
