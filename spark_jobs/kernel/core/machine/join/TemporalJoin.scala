@@ -1,7 +1,8 @@
-package rejoin.core.machine
+package rejoin.core.machine.join
 
 import scala.collection.mutable.ArrayBuffer
 
+import rejoin.core.machine.{Machine, OutputFunctions, TemporalJoinSpec}
 import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
 import rejoin.core.state.{KeyedState, StateCell, TimePages, TimedRow}
 import rejoin.core.time.{DueSlot, GroupState, IdleRetention, KeyVisits}

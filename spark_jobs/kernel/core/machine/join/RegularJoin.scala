@@ -1,5 +1,6 @@
-package rejoin.core.machine
+package rejoin.core.machine.join
 
+import rejoin.core.machine.{Machine, OutputFunctions, RegularJoinSpec, SideSpec}
 import rejoin.core.row.{Changes, GroupBatch, KeyContents, Output, RowFunctions, RowKind}
 import rejoin.core.state.{KeyedState, StoredRow}
 import rejoin.core.time.GroupState

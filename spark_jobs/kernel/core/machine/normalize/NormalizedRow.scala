@@ -1,11 +1,12 @@
-package rejoin.core.machine
+package rejoin.core.machine.normalize
 
+import rejoin.core.machine.{KeyedResult, NormalizeSpec, OutputFunctions}
 import rejoin.core.row.{Envelope, GroupBatch, Output, PartialRow, RowFunctions, RowKind, SourcePosition}
 import rejoin.core.state.KeyedState
 import rejoin.core.time.GroupState
 
 /** The row of one key at a time as [[Normalize]] changes it: opened, changed, closed. */
-private[rejoin] trait NormalizedRow {
+private trait NormalizedRow {
   def open(key: Array[Byte], state: KeyedState): Unit
 
   /** Applies a change; false if it only repeats what is known. */
@@ -22,7 +23,7 @@ private[rejoin] trait NormalizedRow {
 }
 
 /** A row whose values have all come under its own key. */
-private[rejoin] final class CompleteRow(
+private final class CompleteRow(
     spec: NormalizeSpec,
     cell: NormalizedCell,
     functions: RowFunctions,

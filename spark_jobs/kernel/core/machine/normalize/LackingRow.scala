@@ -1,4 +1,4 @@
-package rejoin.core.machine
+package rejoin.core.machine.normalize
 
 import scala.collection.mutable.ArrayBuffer
 
@@ -12,7 +12,7 @@ import rejoin.core.time.GroupState
   * As long as it lacks values, [[KeyChanges]] shows it; before and after, the normaliser does. What that machine
   * has to know leaves as [[KeyChangeNews]].
   */
-private[rejoin] final class LackingRow(row: CompleteRow, cell: NormalizedCell, functions: RowFunctions)
+private final class LackingRow(row: CompleteRow, cell: NormalizedCell, functions: RowFunctions)
     extends NormalizedRow {
   private val news = new ArrayBuffer[KeyChangeNews]
   private val unhealed = new ArrayBuffer[Unhealed]

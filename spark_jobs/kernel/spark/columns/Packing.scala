@@ -1,4 +1,4 @@
-package org.apache.spark.sql.rejoin.run
+package org.apache.spark.sql.rejoin.columns
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._

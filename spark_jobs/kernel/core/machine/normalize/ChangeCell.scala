@@ -1,4 +1,4 @@
-package rejoin.core.machine
+package rejoin.core.machine.normalize
 
 import rejoin.core.row.{CellReader, CellWriter, KeyChange, Lack, RowFunctions}
 import rejoin.core.state.{Cell, KeyedState, StateCell}

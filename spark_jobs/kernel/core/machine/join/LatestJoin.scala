@@ -1,7 +1,8 @@
-package rejoin.core.machine
+package rejoin.core.machine.join
 
 import java.util.Arrays
 
+import rejoin.core.machine.{Machine, OutputFunctions, TemporalJoinSpec}
 import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
 import rejoin.core.state.{KeyedState, RowQueue, StateCell}
 import rejoin.core.time.{BootstrapGate, GroupState, IdleRetention, KeyVisits}

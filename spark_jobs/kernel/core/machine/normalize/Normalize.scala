@@ -1,7 +1,8 @@
-package rejoin.core.machine
+package rejoin.core.machine.normalize
 
 import scala.collection.mutable
 
+import rejoin.core.machine.{Machine, NormalizeSpec, OutputFunctions}
 import rejoin.core.row.{Bytes, Envelope, GroupBatch, KeyContents, KeyRows, Mark, Output, RowFunctions, RowKind,
   SourcePosition}
 import rejoin.core.state.{Cell, KeyedState}

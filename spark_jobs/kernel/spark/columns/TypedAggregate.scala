@@ -1,4 +1,4 @@
-package org.apache.spark.sql.rejoin.run
+package org.apache.spark.sql.rejoin.columns
 
 import java.math.{BigDecimal => JavaDecimal}
 
@@ -77,3 +77,8 @@ final class TypedAggregate(calls: Seq[AggregateCallSpec], types: AggregateTypes)
     case (other, _) => other
   }
 }
+
+/** @param key
+  *   the columns that are grouped by; `results` has the type of each call
+  */
+final case class AggregateTypes(input: StructType, key: StructType, results: Seq[DataType])

@@ -1,4 +1,4 @@
-package rejoin.core.machine
+package rejoin.core.machine.normalize
 
 import rejoin.core.row.{CellReader, Lack, Unhealed}
 import rejoin.core.state.{KeyedState, StateCell}

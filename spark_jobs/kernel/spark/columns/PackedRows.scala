@@ -1,8 +1,9 @@
-package org.apache.spark.sql.rejoin.run
+package org.apache.spark.sql.rejoin.columns
 
 import java.util
 
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, GenericInternalRow, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.types.StructType
 
 import rejoin.core.row.RowFunctions
 
@@ -46,3 +47,8 @@ object PackedRows {
       }
   }
 }
+
+/** @param uniqueKey
+  *   ordinals of what tells rows apart
+  */
+final case class InputColumns(schema: StructType, uniqueKey: Seq[Int])

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.rejoin.run
+package org.apache.spark.sql.rejoin.columns
 
 import scala.util.control.NonFatal
 

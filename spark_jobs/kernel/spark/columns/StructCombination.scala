@@ -1,10 +1,10 @@
-package org.apache.spark.sql.rejoin.run
+package org.apache.spark.sql.rejoin.columns
 
 import org.apache.spark.sql.catalyst.expressions.{BasePredicate, BoundReference, Expression, GenericInternalRow}
 import org.apache.spark.sql.catalyst.expressions.{GetStructField, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types.StructType
 
-import rejoin.core.machine.Combination
+import rejoin.core.machine.join.Combination
 
 /** The rows that a multi-way join has in hand, as one struct per side.
   *

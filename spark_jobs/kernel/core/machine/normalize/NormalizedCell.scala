@@ -1,7 +1,8 @@
-package rejoin.core.machine
+package rejoin.core.machine.normalize
 
 import java.util.Arrays
 
+import rejoin.core.machine.NormalizeSpec
 import rejoin.core.row.{Codec, Envelope, KeptRow, KeyContents, Lack, SourcePosition}
 import rejoin.core.state.{KeyedState, StateCell}
 import rejoin.core.time.{GroupState, KeyTtl}
@@ -19,7 +20,7 @@ import rejoin.core.time.{GroupState, KeyTtl}
   * ([[Lack]]) since its key has changed. All forms are read always, so that positions may be switched on
   * and off.
   */
-private[rejoin] final class NormalizedCell(spec: NormalizeSpec) {
+private final class NormalizedCell(spec: NormalizeSpec) {
   import NormalizedCell._
 
   private val ttlMs = spec.timing.ttlMs.head

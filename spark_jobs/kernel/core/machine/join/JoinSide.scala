@@ -1,5 +1,6 @@
-package rejoin.core.machine
+package rejoin.core.machine.join
 
+import rejoin.core.machine.SideSpec
 import rejoin.core.row.RowFunctions
 import rejoin.core.state.{SideRows, StoredRow}
 

@@ -1,5 +1,6 @@
-package rejoin.core.machine
+package rejoin.core.machine.join
 
+import rejoin.core.machine.{IntervalJoinSpec, Machine, OutputFunctions}
 import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind}
 import rejoin.core.state.{CachedRow, IntervalRows, KeyedState, StateCell}
 import rejoin.core.time.{GroupState, IntervalBounds, KeyVisits, VisitIndex}

@@ -1,4 +1,4 @@
-package rejoin.core.machine
+package rejoin.core.machine.join
 
 import java.util.Arrays
 

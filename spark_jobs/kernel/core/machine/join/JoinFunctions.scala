@@ -1,4 +1,4 @@
-package rejoin.core.machine
+package rejoin.core.machine.join
 
 import rejoin.core.row.RowFunctions
 

@@ -1,7 +1,8 @@
-package rejoin.core.machine
+package rejoin.core.machine.normalize
 
 import scala.collection.mutable
 
+import rejoin.core.machine.{KeyChangesSpec, KeyedResult, Machine, OutputFunctions}
 import rejoin.core.row.{Bytes, Forgotten, GroupBatch, KeptRow, KeyChange, KeyChangeNews, KeyContents, Lack, Mark,
   OldRow, Output, RowFunctions, RowKind, RowNews, Unclaimed, Unhealed}
 import rejoin.core.state.KeyedState
