@@ -15,7 +15,7 @@ from spark_jobs.sql.types.data_types import DataType, RowField
 from tests.kernel.tables import Record, TableScan, write
 
 FLINK = json.loads(
-    (Path(__file__).parents[1] / "fixtures" / "flink" / "avro.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[2] / "fixtures" / "flink" / "avro.json").read_text(encoding="utf-8")
 )
 LEGACY = {
     "id": DataType("BIGINT", nullable=False), "s": DataType("STRING"), "i": DataType("INT"),

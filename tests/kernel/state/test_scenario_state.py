@@ -9,7 +9,7 @@ from spark_jobs.scenario.memory import MemoryBackend
 from spark_jobs.scenario.runner import BoundScenario, ScenarioRun, StepOutcome, bind_scenario
 from tests.harness.gateway import kernel
 
-SCENARIOS = Path(__file__).parents[1] / "scenarios"
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
 class CountingBackend(MemoryBackend):

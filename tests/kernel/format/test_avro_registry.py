@@ -14,8 +14,8 @@ from py4j.protocol import Py4JJavaError
 from spark_jobs.embedded.process import free_ports
 from tests.harness.gateway import jvm as gateway
 from tests.harness.http_server import serving
-from tests.kernel.avro_records import avro, framed, record_schema
 from tests.kernel.conftest import SchemaIds
+from tests.kernel.format.avro_records import avro, framed, record_schema
 from tests.kernel.tables import TableScan
 
 SCHEMA = record_schema(("c", "int"))

@@ -9,8 +9,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from tests.kernel.avro_records import avro, framed, record_schema, use_recorded_schemas
 from tests.kernel.conftest import SchemaIds
+from tests.kernel.format.avro_records import avro, framed, record_schema, use_recorded_schemas
 from tests.kernel.tables import Record, recorded, struct
 
 MICROS = {"type": "long", "logicalType": "timestamp-micros"}

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from tests.kernel.avro_records import (
+from tests.kernel.conftest import SchemaIds
+from tests.kernel.format.avro_records import (
     APICURIO,
     avro,
     encoded,
@@ -15,7 +16,6 @@ from tests.kernel.avro_records import (
     record_schema,
     use_recorded_schemas,
 )
-from tests.kernel.conftest import SchemaIds
 from tests.kernel.tables import Outcome, Record, TableScan, recorded
 
 SCHEMA = record_schema(("c", "int"))

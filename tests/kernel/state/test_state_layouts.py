@@ -11,7 +11,7 @@ from tests.kernel.oracle.regular import Join
 from tests.kernel.oracle.rows import ID, RESIDUALS, K
 from tests.kernel.oracle.sides import Side
 
-PAGE = Path(__file__).parents[2] / "docs" / "seeds.md"
+PAGE = Path(__file__).parents[3] / "docs" / "seeds.md"
 LAYOUTS = {
     "JoinKeyContainsUniqueKey": Side("join-key-contains-unique-key", (K,), upsert=False),
     "InputSideHasUniqueKey": Side("has-unique-key", (ID,), upsert=False),

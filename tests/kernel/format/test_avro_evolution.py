@@ -11,8 +11,14 @@ from spark_jobs.plan.planner import plan
 from spark_jobs.scenario.records import to_base64
 from spark_jobs.sql.bind.binder import bind
 from tests.debezium.recording import files, records
-from tests.kernel.avro_records import avro, debezium, framed, record_schema, use_recorded_schemas
 from tests.kernel.conftest import SchemaIds
+from tests.kernel.format.avro_records import (
+    avro,
+    debezium,
+    framed,
+    record_schema,
+    use_recorded_schemas,
+)
 
 COLUMNS = {"a": "long", "b": "string"}
 

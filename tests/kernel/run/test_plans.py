@@ -13,7 +13,7 @@ from spark_jobs.plan.planner import plan, plan_query
 from spark_jobs.sql.bind.binder import bind, bind_query
 from tests.harness.gateway import kernel
 
-JOBS = sorted(Path(__file__).parent.parent.joinpath("plans").glob("*.sql"))
+JOBS = sorted(Path(__file__).parents[2].joinpath("plans").glob("*.sql"))
 PLANNED = [job for job in JOBS if not job.stem.startswith("refused_")]
 
 

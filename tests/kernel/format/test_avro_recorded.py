@@ -8,8 +8,8 @@ import pytest
 from tests.debezium.recording import files, records, table_of
 from tests.debezium.registry import recorded_registry
 from tests.debezium.summary import Count, count
-from tests.kernel.avro_records import debezium, use_recorded_schemas
 from tests.kernel.conftest import SchemaIds
+from tests.kernel.format.avro_records import debezium, use_recorded_schemas
 from tests.kernel.tables import Record, recorded
 
 TABLES = [f for f in files("avro") if ".public." in f.name]

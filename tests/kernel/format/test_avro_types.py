@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.kernel.avro_records import avro, debezium, framed, record_schema, use_recorded_schemas
 from tests.kernel.conftest import SchemaIds
+from tests.kernel.format.avro_records import (
+    avro,
+    debezium,
+    framed,
+    record_schema,
+    use_recorded_schemas,
+)
 from tests.kernel.tables import recorded
 
 TIME = "io.debezium.time."

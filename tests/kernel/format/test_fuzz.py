@@ -1,7 +1,7 @@
-"""A short run of the fuzz, always the same one; `python -m tests.kernel.fuzz` is the long one."""
+"""A short run of the fuzz, always the same; `python -m tests.kernel.format.fuzz` runs longer."""
 
 from tests.debezium.registry import recorded_registry
-from tests.kernel.fuzz import fuzz
+from tests.kernel.format.fuzz import fuzz
 
 
 def test_broken_records_are_rows_or_rejects() -> None:

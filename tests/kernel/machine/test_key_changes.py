@@ -13,7 +13,7 @@ from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.scenario.file import Scenario
 from spark_jobs.scenario.runner import bind_scenario
 from tests.harness.gateway import kernel
-from tests.kernel.moving_rows import (
+from tests.kernel.machine.moving_rows import (
     Database,
     Event,
     Row,

@@ -1,4 +1,4 @@
-"""`python -m tests.kernel.fuzz --pairs 100000 --seed 1`: broken records through every format.
+"""`python -m tests.kernel.format.fuzz --pairs 100000 --seed 1`: broken records, all formats.
 
 Real key and value pairs are damaged in many ways and read. Each must end as rows or as a reject
 with a reason that docs/formats.md lists; whatever else leaves the kernel stops the run.
@@ -21,7 +21,7 @@ from tests.harness.gateway import jvm, kernel
 from tests.harness.messages import planned
 from tests.kernel.tables import Record, TableScan, feed
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BATCH = 100
 MOST_GROWTH = 1.2
 
