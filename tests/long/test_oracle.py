@@ -3,7 +3,7 @@
 import pytest
 
 from tests.debezium.registry import recorded_registry
-from tests.kernel.fuzz import fuzz
+from tests.kernel.format.fuzz import fuzz
 from tests.kernel.oracle.__main__ import MAKERS, maker, run
 
 # plans and chains of joins cost more per event

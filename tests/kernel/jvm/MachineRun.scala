@@ -10,6 +10,7 @@ import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types.{LongType, StructType, TimestampNTZType}
 
+import org.apache.spark.sql.rejoin.columns.{JoinedBytes, Packed, RowJson}
 import org.apache.spark.sql.rejoin.format.SqlTypes
 import org.apache.spark.sql.rejoin.ingest.{DeadLetter, Reason}
 import rejoin.core.machine.Machine

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from spark_jobs.options.connectors import CONNECTORS
-from tests.kernel.fuzz import reasons
+from tests.kernel.format.fuzz import reasons
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")

@@ -9,8 +9,8 @@ import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.apache.spark.sql.rejoin.columns.RowPacker
 import org.apache.spark.sql.rejoin.format.SourceRecord
-import org.apache.spark.sql.rejoin.run.RowPacker
 import org.apache.spark.sql.rejoin.sink.SinkRecord
 
 /** Why a record cannot become a row; header `rejoin.reason` and label of the reject counters. */

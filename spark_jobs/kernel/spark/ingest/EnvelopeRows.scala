@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.apache.spark.sql.rejoin.columns.{Expressions, Packed}
 import org.apache.spark.sql.rejoin.format.{Decoded, SourceRecord}
-import org.apache.spark.sql.rejoin.run.{Expressions, Packed}
 import rejoin.core.row.{Envelope, KeyGroup, PartialRow, RowKind, SourcePosition, Unhealed}
 
 /** Makes envelopes of decoded rows: filter, event time, key and key group, and the columns that are kept.

@@ -11,8 +11,9 @@ import org.apache.spark.sql.classic.{DataFrame, ExpressionUtils}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.apache.spark.sql.rejoin.columns.Expressions
 import org.apache.spark.sql.rejoin.format.{Decoded, RecordReader, SourceRecord}
-import org.apache.spark.sql.rejoin.run.{Counters, Expressions}
+import org.apache.spark.sql.rejoin.run.Counters
 import rejoin.core.row.{Envelope, OnError, RejectedRecordException, Unhealed}
 
 /** Makes envelopes of the Kafka records of one table, as a select with the generator as its only column. */

@@ -4,6 +4,7 @@ import org.json4s.{DefaultFormats, Formats, JValue}
 
 import org.apache.spark.sql.types.{StructField, StructType}
 
+import org.apache.spark.sql.rejoin.columns.Expressions
 import org.apache.spark.sql.rejoin.ingest.IngestSpec
 
 /** The columns of an operator's join key, for people: named after what the first input is keyed by. */

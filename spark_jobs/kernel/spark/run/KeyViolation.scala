@@ -2,6 +2,8 @@ package org.apache.spark.sql.rejoin.run
 
 import org.json4s.jackson.JsonMethods.{compact, render}
 
+import org.apache.spark.sql.rejoin.columns.{JoinedBytes, RowJson}
+
 /** The message of ON CONFLICT DO ERROR: which rows are left for one key of the sink. */
 final class KeyViolation(node: OperatorNode) {
   private val schema = node.emitted._1

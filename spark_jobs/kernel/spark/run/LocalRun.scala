@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.apache.spark.sql.rejoin.columns.RowJson
 import org.apache.spark.sql.rejoin.format.SourceRecord
 import org.apache.spark.sql.rejoin.ingest.{DeadLetter, EnvelopeRow, IngestRunner, IngestSpec}
 import org.apache.spark.sql.rejoin.sink.{EmitSpec, Emitter}

@@ -3,11 +3,15 @@ package org.apache.spark.sql.rejoin.run
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression}
 import org.apache.spark.sql.types.StructType
 
+import org.apache.spark.sql.rejoin.columns.{Expressions, JoinedBytes, Packed, PackedRows, StructCombination,
+  TypedAggregate}
 import org.apache.spark.sql.rejoin.sink.LateRecords
+import rejoin.core.machine.join.{IntervalJoin, JoinFunctions, LatestJoin, MultiJoin, MultiJoinFunctions, RegularJoin,
+  TemporalJoin}
+import rejoin.core.machine.normalize.{KeyChanges, Normalize}
 import rejoin.core.machine.{Aggregate, AggregateSpec, CompactingMaterializer, Deduplicate, DeduplicateSpec,
-  FirstOnWatermark, IntervalJoin, IntervalJoinSpec, JoinFunctions, KeyChanges, KeyChangesSpec, LatestJoin, Machine,
-  MultiJoin, MultiJoinFunctions, MultiJoinSpec, Normalize, NormalizeSpec, OperatorSpec, OutputFunctions,
-  RegularJoin, RegularJoinSpec, SinkMaterializer, SinkMaterializerSpec, TemporalJoin, TemporalJoinSpec}
+  FirstOnWatermark, IntervalJoinSpec, KeyChangesSpec, Machine, MultiJoinSpec, NormalizeSpec, OperatorSpec,
+  OutputFunctions, RegularJoinSpec, SinkMaterializer, SinkMaterializerSpec, TemporalJoinSpec}
 import rejoin.core.row.RowFunctions
 
 /** An operator bound on the driver and sent to tasks, each of which makes its own machine.

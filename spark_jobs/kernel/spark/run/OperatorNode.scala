@@ -5,6 +5,7 @@ import org.json4s.{DefaultFormats, Formats, JNothing, JNull, JValue}
 
 import org.apache.spark.sql.types.{DataType, StructType}
 
+import org.apache.spark.sql.rejoin.columns.{AggregateTypes, InputColumns}
 import rejoin.core.machine.{AggregateCallSpec, AggregateSpec, DeduplicateSpec, IntervalJoinSpec, JoinSpec,
   KeyChangesSpec, MultiJoinSpec, NormalizeSpec, OperatorSpec, RegularJoinSpec, SideSpec, SinkMaterializerSpec,
   TemporalJoinSpec}
@@ -33,22 +34,12 @@ final case class OperatorNode(
   def joined: StructType = OperatorNode.joined(emitted)
 }
 
-/** @param uniqueKey
-  *   ordinals of what tells rows apart
-  */
-final case class InputColumns(schema: StructType, uniqueKey: Seq[Int])
-
 /** @param filterNulls
   *   per column of the join key, whether NULL matches nothing (`=`) or NULL (`IS NOT DISTINCT FROM`)
   * @param residuals
   *   the residual predicate of each side from the second on, over the columns of all sides up to its own
   */
 final case class JoinColumns(filterNulls: Seq[Boolean], residuals: Seq[Option[String]])
-
-/** @param key
-  *   the columns that are grouped by; `results` has the type of each call
-  */
-final case class AggregateTypes(input: StructType, key: StructType, results: Seq[DataType])
 
 /** What becomes of an operator's rows before they leave it; see `Output` in node_parts.py. */
 final case class OutputTexts(

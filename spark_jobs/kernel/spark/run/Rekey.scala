@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.catalyst.expressions.{Expression, Generator}
 import org.apache.spark.sql.types.StructType
 
+import org.apache.spark.sql.rejoin.columns.{Expressions, JoinedBytes, Packed, RowProjection}
 import org.apache.spark.sql.rejoin.ingest.EnvelopeRow
 import rejoin.core.row.{Changelog, Envelope, KeyGroup, Mark, RowKind}
 

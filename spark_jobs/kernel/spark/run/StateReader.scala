@@ -9,6 +9,7 @@ import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.types.StructType
 
+import org.apache.spark.sql.rejoin.columns.RowJson
 import rejoin.core.row.{Envelope, KeptRow}
 import rejoin.core.state.Cell
 import rejoin.core.time.GroupState

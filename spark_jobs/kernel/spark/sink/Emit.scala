@@ -8,9 +8,10 @@ import org.apache.spark.sql.classic.{DataFrame, ExpressionUtils}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.apache.spark.sql.rejoin.columns.{Expressions, JoinedBytes, UnpackRow}
 import org.apache.spark.sql.rejoin.format.RecordEncoder
 import org.apache.spark.sql.rejoin.ingest.DeadLetter
-import org.apache.spark.sql.rejoin.run.{Counters, Expressions, JoinedBytes, UnpackRow}
+import org.apache.spark.sql.rejoin.run.Counters
 import rejoin.core.row.{Changelog, RowKind}
 
 /** Turns changes into the records of a sink: the SELECT list in generated code, then the encoder. */

@@ -1,0 +1,212 @@
+package rejoin.core.machine.join
+
+import scala.collection.mutable.ArrayBuffer
+
+import rejoin.core.machine.{Machine, OutputFunctions, TemporalJoinSpec}
+import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
+import rejoin.core.state.{KeyedState, StateCell, TimePages, TimedRow}
+import rejoin.core.time.{DueSlot, GroupState, IdleRetention, KeyVisits}
+
+/** Event-time temporal join: each left (probe) row meets the right (build) version valid at its time.
+  *
+  * {{{
+  * cell 'T' + join key : version, next arrival, due slot, time of the last build row, idle retention,
+  *                       versions, waiting rows
+  * cells 'V' / 'W'     : further pages of versions / of waiting probe rows
+  * }}}
+  * A probe row leaves once the watermark has reached its time, in arrival order within its key; rows
+  * that are due in the batch in which they arrive are never stored. Of the versions, the newest at or
+  * below the watermark and all later ones stay. Rules: docs/semantics.md, "Event-time temporal join".
+  */
+final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, outputs: OutputFunctions)
+    extends Machine {
+  import TemporalJoin._
+
+  private val versions = new TimePages('V')
+  private val waiting = new TimePages('W')
+  private val due = new ArrayBuffer[TimedRow]
+  private val header = new StateCell(keyTag)
+  private val dueSlot = new DueSlot
+  private val retention = new IdleRetention(temporal.timing)
+  private val results = outputs.arrivalOrder()
+  private val lateRows = outputs.lateRows
+  private var nextOrder = 0L
+  private var lastBuildTime = Long.MinValue
+
+  /** With retention: the earliest time of the rows that came since the watermark's last visit. */
+  private var nextUse = NoTime
+
+  def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
+    val visits = new KeyVisits
+    visits.add(group.takeDue(state))
+    visits.add(retention.take(group, state))
+    visits.foreach(batch)(visit(_, group, state, out))
+  }
+
+  private def visit(rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
+    load(rows.key, state)
+    val versionsBefore = versions.size
+    val waitingBefore = waiting.size
+    if (retention.isOver(group)) clear()
+    due.clear()
+    rows.foreach(add(_, group, out))
+    if (group.isAdvanced) {
+      joinDue(rows.key, group, out)
+      useByWatermark(group)
+    }
+    forgetOldVersions(group.watermarks.current)
+    register(rows.key, group)
+    group.rows(0) += waiting.size - waitingBefore
+    group.rows(1) += versions.size - versionsBefore
+    save(state)
+  }
+
+  private def add(row: Envelope, group: GroupState, out: Output): Unit =
+    if (row.side == 1) addVersion(row, group)
+    else if (row.time > group.watermarkBefore || temporal.joinsLate) addProbe(row, group)
+    else drop(row, group, out)
+
+  private def drop(row: Envelope, group: GroupState, out: Output): Unit = {
+    group.lateRows += 1
+    lateRows.foreach(_.emit(row, group.watermarkBefore, GroupBatch.hash(row.key), out))
+  }
+
+  private def addProbe(row: Envelope, group: GroupState): Unit = {
+    val probe = new TimedRow(row.time, nextOrder, row.kind, row.row)
+    nextOrder += 1
+    if (group.isAdvanced && row.time <= group.watermarks.current) due += probe
+    else waiting.add(probe)
+    use(row.time, group)
+  }
+
+  /** -U is dropped: the +U that follows says all. A deletion ends the version at its own time. A
+    * tombstone has no time; it takes that of the key's last row, and so replaces it.
+    */
+  private def addVersion(row: Envelope, group: GroupState): Unit =
+    if (RowKind.isAdd(row.kind)) addVersion(row.time, row.row, group)
+    else if (row.kind == RowKind.Partial) addPartial(row, PartialRow.unpack(row.row), group)
+    else if (row.kind == RowKind.Delete) {
+      val time = if (row.time == Envelope.NoTime) lastBuildTime else row.time
+      if (time != Envelope.NoTime) addVersion(time, null, group)
+    }
+
+  /** What the row lacks is taken from the last build row to arrive, whatever the times of the two: a
+    * database logs its changes in order. Where that row is gone, the event is rejected.
+    */
+  private def addPartial(row: Envelope, partial: PartialRow, group: GroupState): Unit = {
+    val last = if (lastBuildTime == Envelope.NoTime) null else versions.floor(lastBuildTime)
+    if (last == null || last.time != lastBuildTime || last.row == null) group.unhealed += partial.unhealed
+    else addVersion(row.time, functions.right.heal(partial, last.row), group)
+  }
+
+  private def addVersion(time: Long, row: Array[Byte], group: GroupState): Unit = {
+    val kind = if (row == null) RowKind.Delete else RowKind.Insert
+    versions.add(new TimedRow(time, 0, kind, row), replace = true)
+    lastBuildTime = time
+    use(time, group)
+  }
+
+  private def joinDue(key: Array[Byte], group: GroupState, out: Output): Unit = {
+    if (!waiting.isEmpty) waiting.takeUpTo(group.watermarks.current)(due += _)
+    if (due.size > 1) due.sortInPlaceBy(_.order)
+    val hash = GroupBatch.hash(key)
+    val matchable = functions.canMatch(key)
+    due.foreach(join(_, matchable, group.watermarkBefore, hash, out))
+    results.flush(hash, out)
+  }
+
+  /** A late row does not meet versions that a watermark had already made obsolete. */
+  private def join(probe: TimedRow, matchable: Boolean, before: Long, hash: Int, out: Output): Unit = {
+    val found = if (matchable) versions.floor(math.max(probe.time, before)) else null
+    val version = if (found != null && found.time <= probe.time) found else null
+    if (version != null && version.row != null && functions.residual(probe.row, version.row))
+      results.emit(probe.kind, hash, probe.row, version.row, out)
+    else if (temporal.join.leftIsOuter) results.emit(probe.kind, hash, probe.row, null, out)
+  }
+
+  /** A deletion stays like any version: an older build row may yet come late. */
+  private def forgetOldVersions(watermark: Long): Unit =
+    if (!versions.isEmpty) {
+      val newest = versions.floor(watermark)
+      if (newest != null) versions.dropBefore(newest.time)
+    }
+
+  private def use(time: Long, group: GroupState): Unit =
+    if (retention.isEnabled) {
+      nextUse = math.min(nextUse, time)
+      retention.refresh(group)
+    }
+
+  /** The watermark's visit to a row counts as use, as it does in Flink. */
+  private def useByWatermark(group: GroupState): Unit =
+    if (nextUse <= group.watermarks.current) {
+      retention.refresh(group)
+      nextUse = if (waiting.isEmpty) NoTime else waiting.firstTime
+    }
+
+  private def clear(): Unit = {
+    versions.clear()
+    waiting.clear()
+    retention.reset()
+    lastBuildTime = Long.MinValue
+    nextUse = NoTime
+  }
+
+  /** Registers a visit for when the first waiting row, or a version that replaces another, is reached. */
+  private def register(key: Array[Byte], group: GroupState): Unit = {
+    dueSlot.forgetTaken(group)
+    if (!waiting.isEmpty) dueSlot.register(waiting.firstTime, key, group)
+    if (versions.size > 1) dueSlot.register(versions.secondTime, key, group)
+    if (nextUse != NoTime) dueSlot.register(nextUse, key, group)
+    retention.register(key, group)
+  }
+
+  def keyTag: Char = 'T'
+
+  def look(key: Array[Byte], state: KeyedState): KeyContents = {
+    load(key, state)
+    new KeyContents(Seq(waiting.size, versions.size), hasTimes = true) {
+      def foreach(visit: KeptRow => Unit): Unit = {
+        waiting.foreach(r => visit(KeptRow(0, r.row, r.time, Seq("waiting" -> RowKind.name(r.kind)))))
+        versions.foreach { r =>
+          visit(KeptRow(1, r.row, r.time, if (r.row == null) Seq("deleted" -> true) else Nil))
+        }
+      }
+    }
+  }
+
+  private def load(key: Array[Byte], state: KeyedState): Unit = {
+    versions.reset(key, state)
+    waiting.reset(key, state)
+    nextOrder = 0L
+    dueSlot.reset()
+    lastBuildTime = Long.MinValue
+    nextUse = NoTime
+    retention.reset()
+    val in = header.open(key, state)
+    if (in != null) {
+      nextOrder = in.varLong()
+      dueSlot.read(in)
+      lastBuildTime = in.signed()
+      retention.read(in)
+      if (retention.isEnabled) nextUse = in.signed()
+      versions.read(in)
+      waiting.read(in)
+    }
+  }
+
+  private def save(state: KeyedState): Unit = {
+    if (waiting.isEmpty) nextOrder = 0L
+    val out = header.write().varLong(nextOrder)
+    dueSlot.write(out)
+    retention.write(out.signed(lastBuildTime))
+    if (retention.isEnabled) out.signed(nextUse)
+    versions.write(out)
+    waiting.write(out)
+    header.save(state, isEmpty = versions.isEmpty && waiting.isEmpty)
+  }
+}
+
+object TemporalJoin {
+  private final val NoTime = Long.MaxValue
+}

@@ -1,0 +1,1 @@
+"""Bytes to rows: JSON, Avro and Debezium, the registry, broken records."""

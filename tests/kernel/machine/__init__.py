@@ -1,0 +1,1 @@
+"""Joins, aggregates and normalisation in memory, step by step and against the oracle."""
