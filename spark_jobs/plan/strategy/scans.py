@@ -44,7 +44,7 @@ from spark_jobs.plan.strategy.healing import (
     retracts_on_truncate,
 )
 from spark_jobs.plan.strategy.timing import idle_timeout_ms, state_ttl, timing
-from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.catalog import ChangelogMode, Table
 from spark_jobs.sql.types.data_types import DataType, RowField, with_nullable
 from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts
 
@@ -66,8 +66,12 @@ def is_normalized(table: Table, building: Building) -> bool:
 
 
 def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaScan:
-    """The source as it is; unlike elsewhere, `shape` is over the columns of the table."""
+    """The source as it is; unlike elsewhere, `shape` is over the columns of the table.
+
+    What a normaliser is to complete is read as upserts, as Flink drops each -U in front of it.
+    """
     table = source.table
+    changelog = "upsert" if is_normalized(table, building) else table.changelog
     names = column_names(table)
     watermark = _watermark(table) if shape.marks else None
     exprs = [*shape.exprs, *(e for e in (source.filter, watermark) if e is not None)]
@@ -77,11 +81,11 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
         side=side,
         topics=tuple(Topic(name) for name in table.topics),
         groups=building.groups,
-        changelog=table.changelog,
+        changelog=changelog,
         key_format=table.key_format and with_schema(table.key_format, _key_fields(table)),
         value_format=with_schema(_value_format(table), _value_fields(table)),
-        columns=_read_columns(table, exprs),
-        primary_key=table.primary_key if table.changelog == "upsert" else (),
+        columns=_read_columns(table, exprs, changelog),
+        primary_key=table.primary_key if changelog == "upsert" else (),
         filter=text_of(source.filter, names),
         rowtime=text_of(shape.rowtime, names),
         watermark=text_of(watermark, names),
@@ -96,7 +100,7 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
         bounded=_read_from(table.options.kafka.bounded),
         properties=table.properties,
         time_zone=building.time_zone,
-        changelog_mode=_changelog_mode(table),
+        changelog_mode=_changelog_mode(changelog),
         unique_keys=(table.primary_key,) if table.primary_key else (),
         alignment=_alignment(table),
         debezium=read_events(source, building),
@@ -263,14 +267,16 @@ def _watermark(table: Table) -> Expr | None:
     return None if table.watermark is None else written_out(table.watermark.expr, table)
 
 
-def _read_columns(table: Table, exprs: Sequence[Expr]) -> tuple[ReadColumn, ...]:
+def _read_columns(
+    table: Table, exprs: Sequence[Expr], changelog: ChangelogMode
+) -> tuple[ReadColumn, ...]:
     """What the expressions read; an upsert needs its key as well."""
-    key = _primary_key(table) if table.changelog == "upsert" else frozenset()
+    key = _primary_key(table) if changelog == "upsert" else frozenset()
     return tuple(_read_column(table, i) for i in sorted(columns(exprs) | key))
 
 
-def _changelog_mode(table: Table) -> str:
-    return mode_text(INSERT if table.changelog == "append" else ALL, table.changelog == "retract")
+def _changelog_mode(changelog: ChangelogMode) -> str:
+    return mode_text(INSERT if changelog == "append" else ALL, changelog == "retract")
 
 
 def _value_format(table: Table) -> Format:

@@ -215,7 +215,7 @@ class Writer:
                 self._log.move()
                 self._said = []
                 return []
-            said = self._said[-rng.randrange(1, 12) :]
+            said = [[*event] for event in self._said[-rng.randrange(1, 12) :]]
             return said[1:] if details(said[0]).get("half") else said
         events = self._truncation() if rng.random() < self._truncates else self._row()
         if self._normalizer.positions:

@@ -125,7 +125,7 @@ object Decoder {
     spec.valueFormat.name match {
       case "debezium-json" => new DebeziumJsonDecoder(spec, targets)
       case "debezium-avro-confluent" => new DebeziumAvroDecoder(spec, targets)
-      case "changelog-json" => new ChangelogJsonDecoder(spec.valueFormat, targets)
+      case "changelog-json" => new ChangelogJsonDecoder(spec.valueFormat, targets, spec.isUpsert)
       case _ if spec.debezium.unwrapped => unwrapped(spec, targets)
       case _ if spec.isUpsert => new UpsertDecoder(forRow(spec.valueFormat, targets, isKey = false))
       case name => new PlainDecoder(forRow(spec.valueFormat, targets, isKey = false), nullIsRow = name == "raw")

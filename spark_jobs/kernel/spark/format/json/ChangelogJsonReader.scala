@@ -9,8 +9,12 @@ import org.apache.spark.sql.rejoin.format.{Decoded, FieldTarget, FormatSpec, Sou
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, Reason}
 import rejoin.core.row.RowKind
 
-/** `{"op": "+I|-U|+U|-D", "data": {row}}`: a complete changelog, one record per row change. */
-final class ChangelogJsonDecoder(format: FormatSpec, targets: Seq[FieldTarget])
+/** `{"op": "+I|-U|+U|-D", "data": {row}}`: a complete changelog, one record per row change.
+  *
+  * @param isUpsert
+  *   whether rows are taken by primary key: a -U says nothing then, its +U replaces the row
+  */
+final class ChangelogJsonDecoder(format: FormatSpec, targets: Seq[FieldTarget], isUpsert: Boolean)
     extends ValueDecoder {
   private val fields = new JsonFields(JsonOptions(format), targets)
   private var op: String = _
@@ -21,7 +25,8 @@ final class ChangelogJsonDecoder(format: FormatSpec, targets: Seq[FieldTarget])
     hasData = false
     Json.readObject(record.value)(read(_, into.after))
     if (!hasData) throw new BadRecord(Reason.MissingAfter, "no 'data'")
-    into.afterKind = kind
+    val change = kind
+    if (!isUpsert || change != RowKind.UpdateBefore) into.afterKind = change
   }
 
   private def read(parser: JsonParser, row: InternalRow): Unit =
