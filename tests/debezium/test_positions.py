@@ -6,6 +6,8 @@ import pytest
 
 from tests.harness.gateway import jvm as gateway
 
+NO_TIME = -(2**63)
+
 
 @pytest.mark.parametrize(
     ("earlier", "later"),
@@ -23,19 +25,40 @@ from tests.harness.gateway import jvm as gateway
             {"commit_lsn": "00000025:00000d98:00a2"},
             {"commit_lsn": "00000025:00000d99:0001"},
         ),
+        (
+            {"commit_lsn": "00000025:00000d98:00a2"},
+            {"commit_lsn": "00000025:00000d98:00a2", "change_lsn": "00000025:00000d98:0003"},
+        ),
+        (
+            {"commit_lsn": "00000025:00000d98:00a2", "change_lsn": "00000025:00000d98:0003"},
+            {"commit_lsn": "00000025:00000d98:00a2", "change_lsn": "00000025:00000d98:0004"},
+        ),
+        (
+            {
+                "commit_lsn": "00000025:00000d98:00a2",
+                "change_lsn": "00000025:00000d98:0003",
+                "event_serial_no": 1,
+            },
+            {
+                "commit_lsn": "00000025:00000d98:00a2",
+                "change_lsn": "00000025:00000d98:0003",
+                "event_serial_no": 2,
+            },
+        ),
         ({"ts_ms": 1}, {"ts_ms": 2}),
     ],
 )
 def test_positions_grow_along_the_log(earlier: Any, later: Any) -> None:
-    assert 0 <= position(earlier) < position(later)
+    assert (0, NO_TIME) <= position(earlier) < position(later)
 
 
 def test_no_position() -> None:
-    assert position({}) < 0
-    assert position({"commit_lsn": "NULL"}) < 0
+    assert position({})[0] == NO_TIME
+    assert position({"commit_lsn": "NULL"})[0] == NO_TIME
 
 
-def position(source: dict[str, Any]) -> int:
+def position(source: dict[str, Any]) -> tuple[int, int]:
+    """Its place in the log, and among the changes that share that."""
     kernel = gateway().org.apache.spark.sql.rejoin
     nothing = getattr(gateway().scala.collection.immutable, "Nil$")
     decoded = kernel.format.Decoded(getattr(nothing, "MODULE$"))
@@ -46,4 +69,4 @@ def position(source: dict[str, Any]) -> int:
         else:
             log.number(name, value)
     log.write(decoded)
-    return int(decoded.position())
+    return int(decoded.position().log()), int(decoded.position().within())

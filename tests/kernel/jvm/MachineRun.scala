@@ -25,7 +25,7 @@ import rejoin.core.time.GroupState
   * [input, "+I", [values]]        a row; input is "left", "right", or a number from 0
   * [input, "+I", [values], ms]    the same, with its time, where no column of it holds that
   * [input, "+U", [values], {..}]  a row of which more is to be said, each of it if need be: `missing`
-  *                                (ordinals that it lacks: a partial row), `position` ([log, ms]),
+  *                                (ordinals that it lacks: a partial row), `position` ([log, ms] or [log, within, ms]),
   *                                `partition`, `half` (the row before is of the same record)
   * ["truncate", input, {..}]      the table is emptied; `position`, `partition` as above
   * ["watermark", input, ms]       from the input's only partition
@@ -107,10 +107,17 @@ final class MachineRun(nodeJson: String) {
   private def positioned(envelope: Envelope, input: Int, details: JObject): Envelope = {
     val partition = (details \ "partition").extractOpt[Int].getOrElse(0)
     val row = OperatorNode.present(details \ "position").map(_.extract[Seq[Long]]) match {
-      case Some(Seq(log, ms)) => SourcePosition.append(envelope.row, log, ms)
+      case Some(Seq(log, ms)) => position(log, Envelope.NoTime, ms).append(envelope.row)
+      case Some(Seq(log, within, ms)) => position(log, within, ms).append(envelope.row)
       case _ => envelope.row
     }
     envelope.copy(source = Envelope.source(input, partition), row = row)
+  }
+
+  private def position(log: Long, within: Long, ms: Long): SourcePosition = {
+    val found = new SourcePosition
+    found.set(log, within, ms)
+    found
   }
 
   private def lacking(envelope: Envelope, values: JArray, details: JObject): Envelope =

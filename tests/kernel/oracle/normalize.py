@@ -153,6 +153,8 @@ class NormalizeModel:
     def _change(self, kind: str, row: Row, more: dict[str, Any], is_new: bool) -> None:
         key = self._normalizer.identity(row)
         old = self._rows.get(key)
+        # a truncation in another partition may have removed what the log has before it
+        is_new = is_new and self._last.get(key, -1) <= more.get("event", self._last.get(key, -1))
         if "missing" in more:
             if old is None and (is_new or self._last.get(key, -1) < more["event"]):
                 self._unhealed.append(row)

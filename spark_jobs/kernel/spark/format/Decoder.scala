@@ -13,7 +13,7 @@ import org.apache.spark.sql.rejoin.format.debezium.{AddedFields, ConnectRowDecod
   UnwrappedDecoder}
 import org.apache.spark.sql.rejoin.format.json.{ChangelogJsonDecoder, JsonDecoder, JsonOptions}
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, IngestSpec, Reason}
-import rejoin.core.row.{Envelope, RowKind}
+import rejoin.core.row.{RowKind, SourcePosition}
 
 /** A Kafka record of the source. One object is filled again for each record of a task. */
 final class SourceRecord {
@@ -69,9 +69,7 @@ final class Decoded(types: Seq[DataType]) {
   /** Ordinals of columns of `after` whose values the event leaves out; they are NULL there. */
   val missing = new java.util.BitSet
 
-  /** Position of the change in the database's log, and its time; NoTime where unknown. */
-  var position: Long = Envelope.NoTime
-  var positionMs: Long = Envelope.NoTime
+  val position = new SourcePosition
 
   /** Whether the position belongs to one change of one row, as PostgreSQL's `lsn` does. */
   var isOneChange = false
@@ -83,8 +81,7 @@ final class Decoded(types: Seq[DataType]) {
     beforeKind = Decoded.Absent
     afterKind = Decoded.Absent
     missing.clear()
-    position = Envelope.NoTime
-    positionMs = Envelope.NoTime
+    position.clear()
     isOneChange = false
     truncates = false
   }

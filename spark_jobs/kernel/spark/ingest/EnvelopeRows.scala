@@ -27,16 +27,13 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   private val carriesPosition = spec.debezium.positions
   private lazy val missingValues = new MissingValues(plan)
   private var used = 0
-  private var position, positionMs = Envelope.NoTime
+  private val position = new SourcePosition
 
   def start(): Unit = used = 0
 
   /** Sets the source position of the record whose rows are added next. */
   def at(decoded: Decoded): Unit =
-    if (carriesPosition) {
-      position = decoded.position
-      positionMs = decoded.positionMs
-    }
+    if (carriesPosition) position.set(decoded.position)
 
   def size: Int = used
 
@@ -119,7 +116,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   }
 
   private def positioned(row: Array[Byte]): Array[Byte] =
-    if (carriesPosition) SourcePosition.append(row, position, positionMs) else row
+    if (carriesPosition) position.append(row) else row
 
   private def hasDroppedNull(key: UnsafeRow): Boolean = {
     var i = 0

@@ -13,18 +13,19 @@ import rejoin.core.time.{GroupState, KeyTtl}
   * cell 'N' + primary key : 1, TTL, row
   *                          2, TTL, log position, commit time, row or nothing
   *                          3, TTL, log position, commit time, row, lack
+  *                          4, TTL, log position, place within it, commit time, row or nothing
   * }}}
   * The second form is written where rows carry source positions. Without a row it marks the key as deleted,
   * so that a repeated insertion does not bring the row back: for the state TTL or, where there is none, for
   * [[NormalizedCell.DeletedMs]] of the clock's time. The third form is that of a row that lacks values
-  * ([[Lack]]) since its key has changed. All forms are read always, so that positions may be switched on
-  * and off.
+  * ([[Lack]]) since its key has changed, the fourth that of databases whose changes may share a log position.
+  * All forms are read always, so that positions may be switched on and off.
   */
 private final class NormalizedCell(spec: NormalizeSpec) {
   import NormalizedCell._
 
   private val ttlMs = spec.timing.ttlMs.head
-  private val stored = new StateCell(Tag, LackVersion)
+  private val stored = new StateCell(Tag, WithinVersion)
   val ttl = new KeyTtl(if (ttlMs == 0 && spec.positions) DeletedMs else ttlMs)
 
   /** Whether an unchanged row leaves again. */
@@ -49,7 +50,8 @@ private final class NormalizedCell(spec: NormalizeSpec) {
       ttl.read(in)
       if (stored.version == Codec.Version) row = in.blob()
       else {
-        position.set(in.signed(), in.signed())
+        val log = in.signed()
+        position.set(log, if (stored.version == WithinVersion) in.signed() else Envelope.NoTime, in.signed())
         row = in.nullable()
         if (stored.version == LackVersion) {
           require(spec.keyChanges, "a row waits for values of its old key, which this job no longer looks for")
@@ -86,10 +88,18 @@ private final class NormalizedCell(spec: NormalizeSpec) {
     }
 
   private def write(state: KeyedState): Unit = {
-    val version = if (lack != null) LackVersion else if (spec.positions) PositionVersion else Codec.Version
+    val version =
+      if (lack != null) LackVersion
+      else if (!spec.positions) Codec.Version
+      else if (position.within != Envelope.NoTime) WithinVersion
+      else PositionVersion
     val out = stored.write(version)
     ttl.write(out)
-    if (spec.positions) out.signed(position.log).signed(position.committedMs).nullable(row) else out.blob(row)
+    if (spec.positions) {
+      out.signed(position.log)
+      if (version == WithinVersion) out.signed(position.within)
+      out.signed(position.committedMs).nullable(row)
+    } else out.blob(row)
     if (lack != null) Lack.write(lack, out)
     stored.save(state)
   }
@@ -108,6 +118,7 @@ object NormalizedCell {
   final val Tag = 'N'
   private val PositionVersion: Byte = 2
   private val LackVersion: Byte = 3
+  private val WithinVersion: Byte = 4
 
   /** A day: longer than what a connector repeats after a crash. */
   final val DeletedMs: Long = 24L * 60 * 60 * 1000

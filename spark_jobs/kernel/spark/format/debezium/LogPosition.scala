@@ -1,25 +1,30 @@
 package org.apache.spark.sql.rejoin.format.debezium
 
 import org.apache.spark.sql.rejoin.format.Decoded
-import rejoin.core.row.Envelope
+import rejoin.core.row.{Envelope, SourcePosition}
 
-/** Position of a change in its database's log, as one number that grows along the log.
+/** Position of a change in its database's log, as numbers that grow along the log.
   *
   * PostgreSQL: `lsn`. MySQL, MariaDB: `file`, `pos`, `row` in 20, 32 and 11 bits. SQL Server: the
-  * three parts of `commit_lsn` in 23, 24 and 16 bits, so that the changes of one transaction share
-  * a position. Other databases: the time of the change, `ts_ms`.
+  * three parts of `commit_lsn` in 23, 24 and 16 bits, and among the changes of one transaction
+  * `change_lsn` likewise, its first part in 22 bits, with one bit that `event_serial_no` sets from 2 on.
+  * Other databases: the time of the change, `ts_ms`, which changes may share.
   */
 private[rejoin] final class LogPosition {
-  private var lsn, pos, row, changedMs: Long = Envelope.NoTime
-  private var file, commitLsn: String = _
+  import LogPosition.fromLsn
+
+  private var lsn, pos, row, serial, changedMs: Long = Envelope.NoTime
+  private var file, commitLsn, changeLsn: String = _
 
   def clear(): Unit = {
     lsn = Envelope.NoTime
     pos = Envelope.NoTime
     row = Envelope.NoTime
+    serial = Envelope.NoTime
     changedMs = Envelope.NoTime
     file = null
     commitLsn = null
+    changeLsn = null
   }
 
   /** Takes a number field of `source`; ignores those that belong to no position. */
@@ -27,6 +32,7 @@ private[rejoin] final class LogPosition {
     case "lsn" => lsn = value
     case "pos" => pos = value
     case "row" => row = value
+    case "event_serial_no" => serial = value
     case "ts_ms" => changedMs = value
     case _ => ()
   }
@@ -35,17 +41,22 @@ private[rejoin] final class LogPosition {
   def text(name: String, value: String): Unit = name match {
     case "file" => file = value
     case "commit_lsn" => commitLsn = value
+    case "change_lsn" => changeLsn = value
     case _ => ()
   }
 
   def write(into: Decoded): Unit = {
-    into.position =
-      if (lsn != Envelope.NoTime) lsn
-      else if (commitLsn != null) LogPosition.fromCommitLsn(commitLsn)
-      else if (file != null && pos != Envelope.NoTime) fromBinlog
-      else changedMs
-    into.positionMs = changedMs
+    if (lsn != Envelope.NoTime) into.position.set(lsn, Envelope.NoTime, changedMs)
+    else if (commitLsn != null) into.position.set(fromLsn(commitLsn, 23), withinCommit, changedMs)
+    else if (file != null && pos != Envelope.NoTime) into.position.set(fromBinlog, Envelope.NoTime, changedMs)
+    else into.position.set(changedMs, SourcePosition.Untold, changedMs)
     into.isOneChange = lsn != Envelope.NoTime
+  }
+
+  /** NoTime for the rows of a snapshot, which have no `change_lsn`. */
+  private def withinCommit: Long = {
+    val change = if (changeLsn == null) Envelope.NoTime else fromLsn(changeLsn, 22)
+    if (change == Envelope.NoTime) change else change << 1 | (if (serial > 1) 1 else 0)
   }
 
   private def fromBinlog: Long = {
@@ -58,12 +69,16 @@ private[rejoin] final class LogPosition {
 private[rejoin] object LogPosition {
 
   /** The fields of `source` that make up a position. */
-  val Fields: Set[String] = Set("lsn", "pos", "row", "ts_ms", "file", "commit_lsn")
+  val Fields: Set[String] =
+    Set("lsn", "pos", "row", "ts_ms", "file", "commit_lsn", "change_lsn", "event_serial_no")
 
   private val Lsn = "([0-9a-fA-F]{8}):([0-9a-fA-F]{8}):([0-9a-fA-F]{4})".r
 
-  private def fromCommitLsn(text: String): Long = text match {
-    case Lsn(file, block, slot) => part(file, 23) << 40 | part(block, 24) << 16 | part(slot, 16)
+  /** @param fileBits
+    *   how many bits of the first part are kept
+    */
+  private def fromLsn(text: String, fileBits: Int): Long = text match {
+    case Lsn(file, block, slot) => part(file, fileBits) << 40 | part(block, 24) << 16 | part(slot, 16)
     case _ => Envelope.NoTime
   }
 

@@ -165,8 +165,9 @@ private[rejoin] object AddedFields {
 
   /** Fields and their names in `source`. */
   private val Texts = Seq("__db" -> "db", "__schema" -> "schema", "__table" -> "table", "__file" -> "file",
-    "__commit_lsn" -> "commit_lsn")
-  private val Numbers = Seq("__lsn" -> "lsn", "__source_ts_ms" -> "ts_ms", "__pos" -> "pos", "__row" -> "row")
+    "__commit_lsn" -> "commit_lsn", "__change_lsn" -> "change_lsn")
+  private val Numbers = Seq("__lsn" -> "lsn", "__source_ts_ms" -> "ts_ms", "__pos" -> "pos", "__row" -> "row",
+    "__event_serial_no" -> "event_serial_no")
 
   private val All: Seq[(String, DataType)] =
     (Seq(Deleted, Op) ++ Texts.map(_._1)).map(_ -> StringType) ++ (HandledMs +: Numbers.map(_._1)).map(_ -> LongType)
