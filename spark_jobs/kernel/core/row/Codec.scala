@@ -9,25 +9,33 @@ object Codec {
   val Version: Byte = 1
 }
 
-/** Appends to a growing array; `reset` starts the next value in the same buffer. */
-final class CellWriter {
-  private var bytes = new Array[Byte](256)
-  private var size = 0
+/** A growing array to append to; `reset` starts the next value in the same memory. */
+abstract class GrowingBytes(initialSize: Int) {
+  protected final var bytes = new Array[Byte](initialSize)
+  protected final var size = 0
 
   def reset(): this.type = {
     size = 0
     this
   }
 
-  def length: Int = size
+  /** A copy of what was written. */
+  def result(): Array[Byte] = util.Arrays.copyOf(bytes, size)
 
-  private def reserve(n: Int): Unit =
+  protected final def reserve(n: Int): Unit =
     if (size + n > bytes.length) bytes = util.Arrays.copyOf(bytes, math.max(bytes.length * 2, size + n))
 
   def byte(value: Int): this.type = {
     reserve(1)
     bytes(size) = value.toByte
     size += 1
+    this
+  }
+
+  def write(value: Array[Byte]): this.type = {
+    reserve(value.length)
+    System.arraycopy(value, 0, bytes, size, value.length)
+    size += value.length
     this
   }
 
@@ -45,22 +53,19 @@ final class CellWriter {
     this
   }
 
-  /** Zigzag, so that small negative numbers stay small. */
+  /** Zigzag, so that small negative numbers stay small: Avro's int and long. */
   def signed(value: Long): this.type = varLong((value << 1) ^ (value >> 63))
+}
 
-  def blob(value: Array[Byte]): this.type = {
-    varLong(value.length.toLong)
-    reserve(value.length)
-    System.arraycopy(value, 0, bytes, size, value.length)
-    size += value.length
-    this
-  }
+/** Writes the value of a cell. */
+final class CellWriter extends GrowingBytes(256) {
+  def length: Int = size
+
+  def blob(value: Array[Byte]): this.type = varLong(value.length.toLong).write(value)
 
   /** Null differs from empty. */
   def nullable(value: Array[Byte]): this.type =
     if (value == null) byte(0) else byte(1).blob(value)
-
-  def result(): Array[Byte] = util.Arrays.copyOf(bytes, size)
 }
 
 /** Reads what [[CellWriter]] wrote. */
