@@ -41,6 +41,6 @@ object SourcePosition {
   def append(row: Array[Byte], log: Long, committedMs: Long): Array[Byte] =
     ByteBuffer.allocate(row.length + Size).put(row).putLong(log).putLong(committedMs).array
 
-  /** The row without its tail. */
+  /** The row without the source position at its end. */
   def rowOf(bytes: Array[Byte]): Array[Byte] = util.Arrays.copyOf(bytes, bytes.length - Size)
 }

@@ -86,7 +86,7 @@ object DeadLetter {
   final val ReasonHeader = "rejoin.reason"
   final val TableHeader = "rejoin.table"
 
-  /** Fixed, as a header's value: it does not follow the class when that moves. */
+  /** The value of a header, which readers may compare: it stays when the class is renamed. */
   private final val ExceptionClass = "org.apache.spark.sql.rejoin.BadRecord"
 
   val schema: StructType =
@@ -105,7 +105,7 @@ object DeadLetter {
   def pack(topic: String, value: Array[Byte], timeMs: Option[Long], headers: Seq[(String, String)]): Array[Byte] =
     packed(topic, null, value, timeMs.orNull, arrayOf(Array.empty, headers))
 
-  private def packed(topic: String, key: Array[Byte], value: Array[Byte], timeMs: Any, headers: ArrayData): Array[Byte] =
+  private def packed(topic: String, key: Array[Byte], value: Array[Byte], timeMs: Any, headers: ArrayData) =
     packer.get()(new GenericInternalRow(Array[Any](UTF8String.fromString(topic), key, value, timeMs, headers)))
 
   /** A view of what [[pack]] has made, without a copy. */

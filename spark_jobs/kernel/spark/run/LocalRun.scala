@@ -159,12 +159,12 @@ private final class LocalPlan(query: String, counters: Counters) {
   private def kind(node: JValue): String = (node \ "kind").extract[String]
 }
 
-/** What gives changes; `clock` are the clock's marks of the batch. */
+/** A node whose changes the sink or the next operator reads; `clock` are the clock's marks of the batch. */
 private sealed trait LocalRows {
   def changes(clock: Seq[Envelope]): Seq[Changelog]
 }
 
-/** What gives envelopes to an operator. */
+/** An input of an operator: a table, or another operator's changes by a new key. */
 private trait LocalEnvelopes {
   def envelopes(clock: Seq[Envelope]): Seq[Envelope]
 }
@@ -180,9 +180,11 @@ private final class LocalRecord(node: JValue) {
     record.timestampMs = (node \ "timestamp").extract[Long]
     record.key = bytes(node \ "key")
     record.value = bytes(node \ "value")
-    record.headers = new GenericArrayData((node \ "headers").children.map { header =>
-      new GenericInternalRow(Array[Any](UTF8String.fromString((header \ "key").extract[String]), bytes(header \ "value")))
-    }.toArray[Any])
+    val headers = (node \ "headers").children.map { header =>
+      val name = UTF8String.fromString((header \ "key").extract[String])
+      new GenericInternalRow(Array[Any](name, bytes(header \ "value")))
+    }
+    record.headers = new GenericArrayData(headers.toArray[Any])
   }
 
   private def bytes(node: JValue): Array[Byte] = node match {
