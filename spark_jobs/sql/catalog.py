@@ -130,6 +130,11 @@ class Table:
     def dead_letter_topic(self) -> str | None:
         return self.options.kafka.dead_letter_topic
 
+    @property
+    def key_places(self) -> tuple[int, ...]:
+        """The positions of the primary key's columns, in the order of the key."""
+        return tuple(map(self.index, self.primary_key))
+
     def index(self, name: str) -> int:
         return next(i for i, c in enumerate(self.columns) if c.name == name)
 

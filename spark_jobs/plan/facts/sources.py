@@ -19,6 +19,7 @@ from spark_jobs.sql.logical import (
     Scan,
     Sink,
     Union,
+    all_columns,
     inputs_of,
 )
 from spark_jobs.sql.types.expr import Column, Expr, conjuncts, transform
@@ -44,15 +45,9 @@ def peel(node: Logical) -> Peeled:
             both = (*conjuncts(below.where), *conjuncts(inline(condition, below.exprs)))
             return replace(below, where=and_all(both))
         case Scan() | Join() | Union() | RowNumber() | Deduplicate() | Aggregate() | Sink():
-            return Peeled(node, None, tuple(column(node, i) for i in range(len(node.fields))))
+            return Peeled(node, None, all_columns(node))
         case _:
             assert_never(node)
-
-
-def column(node: Logical, index: int) -> Column:
-    """A field of a node as an expression."""
-    field = node.fields[index]
-    return Column(index, field.name, field.type)
 
 
 def inline(expr: Expr, exprs: Sequence[Expr]) -> Expr:

@@ -120,11 +120,10 @@ def large_columns(scan: KafkaScan) -> tuple[str, ...]:
 
 
 def _reads_key(predicate: Expr, table: Table) -> bool:
-    return columns((predicate,)) <= {table.index(name) for name in table.primary_key}
+    return columns((predicate,)) <= set(table.key_places)
 
 
 def _left_out(table: Table, exprs: Iterable[Expr]) -> frozenset[int]:
     """Columns that the expressions read and that events may lack: not the primary key's."""
-    read = columns(exprs) - {table.index(name) for name in table.primary_key}
-    found = ((i, table.columns[i]) for i in read)
+    found = ((i, table.columns[i]) for i in columns(exprs) - set(table.key_places))
     return frozenset(i for i, c in found if c.kind == "physical" and may_be_left_out(c.type))

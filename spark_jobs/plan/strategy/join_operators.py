@@ -6,7 +6,6 @@ from typing import Literal
 
 from spark_jobs.plan.facts.bounds import Interval
 from spark_jobs.plan.facts.facts import facts
-from spark_jobs.plan.facts.sources import column
 from spark_jobs.plan.nodes.parts import Advice, Gate, and_words
 from spark_jobs.plan.nodes.physical import IntervalJoin, RegularJoin, TemporalJoin
 from spark_jobs.plan.strategy.building import (
@@ -31,7 +30,7 @@ from spark_jobs.plan.strategy.join_sides import (
 from spark_jobs.plan.strategy.operator import operator
 from spark_jobs.plan.strategy.scans import is_normalized
 from spark_jobs.plan.strategy.timing import state_ttl, timing
-from spark_jobs.sql.logical import Join, Logical
+from spark_jobs.sql.logical import Join, Logical, column
 
 
 def regular_join(join: Join, required: Required, building: Building) -> Planned:
@@ -59,7 +58,7 @@ def interval_join(
     """Pairs whose times are close; rows that are out of reach are forgotten."""
     sides = join_sides(join, required.exprs, building, interval.condition)
     is_event = interval.time == "rowtime"
-    times = column(join.left, interval.left), column(join.right, interval.right)
+    times = column(join.left.fields, interval.left), column(join.right.fields, interval.right)
     machine = IntervalJoin(
         join_type=_interval_type(join),
         time="event" if is_event else "processing",
@@ -162,7 +161,7 @@ def _temporal_inputs(
     valid_from = facts(join.right).version_time
     if valid_from is None:
         raise ValueError("the versioned table has no event time")
-    rowtimes = (join.as_of, column(join.right, valid_from))
+    rowtimes = (join.as_of, column(join.right.fields, valid_from))
     return join_inputs(join, sides, rowtimes=rowtimes, marks=(True, True))
 
 

@@ -28,7 +28,7 @@ from spark_jobs.plan.strategy.join_sides import (
 from spark_jobs.plan.strategy.operator import operator
 from spark_jobs.plan.strategy.scans import row_type, text_of
 from spark_jobs.plan.strategy.timing import state_ttl, timing
-from spark_jobs.sql.logical import Field, Join, Logical
+from spark_jobs.sql.logical import Field, Join, Logical, all_columns, column
 from spark_jobs.sql.types.data_types import with_nullable
 from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts, transform
 
@@ -103,7 +103,7 @@ def _chain(join: Join) -> Chain | None:
 
 
 def _first(join: Join, keys: tuple[EquiKey, ...], residual: tuple[Expr, ...]) -> Chain:
-    fields = enumerate((*join.left.fields, *join.right.fields))
+    fields = (*join.left.fields, *join.right.fields)
     return Chain(
         top=join,
         sides=(join.left, join.right),
@@ -112,7 +112,7 @@ def _first(join: Join, keys: tuple[EquiKey, ...], residual: tuple[Expr, ...]) ->
         kinds=("left" if join.kind == "left" else "inner",),
         residuals=(residual,),
         ttl_ms=join.ttl_ms,
-        exprs=tuple(Column(i, f.name, f.type) for i, f in fields),
+        exprs=tuple(column(fields, i) for i in range(len(fields))),
     )
 
 
@@ -125,8 +125,7 @@ def _longer(
 ) -> Chain:
     """The chain with one more side; `exprs` are the join's left fields over the chain's."""
     width = len(below.fields)
-    right = enumerate(join.right.fields)
-    all_exprs = (*exprs, *(Column(width + i, f.name, f.type) for i, f in right))
+    all_exprs = (*exprs, *(shift(c, width) for c in all_columns(join.right)))
     return replace(
         below,
         top=join,

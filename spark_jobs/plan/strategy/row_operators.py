@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from spark_jobs.plan.facts.facts import facts, waits_for_watermark
 from spark_jobs.plan.facts.keys import smallest
-from spark_jobs.plan.facts.sources import column
 from spark_jobs.plan.nodes.parts import Advice
 from spark_jobs.plan.nodes.parts import AggregateCall as Call
 from spark_jobs.plan.nodes.physical import Aggregate as AggregateMachine
@@ -26,7 +25,7 @@ from spark_jobs.plan.strategy.join_sides import key_type, unique_names
 from spark_jobs.plan.strategy.operator import operator
 from spark_jobs.plan.strategy.scans import row_type
 from spark_jobs.plan.strategy.timing import state_ttl, timing
-from spark_jobs.sql.logical import Aggregate, AggregateCall, Deduplicate, Logical, Sink
+from spark_jobs.sql.logical import Aggregate, AggregateCall, Deduplicate, Logical, Sink, column
 from spark_jobs.sql.types.expr import Column, Expr, columns
 
 
@@ -38,9 +37,9 @@ def deduplicate(node: Deduplicate, required: Required, building: Building) -> Pl
     kept = columns(required.exprs) or frozenset(node.partition[:1] or (node.order,))
     names = unique_names([f.name if i in kept else "" for i, f in enumerate(inner.fields)])
     shape = Shape(
-        row=tuple((names[i], column(inner, i)) for i in sorted(kept)),
-        key=tuple(column(inner, i) for i in node.partition),
-        rowtime=column(inner, node.order) if is_event else None,
+        row=tuple((names[i], column(inner.fields, i)) for i in sorted(kept)),
+        key=tuple(column(inner.fields, i) for i in node.partition),
+        rowtime=column(inner.fields, node.order) if is_event else None,
         marks=waits or required.forwards,
     )
     ttl_ms = state_ttl(building)
@@ -101,7 +100,7 @@ def aggregate(node: Aggregate, required: Required, building: Building) -> Planne
 def _arguments(node: Aggregate) -> tuple[Expr, ...]:
     """What the calls read, each once; an empty row would be a case of its own everywhere."""
     read = [e for c in node.calls for e in (c.argument, c.filter) if e is not None]
-    return tuple(dict.fromkeys(read)) or (node.keys or (column(node.input, 0),))[:1]
+    return tuple(dict.fromkeys(read)) or (node.keys or (column(node.input.fields, 0),))[:1]
 
 
 def _label(expr: Expr, position: int) -> str:

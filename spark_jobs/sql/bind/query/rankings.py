@@ -7,9 +7,9 @@ from sqlglot import exp
 
 from spark_jobs.errors import SqlError
 from spark_jobs.sql.bind.expressions import ExpressionBinder
-from spark_jobs.sql.bind.projections import all_columns, project, unique_names
+from spark_jobs.sql.bind.projections import project, unique_names
 from spark_jobs.sql.bind.scope import Scope
-from spark_jobs.sql.logical import Field, Logical, Position, RowNumber
+from spark_jobs.sql.logical import Field, Logical, Position, RowNumber, all_columns
 from spark_jobs.sql.parse.positions import Complaint, others, start_of
 from spark_jobs.sql.types.data_types import BIGINT, with_nullable
 from spark_jobs.sql.types.expr import Column, Expr, transform

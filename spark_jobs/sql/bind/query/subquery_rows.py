@@ -9,13 +9,12 @@ from typing import Literal
 from sqlglot import exp
 
 from spark_jobs.sql.bind.expressions import ExpressionBinder
-from spark_jobs.sql.bind.projections import all_columns
 from spark_jobs.sql.bind.query.aggregates import is_aggregated
 from spark_jobs.sql.bind.query.context import QueryContext
 from spark_jobs.sql.bind.query.select_lists import grouped, select_items
 from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.scope import Outer, Scope
-from spark_jobs.sql.logical import Logical
+from spark_jobs.sql.logical import Logical, all_columns
 from spark_jobs.sql.parse.positions import Complaint
 from spark_jobs.sql.types.expr import Call, Column, Expr, columns, walk
 
@@ -51,7 +50,7 @@ def rows_of(context: QueryContext, scope: Scope, node: exp.Expr) -> SubqueryRows
     if whole is None and isinstance(node, exp.Select):
         return block(context, scope, node, node.expressions)
     bound = context.nested(Outer(scope, whole)).bind(node)
-    return SubqueryRows(bound, (), tuple(all_columns(bound)))
+    return SubqueryRows(bound, (), all_columns(bound))
 
 
 def block(

@@ -6,9 +6,9 @@ from sqlglot import exp
 
 from spark_jobs.errors import SqlError
 from spark_jobs.sql.bind.casts import cast
-from spark_jobs.sql.bind.projections import all_columns, project
+from spark_jobs.sql.bind.projections import project
 from spark_jobs.sql.bind.query.context import QueryContext
-from spark_jobs.sql.logical import Field, Logical, Union
+from spark_jobs.sql.logical import Field, Logical, Union, all_columns
 from spark_jobs.sql.parse.positions import others, start_of
 from spark_jobs.sql.parse.source_text import NotBoundError
 from spark_jobs.sql.types.coercion import common_type
