@@ -15,9 +15,8 @@ from typing import Literal as OneOf
 from spark_jobs.plan.facts.keys import JoinCondition, condition_of
 from spark_jobs.sql.logical import Join, TimeAttribute
 from spark_jobs.sql.types.data_types import INTEGERS, TIMESTAMPS, DataType
-from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, conjuncts
+from spark_jobs.sql.types.expr import FLIPPED, Call, Column, Expr, Literal, conjuncts
 
-FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 Times = Sequence[TimeAttribute]

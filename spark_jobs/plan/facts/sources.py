@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from spark_jobs.plan.facts.keys import and_all
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.logical import (
     Aggregate,
@@ -22,7 +21,7 @@ from spark_jobs.sql.logical import (
     all_columns,
     inputs_of,
 )
-from spark_jobs.sql.types.expr import Column, Expr, conjuncts, transform
+from spark_jobs.sql.types.expr import Column, Expr, and_all, conjuncts, transform
 
 
 @dataclass(frozen=True, slots=True)

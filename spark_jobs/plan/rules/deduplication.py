@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Literal as OneOf
 
-from spark_jobs.plan.facts.bounds import FLIPPED
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import facts, waits_for_watermark
 from spark_jobs.plan.facts.keys import is_unique
@@ -11,7 +10,7 @@ from spark_jobs.plan.rules.constants import integer
 from spark_jobs.plan.rules.rewriting import filtered, map_inputs
 from spark_jobs.sql.logical import Deduplicate, Filter, Logical, Project, RowNumber, all_columns
 from spark_jobs.sql.types.data_types import BIGINT, with_nullable
-from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, conjuncts, transform
+from spark_jobs.sql.types.expr import FLIPPED, Call, Column, Expr, Literal, conjuncts, transform
 
 RANK_ONE = frozenset({("=", 1), ("<=", 1), ("<", 2)})
 ONE = Literal(1, with_nullable(BIGINT, False))

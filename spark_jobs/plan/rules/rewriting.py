@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from spark_jobs.plan.facts.keys import and_all
 from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
@@ -17,7 +16,7 @@ from spark_jobs.sql.logical import (
     Sink,
     Union,
 )
-from spark_jobs.sql.types.expr import Expr, Literal, transform
+from spark_jobs.sql.types.expr import Expr, Literal, and_all, transform
 
 
 def map_inputs(node: Logical, rule: Callable[[Logical], Logical]) -> Logical:

@@ -120,6 +120,10 @@ def warning(text: str, *add: str) -> Advice:
     return Advice(text, add, is_warning=True)
 
 
+def not_repeatable(why: str) -> Advice:
+    return warning(f"processing time is not repeatable: {why}", EVENT_TIME)
+
+
 def tables(node: Logical) -> str:
     """What an input is made of, for people."""
     match peel(node).base:

@@ -6,17 +6,14 @@ before that machine: there plain columns travel, and predicates come later.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from spark_jobs.plan.facts.debezium import debezium_of
-from spark_jobs.plan.facts.keys import and_all
 from spark_jobs.plan.facts.sources import Source
 from spark_jobs.plan.nodes.parts import Debezium
 from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.plan.strategy.building import Building
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.types.data_types import DataType
-from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts
+from spark_jobs.sql.types.expr import Column, Expr, and_all, columns, conjuncts
 
 _LARGE = frozenset({"STRING", "BYTES", "ARRAY", "MAP", "ROW"})
 
@@ -103,13 +100,17 @@ def behind_state(source: Source) -> Expr | None:
 def read_events(source: Source, building: Building) -> Debezium | None:
     """How the table's events are read; None where they are not Debezium's."""
     table = source.table
-    declared = debezium_of(table)
-    return declared and replace(
-        declared,
+    if not table.is_debezium:
+        return None
+    return Debezium(
+        unwrapped=table.unwrapped,
+        full_before=table.full_before,
         heals=heals(source),
         positions=has_positions(source, building),
         follows_keys=follows_keys(source),
         retracts_on_truncate=retracts_on_truncate(table),
+        timestamp_unit=table.options.debezium.timestamp_unit,
+        decimals=table.options.debezium.decimals,
     )
 
 

@@ -9,7 +9,6 @@ from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.keys import (
     JoinCondition,
     Key,
-    and_all,
     by_processing_time,
     is_unique,
     smallest,
@@ -22,7 +21,7 @@ from spark_jobs.plan.strategy.healing import is_taken_as_it_is
 from spark_jobs.plan.strategy.scans import row_type, text_of
 from spark_jobs.sql.logical import Deduplicate, Field, Join, Logical, Project, column
 from spark_jobs.sql.types.data_types import DataType
-from spark_jobs.sql.types.expr import Column, Expr, columns
+from spark_jobs.sql.types.expr import Column, Expr, and_all, columns
 
 JoinTime: TypeAlias = Literal["event", "processing"]
 

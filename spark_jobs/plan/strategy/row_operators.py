@@ -12,12 +12,12 @@ from spark_jobs.plan.nodes.physical import Deduplicate as DeduplicateMachine
 from spark_jobs.plan.nodes.physical import SinkMaterializer
 from spark_jobs.plan.strategy.building import (
     BOUND_ALL,
-    EVENT_TIME,
     Building,
     Input,
     Planned,
     Required,
     Shape,
+    not_repeatable,
     tables,
     warning,
 )
@@ -52,13 +52,9 @@ def deduplicate(node: Deduplicate, required: Required, building: Building) -> Pl
     )
     followed = timing(building, ttl_ms=ttl_ms, listens=waits, forwards=required.forwards)
     endless = () if any(ttl_ms) else (_endless("keys", inner),)
-    by_arrival = f"processing time is not repeatable: it orders the rows of {tables(inner)}"
-    return Planned(
-        operator(machine, required, names, facts(node), followed, building),
-        names,
-        (Input(inner, shape),),
-        (*endless, *(() if is_event else (warning(by_arrival, EVENT_TIME),))),
-    )
+    by_arrival = () if is_event else (not_repeatable(f"it orders the rows of {tables(inner)}"),)
+    inputs, warnings = (Input(inner, shape),), (*endless, *by_arrival)
+    return operator(machine, required, names, facts(node), followed, building, inputs, warnings)
 
 
 _ONE_GROUP = warning(
@@ -89,12 +85,8 @@ def aggregate(node: Aggregate, required: Required, building: Building) -> Planne
     )
     followed = timing(building, ttl_ms=ttl_ms, forwards=required.forwards)
     endless = () if any(ttl_ms) else (_endless("groups", inner),)
-    return Planned(
-        operator(machine, required, names, facts(node), followed, building),
-        names,
-        (Input(inner, shape),),
-        endless if node.keys else (_ONE_GROUP,),
-    )
+    inputs, warnings = (Input(inner, shape),), endless if node.keys else (_ONE_GROUP,)
+    return operator(machine, required, names, facts(node), followed, building, inputs, warnings)
 
 
 def _arguments(node: Aggregate) -> tuple[Expr, ...]:
@@ -140,18 +132,14 @@ def materialized(
     )
     followed = timing(building, ttl_ms=state_ttl(building), listens=waits)
     required = Required((), pair_by=key_exprs, update_before=False)
-    node = operator(machine, required, names, facts(select), followed, building)
+    inputs = (Input(select, Shape(tuple(fields), key_exprs, marks=waits)),)
     several = warning(
         f"the primary key ({', '.join(sink.table.primary_key)}) of {sink.table.name} does not tell"
         " the rows of the query apart: all rows of each sink key are kept, to show one of them",
         *_key_that_tells(fields, upsert_key),
     )
-    return Planned(
-        replace(node, unique_keys=(tuple(names[i] for i in key),)),
-        names,
-        (Input(select, Shape(tuple(fields), key_exprs, marks=waits)),),
-        (several,),
-    )
+    rows = operator(machine, required, names, facts(select), followed, building, inputs, (several,))
+    return replace(rows, node=replace(rows.node, unique_keys=(tuple(names[i] for i in key),)))
 
 
 def _key_that_tells(fields: Sequence[tuple[str, Expr]], upsert_key: frozenset[int]) -> list[str]:

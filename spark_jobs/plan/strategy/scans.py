@@ -13,7 +13,6 @@ from spark_jobs.formats.avro import with_schema
 from spark_jobs.options.connectors import Bounded, Startup
 from spark_jobs.options.formats import Format
 from spark_jobs.plan.facts.changelog import ALL, INSERT, mode_text
-from spark_jobs.plan.facts.debezium import debezium_warning
 from spark_jobs.plan.facts.sources import Source, written_out
 from spark_jobs.plan.nodes.parts import (
     Advice,
@@ -109,10 +108,11 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
 
 
 def _odd_events(table: Table) -> Iterator[Advice]:
-    text = debezium_warning(table)
-    if text is not None:
+    if table.holds_events and not table.primary_key and not table.full_before:
         yield warning(
-            text,
+            f"table {table.name} has no PRIMARY KEY, so that deletions and updates are taken from"
+            " the row before a change, which only REPLICA IDENTITY FULL makes complete: under"
+            " DEFAULT its columns are empty or zero",
             "PRIMARY KEY (...) NOT ENFORCED  -- in the table, or in its WITH:",
             "'rejoin.debezium.replica-identity' = 'full'",
         )
@@ -287,9 +287,7 @@ def _key_fields(table: Table) -> list[RowField]:
 
 
 def _value_fields(table: Table) -> list[RowField]:
-    left_out = () if table.value_includes_key else table.key_fields
-    physical = [c for c in table.columns if c.kind == "physical" and c.name not in left_out]
-    return [RowField(c.name, c.type) for c in physical]
+    return [RowField(c.name, c.type) for c in table.value_columns]
 
 
 def _stands_in_key(table: Table) -> bool:
