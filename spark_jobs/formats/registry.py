@@ -38,7 +38,7 @@ class RegistryClient:
         self._patience_s = patience_s
 
     def register(self, subject: str, schema: str) -> int:
-        """Register the schema under the subject; its id, also if it is registered already."""
+        """Register the schema and return its id, which it keeps if it is registered already."""
         what = f"subject {subject}"
         answer = self._send("POST", f"/subjects/{_quoted(subject)}/versions", what, schema)
         return _number(_judge(answer, what, dict), "id", answer)
@@ -111,7 +111,7 @@ def _quoted(subject: str) -> str:
 
 
 def _judge(response: httpx.Response, what: str, kind: type[T]) -> T:
-    """The answer, which is JSON of this kind."""
+    """The answer's JSON, which must be a list or an object as `kind` says."""
     if response.is_success:
         try:
             found: object = response.json()

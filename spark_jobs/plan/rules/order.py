@@ -64,7 +64,7 @@ def _null_safe(expr: Expr) -> Expr:
 
 
 def merge_projects(node: Logical) -> Logical:
-    """One projection instead of two."""
+    """Make one projection of two that stand above each other."""
     node = map_inputs(node, merge_projects)
     match node:
         case Project(input=Project(input=inner, exprs=below)):

@@ -78,7 +78,7 @@ class Required:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """An operator, not fed yet: what it wants of its inputs, what there is to warn of.
+    """An operator before its inputs are planned: what it wants of them, and its warnings.
 
     `names` are those of its columns, one per logical field ("": not kept). `ordered`: several
     changes of one row may leave in one batch, and their order counts.
