@@ -139,7 +139,7 @@ class Table:
     @property
     def key_places(self) -> tuple[int, ...]:
         """The positions of the primary key's columns, in the order of the key."""
-        return tuple(map(self.index, self.primary_key))
+        return tuple(self.index(name) for name in self.primary_key)
 
     def index(self, name: str) -> int:
         return next(i for i, c in enumerate(self.columns) if c.name == name)
