@@ -40,7 +40,7 @@ class Limit:
         for known in get_args(OffsetMode):
             if mode == known:
                 return cls(known, timestamp_ms, offsets)
-        raise ConfigError("OFFSET_MODE_UNKNOWN", f"'{mode}' is not a startup or bounded mode")
+        raise ValueError(f"'{mode}' is no place to start or end reading")
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""What bytes mean: option tables, schema mapping, registry client."""
+"""Avro schemas of rows, and the client of a schema registry."""

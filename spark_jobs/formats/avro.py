@@ -28,7 +28,7 @@ _Timestamps: TypeAlias = Callable[[DataType, str], str]
 
 
 def registered(data_type: DataType, name: str) -> str:
-    """With a registry. Flink writes milliseconds only; microseconds are an extension."""
+    """Avro with a registry: Flink writes milliseconds only, rejoin microseconds too."""
     return f"timestamp-{_unit(data_type)}"
 
 

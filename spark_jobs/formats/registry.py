@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -17,6 +17,8 @@ PATIENCE_S = 20.0
 _TIMEOUT_S = 10.0
 _FIRST_PAUSE_S = 0.2
 _MOST_PAUSE_S = 3.0
+
+T = TypeVar("T")
 
 
 class Registered(NamedTuple):
@@ -36,15 +38,15 @@ class RegistryClient:
         self._patience_s = patience_s
 
     def register(self, subject: str, schema: str) -> int:
-        """Register the schema under the subject; its id, also if it is registered already."""
+        """Register the schema and return its id, which it keeps if it is registered already."""
         what = f"subject {subject}"
         answer = self._send("POST", f"/subjects/{_quoted(subject)}/versions", what, schema)
-        return _number(_judge(answer, what), "id", answer)
+        return _number(_judge(answer, what, dict), "id", answer)
 
     def subjects(self) -> tuple[int, float | None]:
         """The number of subjects, and the registry's time (Unix seconds) if the answer has it."""
         answer = self._send("GET", "/subjects", "subjects")
-        names = _judge_list(answer, "subjects")
+        names = _judge(answer, "subjects", list)
         date = answer.headers.get("date")
         return len(names), None if date is None else parsedate_to_datetime(date).timestamp()
 
@@ -54,14 +56,14 @@ class RegistryClient:
         answer = self._send("GET", f"/subjects/{_quoted(subject)}/versions/latest", what)
         if answer.status_code == 404:
             return None
-        found = _judge(answer, what)
+        found = _judge(answer, what, dict)
         return Registered(_number(found, "id", answer), _number(found, "version", answer))
 
     def has(self, subject: str, schema: str) -> bool:
         """Whether the subject has exactly this schema."""
         what = f"subject {subject}"
         answer = self._send("POST", f"/subjects/{_quoted(subject)}", what, schema)
-        return answer.status_code != 404 and bool(_judge(answer, what))
+        return answer.status_code != 404 and bool(_judge(answer, what, dict))
 
     def problems(self, subject: str, schema: str) -> list[str]:
         """Why the schema cannot be the subject's next version; empty if it can."""
@@ -70,7 +72,7 @@ class RegistryClient:
         answer = self._send("POST", f"{path}?verbose=true", what, schema)
         if answer.status_code in (404, 405):  # older registries compare with one version only
             answer = self._send("POST", f"{path}/latest?verbose=true", what, schema)
-        verdict = _judge(answer, what)
+        verdict = _judge(answer, what, dict)
         if verdict.get("is_compatible") is not False:
             return []
         messages = verdict.get("messages")
@@ -108,17 +110,14 @@ def _quoted(subject: str) -> str:
     return quote(subject, safe="")
 
 
-def _judge_list(response: httpx.Response, what: str) -> list[object]:
-    if not response.is_success:
-        _judge(response, what)
-    found = _json(response)
-    return found if isinstance(found, list) else _none_of_a_registry(response)
-
-
-def _judge(response: httpx.Response, what: str) -> dict[str, object]:
+def _judge(response: httpx.Response, what: str, kind: type[T]) -> T:
+    """The answer's JSON, which must be a list or an object as `kind` says."""
     if response.is_success:
-        found = _json(response)
-        return found if isinstance(found, dict) else _none_of_a_registry(response)
+        try:
+            found: object = response.json()
+        except ValueError:
+            found = None
+        return found if isinstance(found, kind) else _none_of_a_registry(response)
     detail = response.text[:500]
     match response.status_code:
         case 401 | 403:
@@ -135,14 +134,6 @@ def _judge(response: httpx.Response, what: str) -> dict[str, object]:
             )
         case status:
             raise FormatError("SCHEMA_REFUSED", f"{what}: the registry answers {status}: {detail}")
-
-
-def _json(response: httpx.Response) -> object:
-    try:
-        found: object = response.json()
-    except ValueError:
-        _none_of_a_registry(response)
-    return found
 
 
 def _number(answer: Mapping[str, object], name: str, response: httpx.Response) -> int:

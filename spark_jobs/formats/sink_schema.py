@@ -10,7 +10,7 @@ from spark_jobs.sql.types.data_types import RowField
 
 
 def encodable(declared: Format, topic: str, part: str, columns: Sequence[RowField]) -> Format:
-    """The format as its encoder takes it; with a registry, the schema is registered first."""
+    """The format with its schema; with a registry the schema is registered first."""
     options = declared.options
     if not isinstance(options, RegistryOptions):
         return with_schema(declared, columns)

@@ -8,7 +8,7 @@ of the connection that one of them does not have is refused.
 from spark_jobs.options.jaas import JaasEntry, parse_jaas
 from spark_jobs.options.kinds import is_reference
 
-# of the connection, for both libraries (spark_jobs/access/librdkafka.py)
+# properties of the connection, which both libraries get (spark_jobs/access/librdkafka.py)
 _CONNECTION = """
     bootstrap.servers client.dns.lookup client.id connections.max.idle.ms metadata.max.age.ms
     receive.buffer.bytes reconnect.backoff.max.ms reconnect.backoff.ms request.timeout.ms
@@ -19,7 +19,7 @@ _CONNECTION = """
     ssl.keystore.type ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
     ssl.truststore.type
 """
-# of reading and writing records, timing and metrics: for Java's client only
+# properties that only Java's client gets: reading and writing records, timing, metrics
 _JAVA_ONLY = """
     acks allow.auto.create.topics auto.commit.interval.ms auto.include.jmx.reporter
     auto.offset.reset batch.size buffer.memory check.crcs client.rack compression.gzip.level

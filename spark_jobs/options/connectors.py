@@ -37,12 +37,7 @@ class Startup:
 
     mode: OneOf[
         "earliest-offset", "latest-offset", "group-offsets", "timestamp", "specific-offsets"
-    ] = choice(
-        "scan.startup.mode",
-        "where reading starts",
-        "earliest-offset | latest-offset | group-offsets | timestamp | specific-offsets",
-        "group-offsets",
-    )
+    ] = choice("scan.startup.mode", "where reading starts", "group-offsets")
     offsets: dict[int, int] | None = offsets(
         "scan.startup.specific-offsets", "the first offsets to read"
     )
@@ -56,12 +51,7 @@ class Bounded:
     """Where reading ends."""
 
     mode: OneOf["unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"] = (
-        choice(
-            "scan.bounded.mode",
-            "where reading ends",
-            "unbounded | latest-offset | group-offsets | timestamp | specific-offsets",
-            "unbounded",
-        )
+        choice("scan.bounded.mode", "where reading ends", "unbounded")
     )
     offsets: dict[int, int] | None = offsets(
         "scan.bounded.specific-offsets", "the first offsets not to read"
@@ -78,21 +68,18 @@ class DebeziumOptions:
     truncate: OneOf["reject", "retract"] = choice(
         "rejoin.debezium.truncate",
         "a TRUNCATE is refused as a bad record, or retracts all rows of the table",
-        "reject | retract",
         "reject",
     )
     unavailable: OneOf["heal", "reject"] = choice(
         "rejoin.debezium.unavailable",
         "a value that the database left out of an event is taken from the row in state, or the"
         " event is a bad record",
-        "heal | reject",
         "heal",
     )
     key_changes: OneOf["reject", "heal"] = choice(
         "rejoin.debezium.key-changes",
         "an event that changes the primary key and leaves a value out is a bad record, or the value"
         " is taken from the row under the old key",
-        "reject | heal",
         "reject",
     )
     key_change_wait_ms: int = duration(
@@ -108,19 +95,16 @@ class DebeziumOptions:
     replica_identity: OneOf["default", "full"] = choice(
         "rejoin.debezium.replica-identity",
         "whether the row before a change is complete (full) and is trusted",
-        "default | full",
         "default",
     )
     timestamp_unit: OneOf["millis", "micros", "nanos"] | None = choice(
         "rejoin.debezium.timestamp-unit",
         "what a bare number in a TIMESTAMP or TIME column counts, where no schema says it",
-        "millis | micros | nanos",
     )
     decimals: OneOf["text", "base64"] = choice(
         "rejoin.debezium.decimals",
         "what a text in a DECIMAL column is, where no schema says it: digits, or the unscaled"
         " number in base64",
-        "text | base64",
         "text",
     )
 
@@ -130,21 +114,15 @@ class KafkaOptions:
     """A table's topic, the records there, and how they are read and written."""
 
     topics: tuple[str, ...] = names("topic", "topics; several with semicolons, one for a sink")
-    key_format: str | None = choice("key.format", "format of record keys", " | ".join(KEY_FORMATS))
+    key_format: str | None = choice("key.format", "format of record keys", values=KEY_FORMATS)
     key_prefix: str | None = text(
         "key.fields-prefix", "prefix of the columns that stand in the key"
     )
     value_fields: OneOf["ALL", "EXCEPT_KEY"] = choice(
-        "value.fields-include",
-        "whether key columns stand in the value too",
-        "ALL | EXCEPT_KEY",
-        "ALL",
+        "value.fields-include", "whether key columns stand in the value too", "ALL"
     )
     guarantee: OneOf["exactly-once", "at-least-once", "none"] = choice(
-        "sink.delivery-guarantee",
-        "how often a result row is written",
-        "exactly-once | at-least-once | none",
-        "exactly-once",
+        "sink.delivery-guarantee", "how often a result row is written", "exactly-once"
     )
     transactional_id_prefix: str | None = text(
         "sink.transactional-id-prefix", "prefix of the producers' transactional ids"
@@ -152,14 +130,10 @@ class KafkaOptions:
     on_error: OnError | None = choice(
         "rejoin.on-error",
         "what becomes of a record that cannot be decoded, or of a result too large for the topic",
-        "fail | dead-letter | skip",
     )
     debezium: DebeziumOptions = group(DebeziumOptions)
     schema_ids: SchemaIds = choice(
-        SCHEMA_ID,
-        "where records say which schema they are written with",
-        "prefix | apicurio-8-byte | apicurio-headers | confluent-headers",
-        "prefix",
+        SCHEMA_ID, "where records say which schema they are written with", "prefix"
     )
     registry_timeout_ms: int = duration(
         REGISTRY_TIMEOUT, "how long to wait for a registry that does not answer", "5 min"
@@ -179,16 +153,14 @@ class KafkaOptions:
         "scan.watermark.alignment.max-drift",
         "how far a table may be ahead of the slowest one of its group",
     )
-    format: str | None = choice("format", "format of record values", " | ".join(FORMATS))
-    value_format: str | None = choice(
-        "value.format", "format of record values", " | ".join(FORMATS)
-    )
+    format: str | None = choice("format", "format of record values", values=FORMATS)
+    value_format: str | None = choice("value.format", "format of record values", values=FORMATS)
     key_fields: tuple[str, ...] | None = names(
         "key.fields", "columns in the record key; several with semicolons"
     )
     startup: Startup = group(Startup)
-    partitioner: str = choice(
-        "sink.partitioner", "which partition a record goes to", "default", "default"
+    partitioner: OneOf["default"] = choice(
+        "sink.partitioner", "which partition a record goes to", "default"
     )
 
 

@@ -10,12 +10,11 @@ TRUNCATE = f"{PREFIX}truncate"
 UNAVAILABLE = f"{PREFIX}unavailable"
 KEY_CHANGES = f"{PREFIX}key-changes"
 KEY_CHANGE_WAIT = f"{PREFIX}key-change-wait"
+REPLICA_IDENTITY = f"{PREFIX}replica-identity"
 _UNWRAPPED_FORMATS = ("json", "avro-confluent")
-# options for the meaning of numbers and texts, where no schema defines it
-_WITHOUT_SCHEMA = (f"{PREFIX}timestamp-unit", f"{PREFIX}decimals")
+# what numbers and texts mean, where no schema says it
+_NUMBERS = (f"{PREFIX}timestamp-unit", f"{PREFIX}decimals")
 _LEFT_OUT_VALUES = (UNAVAILABLE, KEY_CHANGES, KEY_CHANGE_WAIT)
-# options for whole events only
-_WHOLE_EVENTS = (f"{PREFIX}replica-identity",)
 
 
 def conflicts(given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -31,29 +30,25 @@ def conflicts(given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
         if not (of_events or unwrapped):
             hint = f"use a debezium format, or '{UNWRAPPED}' = 'true'"
             yield option, f"'{option}' has no effect on format '{name}'", hint
-        elif option in _WHOLE_EVENTS and unwrapped:
-            yield (
-                option,
-                f"'{option}' has no effect: unwrapped rows have no old row",
-                LEAVE_OUT,
-            )
-        elif option == TRUNCATE and unwrapped:
-            yield option, f"'{option}' has no effect: truncations are not unwrapped", LEAVE_OUT
-        elif option in _LEFT_OUT_VALUES and given.get(_WHOLE_EVENTS[0]) == "full":
-            yield option, f"'{option}' has no effect: complete rows have all values", LEAVE_OUT
-        elif option == KEY_CHANGES and given.get(UNAVAILABLE) == "reject":
-            yield option, f"'{option}' has no effect: '{UNAVAILABLE}' is 'reject'", LEAVE_OUT
+        elif why := _why_without_effect(option, name, unwrapped, given):
+            yield option, f"'{option}' has no effect: {why}", "leave it out"
         elif option == KEY_CHANGE_WAIT and given.get(KEY_CHANGES) != "heal":
-            yield (
-                option,
-                f"'{option}' has no effect without healing of key changes",
-                f"use '{KEY_CHANGES}' = 'heal'",
-            )
-        elif option in _WITHOUT_SCHEMA and _has_schema(name, given):
-            yield option, f"'{option}' has no effect: the schema defines it", LEAVE_OUT
+            problem = f"'{option}' has no effect without healing of key changes"
+            yield option, problem, f"use '{KEY_CHANGES}' = 'heal'"
 
 
-LEAVE_OUT = "leave it out"
+def _why_without_effect(
+    option: str, name: str, unwrapped: bool, given: Mapping[str, str]
+) -> str | None:
+    if option == REPLICA_IDENTITY and unwrapped:
+        return "unwrapped rows have no old row"
+    if option == TRUNCATE and unwrapped:
+        return "truncations are not unwrapped"
+    if option in _LEFT_OUT_VALUES and given.get(REPLICA_IDENTITY) == "full":
+        return "complete rows have all values"
+    if option == KEY_CHANGES and given.get(UNAVAILABLE) == "reject":
+        return f"'{UNAVAILABLE}' is 'reject'"
+    return "the schema defines it" if option in _NUMBERS and _has_schema(name, given) else None
 
 
 def _has_schema(name: str, given: Mapping[str, str]) -> bool:

@@ -5,10 +5,10 @@ show and the binder checks; the objects are what everybody else reads, instead o
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields
-from typing import Any, TypeVar
+from dataclasses import Field, field, fields
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from spark_jobs.options.kinds import Option
+from spark_jobs.options.kinds import Option, one_of
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ def table_of(kind: type) -> dict[str, Option]:
         if "group" in each.metadata:
             found |= table_of(each.metadata["group"])
         elif "option" in each.metadata:
-            found[each.metadata["name"]] = each.metadata["option"]
+            found[each.metadata["name"]] = _option(each)
     return found
 
 
@@ -41,6 +41,14 @@ def read_options(kind: type[T], given: Mapping[str, str]) -> T:
         if "group" in each.metadata:
             values[each.name] = read_options(each.metadata["group"], given)
         elif (text := given.get(each.metadata.get("name", ""))) is not None:
-            value = each.metadata["option"].read(text)
+            value = _option(each).read(text)
             values |= {} if value is None else {each.name: value}
     return kind(**values)
+
+
+def _option(each: Field[Any]) -> Option:
+    """A field's option; a choice that names no values has those of the field's Literal type."""
+    found: Option = each.metadata["option"]
+    kinds = (each.type, *get_args(each.type))  # the type may be `Literal[...] | None`
+    values = [text for kind in kinds if get_origin(kind) is Literal for text in get_args(kind)]
+    return found if found.expected else one_of(found.help, values, found.default)

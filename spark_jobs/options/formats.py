@@ -23,7 +23,7 @@ class JsonReading:
         "ignore-parse-errors", "a field that cannot be parsed is NULL, a broken record skipped"
     )
     timestamp_format: OneOf["SQL", "ISO-8601"] = choice(
-        "timestamp-format.standard", "text form of timestamps", "SQL | ISO-8601", "SQL"
+        "timestamp-format.standard", "text form of timestamps", "SQL"
     )
 
 
@@ -32,7 +32,7 @@ class JsonWriting:
     """How JSON is written."""
 
     map_null_key: OneOf["FAIL", "DROP", "LITERAL"] = choice(
-        "map-null-key.mode", "a map key that is NULL", "FAIL | DROP | LITERAL", "FAIL"
+        "map-null-key.mode", "a map key that is NULL", "FAIL"
     )
     map_null_key_literal: str = text(
         "map-null-key.literal", "the text of a NULL map key", default="null"
@@ -68,7 +68,7 @@ class ChangelogJsonOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroOptions:
-    encoding: OneOf["binary"] = choice("encoding", "how values are written", "binary", "binary")
+    encoding: OneOf["binary"] = choice("encoding", "how values are written", "binary")
     legacy_timestamps: bool = flag(
         "timestamp_mapping.legacy",
         "TIMESTAMP is written as Avro's timestamp, not as its local-timestamp, and TIMESTAMP_LTZ"
@@ -85,11 +85,11 @@ class RegistryOptions:
     subject: str | None = text("subject", "subject to register the written schema under")
     schema: str | None = text("schema", "the schema to read or write with", "an Avro schema")
     credentials_source: OneOf["URL", "USER_INFO"] | None = choice(
-        "basic-auth.credentials-source", "where credentials come from", "URL | USER_INFO"
+        "basic-auth.credentials-source", "where credentials come from"
     )
     user_info: str | None = text("basic-auth.user-info", "user:password", _REFERENCE)
     token_source: OneOf["STATIC_TOKEN"] | None = choice(
-        "bearer-auth.credentials-source", "where the token comes from", "STATIC_TOKEN"
+        "bearer-auth.credentials-source", "where the token comes from"
     )
     token: str | None = text("bearer-auth.token", "the token", _REFERENCE)
     keystore: str | None = text("ssl.keystore.location", "client certificate", "a path")
@@ -102,9 +102,9 @@ class RegistryOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawOptions:
-    charset: OneOf["UTF-8"] = choice("charset", "encoding of a STRING", "UTF-8", "UTF-8")
+    charset: OneOf["UTF-8"] = choice("charset", "encoding of a STRING", "UTF-8")
     endianness: OneOf["big-endian", "little-endian"] = choice(
-        "endianness", "byte order of numbers", "big-endian | little-endian", "big-endian"
+        "endianness", "byte order of numbers", "big-endian"
     )
 
 

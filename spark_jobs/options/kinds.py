@@ -1,7 +1,7 @@
 """What an option of a table, format or job may hold: its kinds, and how their texts are read."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -89,10 +89,16 @@ def names(name: str, help_: str) -> tuple[str, ...]:
     return option(name, help_, "text", read)
 
 
-def choice(name: str, help_: str, values: str, default: str | None = None) -> Any:
-    """One of the texts `a | b | c`; the field's type says the same."""
-    known = {v: v for v in values.split(" | ")}
-    return option(name, help_, values, known.get, default)
+def choice(name: str, help_: str, default: str | None = None, values: Iterable[str] = ()) -> Any:
+    """One of these texts; without `values` those that the field's type lists (declared.py)."""
+    found = one_of(help_, values, default)
+    return field(default=default, metadata={"name": name, "option": found})
+
+
+def one_of(help_: str, values: Iterable[str], default: str | None) -> Option:
+    """An option whose value is one of these texts."""
+    known = {v: v for v in values}
+    return Option(help_, " | ".join(known), known.get, default)
 
 
 def enum(name: str, help_: str, values: str) -> Any:

@@ -29,7 +29,6 @@ class RestartSettings:
     type: OneOf["none", "off", "disable", "fixed-delay", "exponential-delay"] = choice(
         "restart-strategy.type",
         "when a query that failed for a passing reason starts again",
-        "none | off | disable | fixed-delay | exponential-delay",
         "exponential-delay",
     )
     fixed_attempts: int = integer(
@@ -131,13 +130,11 @@ class DeclaredSettings:
         "rejoin.input-faults",
         "changes that no changelog can hold, such as a second +I of a primary key: repaired, or"
         " trusted as Flink does",
-        "repair | trust",
         "repair",
     )
     min_cleanup_rule: OneOf["zero", "half"] = choice(
         "rejoin.interval-join.min-cleanup-rule",
         "least cleanup interval of an interval join: none, or half of its window",
-        "zero | half",
         "zero",
     )
     bootstrap_timeout_ms: int | None = duration(
@@ -147,13 +144,11 @@ class DeclaredSettings:
     on_bootstrap_timeout: OneOf["fail", "go"] = choice(
         "rejoin.bootstrap.on-timeout",
         "after that time: the job fails, or goes on with the rows that are there",
-        "fail | go",
         "fail",
     )
     late_probe: OneOf["drop", "join"] = choice(
         "rejoin.temporal.late-probe",
         "a late row at a temporal join: dropped as in Flink 2.4, or joined as in older releases",
-        "drop | join",
         "drop",
     )
     late_topic: str | None = text(
@@ -184,17 +179,13 @@ class DeclaredSettings:
     watermark_policy: OneOf["min", "max"] = choice(
         "rejoin.watermark.policy",
         "watermark of a join: the lower or the higher of its inputs",
-        "min | max",
         "min",
     )
-    mode: OneOf["micro-batch"] = choice(
-        "rejoin.mode", "how Spark runs the query", "micro-batch", "micro-batch"
-    )
+    mode: OneOf["micro-batch"] = choice("rejoin.mode", "how Spark runs the query", "micro-batch")
     on_data_loss: OneOf["fail", "continue"] = choice(
         "rejoin.on-data-loss",
         "records that are deleted before they are read, or a source topic that is created anew: the"
         " job fails, or counts them and goes on",
-        "fail | continue",
         "fail",
     )
     ledger_heartbeat_ms: int = duration(

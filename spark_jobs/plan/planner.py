@@ -30,8 +30,7 @@ def plan(job: Job) -> tuple[QueryPlan, ...]:
     plans: list[QueryPlan] = []
     for name, insert in zip(query_names(job), job.inserts, strict=True):
         optimized = optimize(insert, job.settings)
-        found = list(refusals(insert, optimized, job.settings))
-        problems += found
+        problems += refusals(insert, optimized, job.settings)
         if not problems:
             plans.append(_plan(optimized, name, job.settings))
     if problems:
@@ -68,11 +67,7 @@ def _plan(optimized: Logical, name: str, settings: DeclaredSettings) -> QueryPla
     planned = numbered(root(optimized, name, building))
     sends_late_rows = any(node.output.late_topic for node in stateful_nodes(planned))
     if settings.late_topic and not sends_late_rows:
-        building.warn(
-            warning(
-                "no late rows go to 'rejoin.late.topic': only an event-time temporal join that"
-                " drops late probe rows sends them"
-            )
-        )
+        senders = "only an event-time temporal join that drops late probe rows sends them"
+        building.warn(warning(f"no late rows go to 'rejoin.late.topic': {senders}"))
     warned = (*building.warnings, *null_columns(optimized))
     return QueryPlan(name, planned, (*warned, *advise(planned)))

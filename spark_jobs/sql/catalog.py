@@ -130,6 +130,17 @@ class Table:
     def dead_letter_topic(self) -> str | None:
         return self.options.kafka.dead_letter_topic
 
+    @property
+    def value_columns(self) -> list[TableColumn]:
+        """The columns in the record value."""
+        in_key_only = () if self.value_includes_key else self.key_fields
+        return [c for c in self.columns if c.kind == "physical" and c.name not in in_key_only]
+
+    @property
+    def key_places(self) -> tuple[int, ...]:
+        """The positions of the primary key's columns, in the order of the key."""
+        return tuple(self.index(name) for name in self.primary_key)
+
     def index(self, name: str) -> int:
         return next(i for i, c in enumerate(self.columns) if c.name == name)
 

@@ -6,14 +6,15 @@ validated plan; which operators keep a time attribute alive is decided on the
 optimised plan (plan/facts/times.py).
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 from typing import TypeAlias, assert_never
 
-from spark_jobs.sql.catalog import Table
+from spark_jobs.sql.catalog import Table, TableColumn
 from spark_jobs.sql.parse.statements import ConflictStrategy
 from spark_jobs.sql.types.data_types import DataType
-from spark_jobs.sql.types.expr import Expr
+from spark_jobs.sql.types.expr import Column, Expr
 from spark_jobs.sql.types.functions import AggregateFunction
 
 TimeAttribute: TypeAlias = OneOf["rowtime", "proctime"] | None
@@ -220,6 +221,23 @@ def inputs_of(node: Logical) -> tuple[Logical, ...]:
             return (node.input,)
         case _:
             assert_never(node)
+
+
+def nodes(node: Logical) -> Iterator[Logical]:
+    """The node and all below it, parents first."""
+    yield node
+    for below in inputs_of(node):
+        yield from nodes(below)
+
+
+def column(fields: Sequence[Field | TableColumn], index: int) -> Column:
+    """A field of a node, or a column of a table, as an expression."""
+    return Column(index, fields[index].name, fields[index].type)
+
+
+def all_columns(node: Logical) -> tuple[Column, ...]:
+    """Every field of a node as an expression over it."""
+    return tuple(column(node.fields, i) for i in range(len(node.fields)))
 
 
 def _nullable(field: Field) -> Field:

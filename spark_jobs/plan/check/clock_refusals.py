@@ -82,7 +82,10 @@ def _reads(node: Logical) -> bool:
 
 
 def _joined(join: Join) -> bool:
-    """A regular join stores its columns, so it reads them; a time that bounds another is not."""
+    """Whether a join reads a processing time.
+
+    A regular join does so by storing its columns; an interval join only compares its two times.
+    """
     below = (*facts(join.left).times, *facts(join.right).times)
     if is_versioned(join):
         return join.condition is not None and _read((join.condition,), below)

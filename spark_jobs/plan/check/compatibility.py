@@ -1,9 +1,9 @@
 """Whether a plan reads the state that another plan has written, and what differs.
 
 A state cell holds packed rows under packed keys. Whatever decides which rows those are, or how they
-are laid out, must be the same; whatever happens before or behind may change, and then holds from
-the next epoch on. Spark numbers operators and sources by position: one that is added, removed or
-moved would read another's state.
+are laid out, must be the same. What happens to rows before or after that may change, and does so
+from the next epoch on. Spark numbers operators and sources by position: one that is added, removed
+or moved would read another's state.
 """
 
 from collections.abc import Iterator, Sequence

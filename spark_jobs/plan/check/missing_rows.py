@@ -23,7 +23,7 @@ from spark_jobs.sql.logical import (
     Scan,
     Sink,
     Union,
-    inputs_of,
+    nodes,
 )
 from spark_jobs.sql.types.data_types import INTEGERS
 from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, conjuncts
@@ -129,9 +129,8 @@ def _joined(join: Join) -> list[Origins]:
 
 
 def _missing(join: Join, side: Logical) -> Missing:
-    return Missing(
-        join.kind, join.position, tuple(dict.fromkeys(s.table.name for s in _scans(side)))
-    )
+    tables = dict.fromkeys(scan.table.name for scan in _scans(side))
+    return Missing(join.kind, join.position, tuple(tables))
 
 
 def _without(fields: Sequence[Origins], refused: Origins) -> list[Origins]:
@@ -149,10 +148,8 @@ def _refused_by(predicate: Expr, fields: Sequence[Origins]) -> Origins:
             return _made_null(tested, fields)
         case Call(op="AND", args=args):
             return _NONE.union(*(_refused_by(a, fields) for a in args))
-        case Call(op="OR", args=(first, *others)):
-            return _refused_by(first, fields).intersection(
-                *(_refused_by(other, fields) for other in others)
-            )
+        case Call(op="OR", args=args):
+            return frozenset.intersection(*(_refused_by(a, fields) for a in args))
         case _:
             return _made_null(predicate, fields)
 
@@ -164,10 +161,8 @@ def _made_null(expr: Expr, fields: Sequence[Origins]) -> Origins:
             return fields[index]
         case FieldAccess(row=row):
             return _made_null(row, fields)
-        case Call(op="COALESCE", args=(first, *others)):
-            return _made_null(first, fields).intersection(
-                *(_made_null(other, fields) for other in others)
-            )
+        case Call(op="COALESCE", args=args):
+            return frozenset.intersection(*(_made_null(a, fields) for a in args))
         case Call(op=op, args=args) if expr.type.nullable and op not in _LENIENT:
             return _NONE.union(*(_made_null(a, fields) for a in args))
         case _:
@@ -206,7 +201,5 @@ def _read(node: Logical, index: int) -> tuple[str, str | None]:
             assert_never(node)
 
 
-def _scans(node: Logical) -> Iterator[Scan]:
-    if isinstance(node, Scan):
-        yield node
-    yield from chain.from_iterable(map(_scans, inputs_of(node)))
+def _scans(node: Logical) -> list[Scan]:
+    return [found for found in nodes(node) if isinstance(found, Scan)]

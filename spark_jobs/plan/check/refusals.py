@@ -29,6 +29,7 @@ from spark_jobs.sql.logical import (
     Sink,
     Union,
     inputs_of,
+    nodes,
 )
 from spark_jobs.sql.types.expr import Expr, columns
 
@@ -45,13 +46,6 @@ def refusals(
         yield from clock_refusals(optimized)
     if isinstance(optimized, Sink):
         yield from sink_refusals(optimized, settings)
-
-
-def nodes(node: Logical) -> Iterator[Logical]:
-    """The node and all below it, parents first."""
-    yield node
-    for input_ in inputs_of(node):
-        yield from nodes(input_)
 
 
 def _node(node: Logical) -> Iterator[PositionedError]:

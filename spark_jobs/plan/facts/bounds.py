@@ -15,13 +15,13 @@ from typing import Literal as OneOf
 from spark_jobs.plan.facts.keys import JoinCondition, condition_of
 from spark_jobs.sql.logical import Join, TimeAttribute
 from spark_jobs.sql.types.data_types import INTEGERS, TIMESTAMPS, DataType
-from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, conjuncts
+from spark_jobs.sql.types.expr import FLIPPED, Call, Column, Expr, Literal, conjuncts
 
-COMPARISONS = frozenset({"<", "<=", ">", ">=", "="})
-FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 Times = Sequence[TimeAttribute]
+
+_MS = -1  # where the milliseconds of a sum stand, beside the positions of its times
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def interval(join: Join, left: Times, right: Times) -> Interval | None:
         if kind is None or kind != right[pair[1]]:
             continue
         used = [b for _, b in bounds if b is not None and (b.left, b.right) == pair]
-        lower = max((low for b in used for low in _lower(b)), default=None)
-        upper = min((up for b in used for up in _upper(b)), default=None)
+        lower = max((b.ms + (b.op == ">") for b in used if b.op in (">", ">=", "=")), default=None)
+        upper = min((b.ms - (b.op == "<") for b in used if b.op in ("<", "<=", "=")), default=None)
         if lower is not None and upper is not None:
             rest = [part for part, b in bounds if b is None or (b.left, b.right) != pair]
             condition = condition_of(rest, len(left))
@@ -102,19 +102,17 @@ def _comparisons(predicate: Expr) -> Iterator[Expr]:
 
 def _bound(predicate: Expr, left: Times, right: Times) -> Bound | None:
     match predicate:
-        case Call(op=op, args=(a, b)) if op in COMPARISONS:
-            found = _difference(a, b)
+        case Call(op=op, args=(a, b)) if op in FLIPPED:
+            difference = _sum(a, b, -1)
         case _:
             return None
-    if found is None:
+    if difference is None:
         return None
-    signs, offset = found
-    width = len(left)
-    plus = [i for i, sign in signs.items() if sign == 1]
-    minus = [i for i, sign in signs.items() if sign == -1]
-    if len(plus) != 1 or len(minus) != 1 or len(signs) != 2:
+    offset = difference.pop(_MS, 0)
+    times = {sign: index for index, sign in difference.items()}
+    if len(difference) != 2 or times.keys() != {1, -1}:
         return None
-    (first,), (second,) = plus, minus
+    first, second, width = times[1], times[-1], len(left)
     if first >= width > second:
         first, second, op, offset = second, first, FLIPPED[op], -offset
     if not first < width <= second or left[first] is None or right[second - width] is None:
@@ -122,26 +120,18 @@ def _bound(predicate: Expr, left: Times, right: Times) -> Bound | None:
     return Bound(first, second - width, op, -offset)
 
 
-def _difference(a: Expr, b: Expr) -> tuple[Counter[int], int] | None:
-    left, right = _linear(a), _linear(b)
-    return None if left is None or right is None else _added(left, right, -1)
-
-
-def _linear(expr: Expr) -> tuple[Counter[int], int] | None:
-    """Times with their signs and a number of milliseconds, if the expression is their sum."""
+def _linear(expr: Expr) -> dict[int, int] | None:
+    """A sum of times and intervals: how often each time is added, and `_MS` milliseconds."""
     match expr:
         case Column(index=index, type=DataType(name=name)) if name in TIMESTAMPS:
-            return Counter({index: 1}), 0
+            return {index: 1}
         case Literal(value=value, type=DataType(name="INTERVAL_DAY")) if value is not None:
-            return Counter(), int(value)
+            return {_MS: int(value)}
         case Call(op="+" | "-" as op, args=(a, b)):
-            left, right = _linear(a), _linear(b)
-            if left is None or right is None:
-                return None
-            return _added(left, right, 1 if op == "+" else -1)
+            return _sum(a, b, 1 if op == "+" else -1)
         case Call(op="-", args=(a,)):
             inner = _linear(a)
-            return None if inner is None else _added((Counter(), 0), inner, -1)
+            return None if inner is None else {place: -n for place, n in inner.items()}
         case Call(op="*", args=(a, b)):
             return _multiple(a, b) or _multiple(b, a)
         case Call(op="CAST", args=(a,), type=type_) if _keeps_time(a.type, type_):
@@ -150,25 +140,22 @@ def _linear(expr: Expr) -> tuple[Counter[int], int] | None:
             return None
 
 
-def _added(
-    a: tuple[Counter[int], int], b: tuple[Counter[int], int], sign: int
-) -> tuple[Counter[int], int]:
-    signs = Counter(a[0])
-    for index, times in b[0].items():
-        signs[index] += sign * times
-    return Counter({i: n for i, n in signs.items() if n}), a[1] + sign * b[1]
+def _sum(a: Expr, b: Expr, sign: int) -> dict[int, int] | None:
+    """`a + b`, or `a - b` where the sign is -1."""
+    left, right = _linear(a), _linear(b)
+    if left is None or right is None:
+        return None
+    total = Counter(left)
+    total.update({place: sign * n for place, n in right.items()})
+    return {place: n for place, n in total.items() if n}
 
 
-def _multiple(length: Expr, factor: Expr) -> tuple[Counter[int], int] | None:
+def _multiple(length: Expr, factor: Expr) -> dict[int, int] | None:
     match factor:
         case Literal(value=int() as times, type=DataType(name=name)) if name in INTEGERS:
             inner = _linear(length)
-            return None if inner is None or inner[0] else (Counter(), inner[1] * times)
-        case Call(op="-", args=(Literal(value=int() as times, type=DataType(name=name)),)) if (
-            name in INTEGERS
-        ):
-            inner = _linear(length)
-            return None if inner is None or inner[0] else (Counter(), -inner[1] * times)
+            if inner is not None and inner.keys() <= {_MS}:
+                return {_MS: inner.get(_MS, 0) * times}
     return None
 
 
@@ -178,21 +165,3 @@ def _keeps_time(source: DataType, target: DataType) -> bool:
         return True
     same = source.name == target.name and source.name in TIMESTAMPS
     return same and (target.precision or 0) >= min(source.precision or 0, 3)
-
-
-def _lower(bound: Bound) -> tuple[int, ...]:
-    match bound.op:
-        case ">=" | "=":
-            return (bound.ms,)
-        case ">":
-            return (bound.ms + 1,)
-    return ()
-
-
-def _upper(bound: Bound) -> tuple[int, ...]:
-    match bound.op:
-        case "<=" | "=":
-            return (bound.ms,)
-        case "<":
-            return (bound.ms - 1,)
-    return ()

@@ -145,15 +145,6 @@ def shift(expr: Expr, by: int) -> Expr:
     return transform(expr, lambda c: replace(c, index=c.index + by))
 
 
-def and_all(predicates: Iterable[Expr]) -> Expr | None:
-    """One condition of all predicates; None of none."""
-    parts = tuple(predicates)
-    if len(parts) < 2:
-        return parts[0] if parts else None
-    nullable = any(p.type.nullable for p in parts)
-    return Call("AND", parts, DataType("BOOLEAN", nullable))
-
-
 def unique_keys(
     node: Logical, below: Sequence[frozenset[Key]], condition: JoinCondition
 ) -> frozenset[Key]:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from spark_jobs.plan.facts.keys import and_all
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.logical import (
     Aggregate,
@@ -19,9 +18,10 @@ from spark_jobs.sql.logical import (
     Scan,
     Sink,
     Union,
+    all_columns,
     inputs_of,
 )
-from spark_jobs.sql.types.expr import Column, Expr, conjuncts, transform
+from spark_jobs.sql.types.expr import Column, Expr, and_all, conjuncts, transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,9 @@ def peel(node: Logical) -> Peeled:
             both = (*conjuncts(below.where), *conjuncts(inline(condition, below.exprs)))
             return replace(below, where=and_all(both))
         case Scan() | Join() | Union() | RowNumber() | Deduplicate() | Aggregate() | Sink():
-            return Peeled(node, None, tuple(column(node, i) for i in range(len(node.fields))))
+            return Peeled(node, None, all_columns(node))
         case _:
             assert_never(node)
-
-
-def column(node: Logical, index: int) -> Column:
-    """A field of a node as an expression."""
-    field = node.fields[index]
-    return Column(index, field.name, field.type)
 
 
 def inline(expr: Expr, exprs: Sequence[Expr]) -> Expr:

@@ -1,26 +1,15 @@
 """Conditions without columns: TRUE goes away, literals are compared at once."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from spark_jobs.plan.facts.keys import and_all
 from spark_jobs.plan.rules.rewriting import map_inputs, without_true
 from spark_jobs.sql.logical import Filter, Join, Logical
 from spark_jobs.sql.types.data_types import BOOLEAN, INTEGERS, with_nullable
-from spark_jobs.sql.types.expr import Call, Expr, Literal, conjuncts
+from spark_jobs.sql.types.expr import COMPARED, Call, Expr, Literal, and_all, conjuncts
 
 NOT_NULL_BOOLEAN = with_nullable(BOOLEAN, False)
 TRUE = Literal(True, NOT_NULL_BOOLEAN)
 FALSE = Literal(False, NOT_NULL_BOOLEAN)
-
-COMPARED: dict[str, Callable[[int, int], bool]] = {
-    "=": lambda a, b: a == b,
-    "<>": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}
 
 
 def fold_constants(node: Logical) -> Logical:
@@ -50,10 +39,8 @@ def _decided(predicate: Expr) -> Expr:
             inner = _decided(a)
             if inner in (TRUE, FALSE):
                 return FALSE if inner == TRUE else TRUE
-        case Literal(value=True):
-            return TRUE
-        case Literal(value=False):
-            return FALSE
+        case Literal(value=bool() as value):
+            return TRUE if value else FALSE
     return predicate
 
 

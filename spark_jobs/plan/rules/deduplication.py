@@ -3,15 +3,14 @@
 from dataclasses import replace
 from typing import Literal as OneOf
 
-from spark_jobs.plan.facts.bounds import FLIPPED
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import facts, waits_for_watermark
 from spark_jobs.plan.facts.keys import is_unique
 from spark_jobs.plan.rules.constants import integer
-from spark_jobs.plan.rules.rewriting import filtered, map_inputs, refs
-from spark_jobs.sql.logical import Deduplicate, Filter, Logical, Project, RowNumber
+from spark_jobs.plan.rules.rewriting import filtered, map_inputs
+from spark_jobs.sql.logical import Deduplicate, Filter, Logical, Project, RowNumber, all_columns
 from spark_jobs.sql.types.data_types import BIGINT, with_nullable
-from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, conjuncts, transform
+from spark_jobs.sql.types.expr import FLIPPED, Call, Column, Expr, Literal, conjuncts, transform
 
 RANK_ONE = frozenset({("=", 1), ("<=", 1), ("<", 2)})
 ONE = Literal(1, with_nullable(BIGINT, False))
@@ -37,8 +36,7 @@ def deduplicate(node: Logical) -> Logical:
     keep: OneOf["first", "last"] = "last" if descending else "first"
     input_ = numbered.input
     rows = Deduplicate(input_, numbered.partition, order, keep, numbered.position)
-    exprs = (*refs(input_.fields, range(len(input_.fields))), ONE)
-    return Project(filtered(_needed(rows), rest), exprs, numbered.fields)
+    return Project(filtered(_needed(rows), rest), (*all_columns(input_), ONE), numbered.fields)
 
 
 def correct_first_rows(node: Logical) -> Logical:
@@ -89,9 +87,7 @@ def _is_rank_one(predicate: Expr, rank: int) -> bool:
 
 def _is_column(expr: Expr, index: int) -> bool:
     match expr:
-        case Column(index=found):
-            return found == index
-        case Call(op="CAST", args=(Column(index=found),)):
+        case Column(index=found) | Call(op="CAST", args=(Column(index=found),)):
             return found == index
         case _:
             return False

@@ -16,8 +16,8 @@ from spark_jobs.plan.rules.constants import fold_constants
 from spark_jobs.plan.rules.deduplication import correct_first_rows, deduplicate
 from spark_jobs.plan.rules.pruning import prune_columns
 from spark_jobs.plan.rules.pushdown import push_filters
-from spark_jobs.plan.rules.rewriting import map_inputs, refs
-from spark_jobs.sql.logical import Filter, Join, Logical, Project, Sink, Union
+from spark_jobs.plan.rules.rewriting import map_inputs
+from spark_jobs.sql.logical import Filter, Join, Logical, Project, Sink, Union, all_columns
 from spark_jobs.sql.types.expr import Call, Expr
 
 Rule = Callable[[Logical], Logical]
@@ -38,7 +38,7 @@ def project_root(node: Logical) -> Logical:
         case Project():
             return node
         case _:
-            return Project(node, refs(node.fields, range(len(node.fields))), node.fields)
+            return Project(node, all_columns(node), node.fields)
 
 
 def null_safe_equalities(node: Logical) -> Logical:
@@ -64,7 +64,7 @@ def _null_safe(expr: Expr) -> Expr:
 
 
 def merge_projects(node: Logical) -> Logical:
-    """One projection instead of two."""
+    """Make one projection of two that stand above each other."""
     node = map_inputs(node, merge_projects)
     match node:
         case Project(input=Project(input=inner, exprs=below)):

@@ -1,13 +1,12 @@
 """Leaves out columns that no node above reads: state and shuffles hold what is left."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
 from spark_jobs.plan.facts.changelog import changelog_of
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.rules.rewriting import moved, refs
+from spark_jobs.plan.rules.rewriting import moved
 from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
@@ -20,8 +19,9 @@ from spark_jobs.sql.logical import (
     Scan,
     Sink,
     Union,
+    column,
 )
-from spark_jobs.sql.types.expr import Expr, columns
+from spark_jobs.sql.types.expr import columns
 
 Needed = frozenset[int]
 Places = dict[int, int]
@@ -71,7 +71,8 @@ def _input(node: Logical, needed: Needed) -> tuple[Logical, Places]:
     if [places[i] for i in kept] == list(range(len(child.fields))):
         return child, places
     fields = tuple(child.fields[places[i]] for i in kept)
-    return Project(child, refs(child.fields, (places[i] for i in kept)), fields), _places(kept)
+    exprs = tuple(column(child.fields, places[i]) for i in kept)
+    return Project(child, exprs, fields), _places(kept)
 
 
 def _prune_join(join: Join, needed: Needed) -> tuple[Logical, Places]:
@@ -134,10 +135,14 @@ def _prune_aggregate(node: Aggregate, needed: Needed) -> tuple[Logical, Places]:
         child,
         tuple(moved(k, places) for k in node.keys),
         tuple(
-            replace(c, argument=_moved(c.argument, places), filter=_moved(c.filter, places))
+            replace(
+                c,
+                argument=c.argument and moved(c.argument, places),
+                filter=c.filter and moved(c.filter, places),
+            )
             for c in calls
         ),
-        _at(node.fields, found),
+        tuple(node.fields[i] for i in found),
         node.position,
     )
     return pruned, _places(found)
@@ -146,14 +151,6 @@ def _prune_aggregate(node: Aggregate, needed: Needed) -> tuple[Logical, Places]:
 def _any(fields: tuple[Field, ...]) -> Needed:
     """One field, where none is read: rows need a column, and PROCTIME() has no value to keep."""
     return frozenset((next((i for i, f in enumerate(fields) if f.time != "proctime"), 0),))
-
-
-def _moved(expr: Expr | None, places: Places) -> Expr | None:
-    return None if expr is None else moved(expr, places)
-
-
-def _at(fields: tuple[Field, ...], positions: Iterable[int]) -> tuple[Field, ...]:
-    return tuple(fields[i] for i in positions)
 
 
 def _places(kept: list[int]) -> Places:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from spark_jobs.plan.facts.facts import facts
-from spark_jobs.plan.facts.keys import and_all, by_processing_time, shift, side_of
+from spark_jobs.plan.facts.keys import by_processing_time, shift, side_of
 from spark_jobs.plan.facts.sources import inline
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.plan.rules.rewriting import filtered, without_true
@@ -28,7 +28,16 @@ from spark_jobs.sql.logical import (
     Sink,
     Union,
 )
-from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, columns, conjuncts, transform
+from spark_jobs.sql.types.expr import (
+    Call,
+    Column,
+    Expr,
+    FieldAccess,
+    and_all,
+    columns,
+    conjuncts,
+    transform,
+)
 
 NULL_REJECTING = frozenset({"=", "<>", "<", "<=", ">", ">=", "LIKE", "IS NOT NULL", "BETWEEN"})
 """Predicates that are never true where a (for BETWEEN: the first) argument is NULL."""

@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from spark_jobs.plan.facts.keys import and_all
 from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
-    Field,
     Filter,
     Join,
     Logical,
@@ -18,7 +16,7 @@ from spark_jobs.sql.logical import (
     Sink,
     Union,
 )
-from spark_jobs.sql.types.expr import Column, Expr, Literal, transform
+from spark_jobs.sql.types.expr import Expr, Literal, and_all, transform
 
 
 def map_inputs(node: Logical, rule: Callable[[Logical], Logical]) -> Logical:
@@ -49,8 +47,3 @@ def without_true(predicates: Iterable[Expr]) -> tuple[Expr, ...]:
 def moved(expr: Expr, places: dict[int, int]) -> Expr:
     """The expression after its columns have gone to other positions."""
     return transform(expr, lambda c: replace(c, index=places[c.index]))
-
-
-def refs(fields: tuple[Field, ...], positions: Iterable[int]) -> tuple[Expr, ...]:
-    """The fields at these positions as expressions."""
-    return tuple(Column(i, fields[i].name, fields[i].type) for i in positions)

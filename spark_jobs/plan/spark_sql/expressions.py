@@ -13,27 +13,7 @@ from spark_jobs.sql.types import data_types
 from spark_jobs.sql.types.data_types import DataType
 from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, Literal
 
-_INFIX = {
-    "=": "=",
-    "<>": "<>",
-    "<": "<",
-    "<=": "<=",
-    ">": ">",
-    ">=": ">=",
-    "IS NOT DISTINCT FROM": "<=>",
-    "AND": "AND",
-    "OR": "OR",
-    "*": "*",
-    "||": "||",
-}
-_POSTFIX = (
-    "IS NULL",
-    "IS NOT NULL",
-    "IS TRUE",
-    "IS NOT TRUE",
-    "IS FALSE",
-    "IS NOT FALSE",
-)
+_INFIX = ("=", "<>", "<", "<=", ">", ">=", "AND", "OR", "*", "||")
 _DAY_MS = 86_400_000
 # LIKE has no escape character unless one is named; Spark's default is the backslash
 _NO_ESCAPE = "\\u0001"
@@ -54,27 +34,12 @@ def render(expr: Expr, names: Sequence[str]) -> str:
 
 def _call(call: Call, args: Sequence[str]) -> str:
     if call.op in _INFIX:
-        return f"({f' {_INFIX[call.op]} '.join(args)})"
-    if call.op in _POSTFIX:
-        return f"({args[0]} {call.op})"
+        return f"({f' {call.op} '.join(args)})"
     special = _SPECIAL.get(call.op)
-    return special(call, args) if special is not None else function_text(args, call)
-
-
-def _not(_: Call, args: Sequence[str]) -> str:
-    return f"(NOT {args[0]})"
-
-
-def _distinct(_: Call, args: Sequence[str]) -> str:
-    return f"(NOT ({args[0]} <=> {args[1]}))"
-
-
-def _in(_: Call, args: Sequence[str]) -> str:
-    return f"({args[0]} IN ({', '.join(args[1:])}))"
-
-
-def _between(_: Call, args: Sequence[str]) -> str:
-    return f"({args[0]} BETWEEN {args[1]} AND {args[2]})"
+    if special is not None:
+        return special(call, args)
+    # IS NULL, IS NOT TRUE and their like
+    return f"({args[0]} {call.op})" if call.op.startswith("IS ") else function_text(args, call)
 
 
 def _like(call: Call, args: Sequence[str]) -> str:
@@ -104,8 +69,7 @@ def _moved_time(call: Call, args: Sequence[str]) -> str | None:
     interval = next((e for e in call.args if e.type.name == "INTERVAL_DAY"), None)
     if interval is None or call.type.name not in ("DATE", "TIME"):
         return None
-    value = args[1] if call.args[1] is interval else args[0]
-    moved = args[0] if call.args[1] is interval else args[1]
+    moved, value = args if call.args[1] is interval else reversed(args)
     if not isinstance(interval, Literal) or not isinstance(interval.value, int):
         raise UnsupportedError(
             "UNSUPPORTED_EXPRESSION", f"{call.type.name} {call.op} {value} is not supported"
@@ -130,14 +94,10 @@ def _divide(call: Call, args: Sequence[str]) -> str:
 
 def _divide_approximate(type_: DataType, left: str, right: str) -> str:
     """Java's division: infinities and NaN, where Spark has NULL."""
-
-    def constant(text_: str) -> str:
-        return f"CAST('{text_}' AS {type_.name})"
-
     by_zero = (
-        f"CASE WHEN {left} > 0 AND NOT isnan({left}) THEN {constant('Infinity')}"
-        f" WHEN {left} < 0 THEN {constant('-Infinity')}"
-        f" WHEN {left} IS NOT NULL THEN {constant('NaN')} END"
+        f"CASE WHEN {left} > 0 AND NOT isnan({left}) THEN CAST('Infinity' AS {type_.name})"
+        f" WHEN {left} < 0 THEN CAST('-Infinity' AS {type_.name})"
+        f" WHEN {left} IS NOT NULL THEN CAST('NaN' AS {type_.name}) END"
     )
     return f"(CASE WHEN {right} = 0 THEN {by_zero} ELSE CAST({left} / {right} AS {type_.name}) END)"
 
@@ -187,10 +147,11 @@ def _proctime(call: Call, args: Sequence[str]) -> str:
 
 
 _SPECIAL: dict[str, Callable[[Call, Sequence[str]], str]] = {
-    "NOT": _not,
-    "IS DISTINCT FROM": _distinct,
-    "IN": _in,
-    "BETWEEN": _between,
+    "NOT": lambda _, args: f"(NOT {args[0]})",
+    "IS DISTINCT FROM": lambda _, args: f"(NOT ({args[0]} <=> {args[1]}))",
+    "IS NOT DISTINCT FROM": lambda _, args: f"({args[0]} <=> {args[1]})",
+    "IN": lambda _, args: f"({args[0]} IN ({', '.join(args[1:])}))",
+    "BETWEEN": lambda _, args: f"({args[0]} BETWEEN {args[1]} AND {args[2]})",
     "LIKE": _like,
     "CASE": _case,
     "+": _plus_minus,

@@ -78,7 +78,7 @@ class Required:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """An operator, not fed yet: what it wants of its inputs, what there is to warn of.
+    """An operator before its inputs are planned: what it wants of them, and its warnings.
 
     `names` are those of its columns, one per logical field ("": not kept). `ordered`: several
     changes of one row may leave in one batch, and their order counts.
@@ -118,6 +118,10 @@ class Building:
 def warning(text: str, *add: str) -> Advice:
     """What may go wrong; `add` are the lines of SQL that would help."""
     return Advice(text, add, is_warning=True)
+
+
+def not_repeatable(why: str) -> Advice:
+    return warning(f"processing time is not repeatable: {why}", EVENT_TIME)
 
 
 def tables(node: Logical) -> str:

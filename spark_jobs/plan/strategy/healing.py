@@ -6,17 +6,14 @@ before that machine: there plain columns travel, and predicates come later.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from spark_jobs.plan.facts.debezium import debezium_of
-from spark_jobs.plan.facts.keys import and_all
 from spark_jobs.plan.facts.sources import Source
 from spark_jobs.plan.nodes.parts import Debezium
 from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.plan.strategy.building import Building
 from spark_jobs.sql.catalog import Table
 from spark_jobs.sql.types.data_types import DataType
-from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts
+from spark_jobs.sql.types.expr import Column, Expr, and_all, columns, conjuncts
 
 _LARGE = frozenset({"STRING", "BYTES", "ARRAY", "MAP", "ROW"})
 
@@ -103,13 +100,17 @@ def behind_state(source: Source) -> Expr | None:
 def read_events(source: Source, building: Building) -> Debezium | None:
     """How the table's events are read; None where they are not Debezium's."""
     table = source.table
-    declared = debezium_of(table)
-    return declared and replace(
-        declared,
+    if not table.is_debezium:
+        return None
+    return Debezium(
+        unwrapped=table.unwrapped,
+        full_before=table.full_before,
         heals=heals(source),
         positions=has_positions(source, building),
         follows_keys=follows_keys(source),
         retracts_on_truncate=retracts_on_truncate(table),
+        timestamp_unit=table.options.debezium.timestamp_unit,
+        decimals=table.options.debezium.decimals,
     )
 
 
@@ -120,11 +121,10 @@ def large_columns(scan: KafkaScan) -> tuple[str, ...]:
 
 
 def _reads_key(predicate: Expr, table: Table) -> bool:
-    return columns((predicate,)) <= {table.index(name) for name in table.primary_key}
+    return columns((predicate,)) <= set(table.key_places)
 
 
 def _left_out(table: Table, exprs: Iterable[Expr]) -> frozenset[int]:
     """Columns that the expressions read and that events may lack: not the primary key's."""
-    read = columns(exprs) - {table.index(name) for name in table.primary_key}
-    found = ((i, table.columns[i]) for i in read)
+    found = ((i, table.columns[i]) for i in columns(exprs) - set(table.key_places))
     return frozenset(i for i, c in found if c.kind == "physical" and may_be_left_out(c.type))

@@ -6,17 +6,16 @@ from typing import Literal
 
 from spark_jobs.plan.facts.bounds import Interval
 from spark_jobs.plan.facts.facts import facts
-from spark_jobs.plan.facts.sources import column
 from spark_jobs.plan.nodes.parts import Advice, Gate, and_words
 from spark_jobs.plan.nodes.physical import IntervalJoin, RegularJoin, TemporalJoin
 from spark_jobs.plan.strategy.building import (
     BOUND_ALL,
     BOUND_ONE,
-    EVENT_TIME,
     Building,
     Input,
     Planned,
     Required,
+    not_repeatable,
     tables,
     warning,
 )
@@ -31,23 +30,20 @@ from spark_jobs.plan.strategy.join_sides import (
 from spark_jobs.plan.strategy.operator import operator
 from spark_jobs.plan.strategy.scans import is_normalized
 from spark_jobs.plan.strategy.timing import state_ttl, timing
-from spark_jobs.sql.logical import Join, Logical
+from spark_jobs.sql.logical import Join, Logical, column
 
 
 def regular_join(join: Join, required: Required, building: Building) -> Planned:
     """All rows of both sides, kept for their TTL."""
     sides = join_sides(join, required.exprs, building)
     ttl_ms = state_ttl(building, join.ttl_ms)
-    return Planned(
-        operator(
-            RegularJoin(join.kind, sides.pair(), building.input_faults),
-            required,
-            sides.names,
-            facts(join),
-            timing(building, ttl_ms=ttl_ms, forwards=required.forwards),
-            building,
-        ),
+    return operator(
+        RegularJoin(join.kind, sides.pair(), building.input_faults),
+        required,
         sides.names,
+        facts(join),
+        timing(building, ttl_ms=ttl_ms, forwards=required.forwards),
+        building,
         join_inputs(join, sides, marks=(required.forwards,) * 2),
         (*growth((join.left, join.right), ttl_ms), *_one_group(sides)),
     )
@@ -59,7 +55,7 @@ def interval_join(
     """Pairs whose times are close; rows that are out of reach are forgotten."""
     sides = join_sides(join, required.exprs, building, interval.condition)
     is_event = interval.time == "rowtime"
-    times = column(join.left, interval.left), column(join.right, interval.right)
+    times = column(join.left.fields, interval.left), column(join.right.fields, interval.right)
     machine = IntervalJoin(
         join_type=_interval_type(join),
         time="event" if is_event else "processing",
@@ -68,37 +64,30 @@ def interval_join(
         min_cleanup_ms=_min_cleanup_ms(interval, building),
         pair=sides.pair(),
     )
+    forwards = required.forwards
     followed = timing(
-        building,
-        ttl_ms=(0, 0),
-        listens=is_event,
-        forwards=required.forwards,
-        ticks=not is_event,
+        building, ttl_ms=(0, 0), listens=is_event, forwards=forwards, ticks=not is_event
     )
-    return Planned(
-        operator(machine, required, sides.names, facts(join), followed, building),
+    return operator(
+        machine,
+        required,
         sides.names,
+        facts(join),
+        followed,
+        building,
         join_inputs(
             join,
             sides,
             rowtimes=times if is_event else (None, None),
-            marks=(is_event or required.forwards,) * 2,
+            marks=(is_event or forwards,) * 2,
         ),
         (*_one_group(sides), *_bounds(interval)),
     )
 
 
-_NOT_REPEATABLE = (
-    "processing time is not repeatable: which version a row meets depends on when it is read"
-)
-
-
 def _bounds(interval: Interval) -> Iterator[Advice]:
     if interval.time == "proctime":
-        yield warning(
-            "processing time is not repeatable: which rows meet depends on their arrival",
-            EVENT_TIME,
-        )
+        yield not_repeatable("which rows meet depends on their arrival")
     if interval.lower_ms > interval.upper_ms:
         yield warning("the time bounds contradict each other: no pair of rows can match")
 
@@ -138,18 +127,18 @@ def temporal_join(join: Join, required: Required, building: Building) -> Planned
         forwards=required.forwards,
         ticks=gate.kind != "none",
     )
-    late_topic = building.settings.late_topic if is_event else None
-    return Planned(
-        operator(
-            machine, required, sides.names, facts(join), followed, building, late_topic=late_topic
-        ),
+    by_arrival = not_repeatable("which version a row meets depends on when it is read")
+    return operator(
+        machine,
+        required,
         sides.names,
+        facts(join),
+        followed,
+        building,
         _temporal_inputs(join, sides, gate, required),
-        (
-            *_one_group(sides),
-            *(_finer_key(sides, building) if is_event else (warning(_NOT_REPEATABLE, EVENT_TIME),)),
-        ),
-        keeps_order(join),
+        (*_one_group(sides), *(_finer_key(sides, building) if is_event else (by_arrival,))),
+        late_topic=building.settings.late_topic if is_event else None,
+        ordered=keeps_order(join),
     )
 
 
@@ -162,7 +151,7 @@ def _temporal_inputs(
     valid_from = facts(join.right).version_time
     if valid_from is None:
         raise ValueError("the versioned table has no event time")
-    rowtimes = (join.as_of, column(join.right, valid_from))
+    rowtimes = (join.as_of, column(join.right.fields, valid_from))
     return join_inputs(join, sides, rowtimes=rowtimes, marks=(True, True))
 
 

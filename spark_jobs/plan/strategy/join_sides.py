@@ -9,7 +9,6 @@ from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.keys import (
     JoinCondition,
     Key,
-    and_all,
     by_processing_time,
     is_unique,
     smallest,
@@ -20,9 +19,9 @@ from spark_jobs.plan.nodes.parts import Pair, Side, SideLayout
 from spark_jobs.plan.strategy.building import Building, Input, Shape
 from spark_jobs.plan.strategy.healing import is_taken_as_it_is
 from spark_jobs.plan.strategy.scans import row_type, text_of
-from spark_jobs.sql.logical import Deduplicate, Field, Join, Logical, Project
+from spark_jobs.sql.logical import Deduplicate, Field, Join, Logical, Project, column
 from spark_jobs.sql.types.data_types import DataType
-from spark_jobs.sql.types.expr import Column, Expr, columns
+from spark_jobs.sql.types.expr import Column, Expr, and_all, columns
 
 JoinTime: TypeAlias = Literal["event", "processing"]
 
@@ -231,10 +230,8 @@ def join_inputs(
 
 def side_row(side: JoinSide, names: Sequence[str]) -> tuple[tuple[str, Expr], ...]:
     """The columns that a side sends, under the names of the joined row."""
-    return tuple(
-        (name, Column(i, side.fields[i].name, side.fields[i].type))
-        for name, i in zip(names, side.kept, strict=True)
-    )
+    pairs = zip(names, side.kept, strict=True)
+    return tuple((name, column(side.fields, i)) for name, i in pairs)
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Literal
 
 from spark_jobs.plan.facts.facts import facts
-from spark_jobs.plan.facts.keys import EquiKey, Key, and_all, shift
+from spark_jobs.plan.facts.keys import EquiKey, Key, shift
 from spark_jobs.plan.facts.sources import Peeled, inline, peel
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.plan.nodes.physical import MultiJoin
@@ -28,9 +28,9 @@ from spark_jobs.plan.strategy.join_sides import (
 from spark_jobs.plan.strategy.operator import operator
 from spark_jobs.plan.strategy.scans import row_type, text_of
 from spark_jobs.plan.strategy.timing import state_ttl, timing
-from spark_jobs.sql.logical import Field, Join, Logical
+from spark_jobs.sql.logical import Field, Join, Logical, all_columns, column
 from spark_jobs.sql.types.data_types import with_nullable
-from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts, transform
+from spark_jobs.sql.types.expr import Column, Expr, and_all, columns, conjuncts, transform
 
 MIN_SIDES = 3
 
@@ -103,7 +103,7 @@ def _chain(join: Join) -> Chain | None:
 
 
 def _first(join: Join, keys: tuple[EquiKey, ...], residual: tuple[Expr, ...]) -> Chain:
-    fields = enumerate((*join.left.fields, *join.right.fields))
+    fields = (*join.left.fields, *join.right.fields)
     return Chain(
         top=join,
         sides=(join.left, join.right),
@@ -112,7 +112,7 @@ def _first(join: Join, keys: tuple[EquiKey, ...], residual: tuple[Expr, ...]) ->
         kinds=("left" if join.kind == "left" else "inner",),
         residuals=(residual,),
         ttl_ms=join.ttl_ms,
-        exprs=tuple(Column(i, f.name, f.type) for i, f in fields),
+        exprs=tuple(column(fields, i) for i in range(len(fields))),
     )
 
 
@@ -125,8 +125,7 @@ def _longer(
 ) -> Chain:
     """The chain with one more side; `exprs` are the join's left fields over the chain's."""
     width = len(below.fields)
-    right = enumerate(join.right.fields)
-    all_exprs = (*exprs, *(Column(width + i, f.name, f.type) for i, f in right))
+    all_exprs = (*exprs, *(shift(c, width) for c in all_columns(join.right)))
     return replace(
         below,
         top=join,
@@ -187,18 +186,15 @@ def multi_join(chain: Chain, required: Required, building: Building) -> Planned:
         residuals=tuple(text_of(and_all(r), names) for r in chain.residuals),
         input_faults=building.input_faults,
     )
-    return Planned(
-        operator(
-            machine,
-            required,
-            names,
-            replace(facts(chain.top), unique_keys=chain.unique_keys),
-            timing(building, ttl_ms=ttl_ms, forwards=required.forwards),
-            building,
-        ),
+    return operator(
+        machine,
+        required,
         names,
+        replace(facts(chain.top), unique_keys=chain.unique_keys),
+        timing(building, ttl_ms=ttl_ms, forwards=required.forwards),
+        building,
         tuple(_inputs(chain, sides, labels, required)),
-        tuple(growth(chain.sides, ttl_ms)),
+        growth(chain.sides, ttl_ms),
     )
 
 

@@ -1,31 +1,34 @@
 """The common part of all operators with state, around the machine of each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from spark_jobs.plan.facts.changelog import mode_text
 from spark_jobs.plan.facts.facts import Facts
 from spark_jobs.plan.facts.keys import Key, key_order
-from spark_jobs.plan.nodes.parts import Output, Timing
+from spark_jobs.plan.nodes.parts import Advice, Output, Timing
 from spark_jobs.plan.nodes.physical import Machine, Stateful
-from spark_jobs.plan.strategy.building import Building, Required
+from spark_jobs.plan.strategy.building import Building, Input, Planned, Required
 from spark_jobs.plan.strategy.scans import text_of, texts_of
 
 
 def operator(
     machine: Machine,
     required: Required,
-    names: Sequence[str],
+    names: tuple[str, ...],
     known: Facts,
     timing: Timing,
     building: Building,
+    inputs: tuple[Input, ...],
+    warnings: Iterable[Advice] = (),
     *,
     late_topic: str | None = None,
-) -> Stateful:
-    """An operator whose columns have these names; its id and inputs come later.
+    ordered: bool = False,
+) -> Planned:
+    """An operator whose columns have these names; its id comes later.
 
     `known` are the facts of the logical node that it stands for.
     """
-    return Stateful(
+    node = Stateful(
         id="",
         machine=machine,
         output=Output(
@@ -39,6 +42,7 @@ def operator(
         changelog_mode=mode_text(known.kinds, required.update_before),
         unique_keys=named_keys(known.unique_keys, names),
     )
+    return Planned(node, names, inputs, tuple(warnings), ordered)
 
 
 def named_keys(keys: frozenset[Key], names: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from spark_jobs.plan.facts.facts import facts, waits_for_watermark
 from spark_jobs.plan.facts.keys import smallest
-from spark_jobs.plan.facts.sources import column
 from spark_jobs.plan.nodes.parts import Advice
 from spark_jobs.plan.nodes.parts import AggregateCall as Call
 from spark_jobs.plan.nodes.physical import Aggregate as AggregateMachine
@@ -13,12 +12,12 @@ from spark_jobs.plan.nodes.physical import Deduplicate as DeduplicateMachine
 from spark_jobs.plan.nodes.physical import SinkMaterializer
 from spark_jobs.plan.strategy.building import (
     BOUND_ALL,
-    EVENT_TIME,
     Building,
     Input,
     Planned,
     Required,
     Shape,
+    not_repeatable,
     tables,
     warning,
 )
@@ -26,7 +25,7 @@ from spark_jobs.plan.strategy.join_sides import key_type, unique_names
 from spark_jobs.plan.strategy.operator import operator
 from spark_jobs.plan.strategy.scans import row_type
 from spark_jobs.plan.strategy.timing import state_ttl, timing
-from spark_jobs.sql.logical import Aggregate, AggregateCall, Deduplicate, Logical, Sink
+from spark_jobs.sql.logical import Aggregate, AggregateCall, Deduplicate, Logical, Sink, column
 from spark_jobs.sql.types.expr import Column, Expr, columns
 
 
@@ -38,9 +37,9 @@ def deduplicate(node: Deduplicate, required: Required, building: Building) -> Pl
     kept = columns(required.exprs) or frozenset(node.partition[:1] or (node.order,))
     names = unique_names([f.name if i in kept else "" for i, f in enumerate(inner.fields)])
     shape = Shape(
-        row=tuple((names[i], column(inner, i)) for i in sorted(kept)),
-        key=tuple(column(inner, i) for i in node.partition),
-        rowtime=column(inner, node.order) if is_event else None,
+        row=tuple((names[i], column(inner.fields, i)) for i in sorted(kept)),
+        key=tuple(column(inner.fields, i) for i in node.partition),
+        rowtime=column(inner.fields, node.order) if is_event else None,
         marks=waits or required.forwards,
     )
     ttl_ms = state_ttl(building)
@@ -53,13 +52,9 @@ def deduplicate(node: Deduplicate, required: Required, building: Building) -> Pl
     )
     followed = timing(building, ttl_ms=ttl_ms, listens=waits, forwards=required.forwards)
     endless = () if any(ttl_ms) else (_endless("keys", inner),)
-    by_arrival = f"processing time is not repeatable: it orders the rows of {tables(inner)}"
-    return Planned(
-        operator(machine, required, names, facts(node), followed, building),
-        names,
-        (Input(inner, shape),),
-        (*endless, *(() if is_event else (warning(by_arrival, EVENT_TIME),))),
-    )
+    by_arrival = () if is_event else (not_repeatable(f"it orders the rows of {tables(inner)}"),)
+    inputs, warnings = (Input(inner, shape),), (*endless, *by_arrival)
+    return operator(machine, required, names, facts(node), followed, building, inputs, warnings)
 
 
 _ONE_GROUP = warning(
@@ -90,18 +85,14 @@ def aggregate(node: Aggregate, required: Required, building: Building) -> Planne
     )
     followed = timing(building, ttl_ms=ttl_ms, forwards=required.forwards)
     endless = () if any(ttl_ms) else (_endless("groups", inner),)
-    return Planned(
-        operator(machine, required, names, facts(node), followed, building),
-        names,
-        (Input(inner, shape),),
-        endless if node.keys else (_ONE_GROUP,),
-    )
+    inputs, warnings = (Input(inner, shape),), endless if node.keys else (_ONE_GROUP,)
+    return operator(machine, required, names, facts(node), followed, building, inputs, warnings)
 
 
 def _arguments(node: Aggregate) -> tuple[Expr, ...]:
     """What the calls read, each once; an empty row would be a case of its own everywhere."""
     read = [e for c in node.calls for e in (c.argument, c.filter) if e is not None]
-    return tuple(dict.fromkeys(read)) or (node.keys or (column(node.input, 0),))[:1]
+    return tuple(dict.fromkeys(read)) or (node.keys or (column(node.input.fields, 0),))[:1]
 
 
 def _label(expr: Expr, position: int) -> str:
@@ -141,18 +132,14 @@ def materialized(
     )
     followed = timing(building, ttl_ms=state_ttl(building), listens=waits)
     required = Required((), pair_by=key_exprs, update_before=False)
-    node = operator(machine, required, names, facts(select), followed, building)
+    inputs = (Input(select, Shape(tuple(fields), key_exprs, marks=waits)),)
     several = warning(
         f"the primary key ({', '.join(sink.table.primary_key)}) of {sink.table.name} does not tell"
         " the rows of the query apart: all rows of each sink key are kept, to show one of them",
         *_key_that_tells(fields, upsert_key),
     )
-    return Planned(
-        replace(node, unique_keys=(tuple(names[i] for i in key),)),
-        names,
-        (Input(select, Shape(tuple(fields), key_exprs, marks=waits)),),
-        (several,),
-    )
+    rows = operator(machine, required, names, facts(select), followed, building, inputs, (several,))
+    return replace(rows, node=replace(rows.node, unique_keys=(tuple(names[i] for i in key),)))
 
 
 def _key_that_tells(fields: Sequence[tuple[str, Expr]], upsert_key: frozenset[int]) -> list[str]:

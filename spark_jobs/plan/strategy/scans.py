@@ -13,7 +13,6 @@ from spark_jobs.formats.avro import with_schema
 from spark_jobs.options.connectors import Bounded, Startup
 from spark_jobs.options.formats import Format
 from spark_jobs.plan.facts.changelog import ALL, INSERT, mode_text
-from spark_jobs.plan.facts.debezium import debezium_warning
 from spark_jobs.plan.facts.sources import Source, written_out
 from spark_jobs.plan.nodes.parts import (
     Advice,
@@ -45,6 +44,7 @@ from spark_jobs.plan.strategy.healing import (
 )
 from spark_jobs.plan.strategy.timing import idle_timeout_ms, state_ttl, timing
 from spark_jobs.sql.catalog import ChangelogMode, Table
+from spark_jobs.sql.logical import column
 from spark_jobs.sql.types.data_types import DataType, RowField, with_nullable
 from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts
 
@@ -83,7 +83,7 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
         groups=building.groups,
         changelog=changelog,
         key_format=table.key_format and with_schema(table.key_format, _key_fields(table)),
-        value_format=with_schema(_value_format(table), _value_fields(table)),
+        value_format=with_schema(value_format(table), _value_fields(table)),
         columns=_read_columns(table, exprs, changelog),
         primary_key=table.primary_key if changelog == "upsert" else (),
         filter=text_of(source.filter, names),
@@ -104,16 +104,19 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
         unique_keys=(table.primary_key,) if table.primary_key else (),
         alignment=_alignment(table),
         debezium=read_events(source, building),
-        reject_limit=_reject_limit(building),
+        reject_limit=RejectLimit(
+            building.settings.dead_letter_max_share, building.settings.dead_letter_window
+        ),
         idle_timeout_ms=idle_timeout_ms(table, building),
     )
 
 
 def _odd_events(table: Table) -> Iterator[Advice]:
-    text = debezium_warning(table)
-    if text is not None:
+    if table.holds_events and not table.primary_key and not table.full_before:
         yield warning(
-            text,
+            f"table {table.name} has no PRIMARY KEY, so that deletions and updates are taken from"
+            " the row before a change, which only REPLICA IDENTITY FULL makes complete: under"
+            " DEFAULT its columns are empty or zero",
             "PRIMARY KEY (...) NOT ENFORCED  -- in the table, or in its WITH:",
             "'rejoin.debezium.replica-identity' = 'full'",
         )
@@ -122,13 +125,6 @@ def _odd_events(table: Table) -> Iterator[Advice]:
             f"TRUNCATE of {table.name} follows all rows that its batch holds of other partitions:"
             " only those of its own are in order with it"
         )
-
-
-def _reject_limit(building: Building) -> RejectLimit:
-    return RejectLimit(
-        max_share=building.settings.dead_letter_max_share,
-        window=building.settings.dead_letter_window,
-    )
 
 
 def _alignment(table: Table) -> Alignment | None:
@@ -150,19 +146,19 @@ def normalized(
     With `pair_by` (over the table's columns) an upsert sink follows, which needs no old rows.
     """
     table = source.table
-    key = _primary_key(table)
     where = behind_state(source)
-    kept = sorted(columns([*exprs, *conjuncts(where), *(pair_by or ())]) | key)
+    read = columns([*exprs, *conjuncts(where), *(pair_by or ())])
+    kept = sorted(read.union(table.key_places))
     shape = Shape(
-        row=tuple((table.columns[i].name, _column(table, i)) for i in kept),
-        key=tuple(_column(table, table.index(name)) for name in table.primary_key),
+        row=tuple((table.columns[i].name, column(table.columns, i)) for i in kept),
+        key=tuple(column(table.columns, i) for i in table.key_places),
         marks=marks,
     )
     rows = scan(replace(source, filter=before_state(source)), shape, side, building)
     names = column_names(table)
     machine = Normalize(
         schema=rows.schema,
-        key=tuple(kept.index(table.index(name)) for name in table.primary_key),
+        key=tuple(map(kept.index, table.key_places)),
         positions=has_positions(source, building),
         key_changes=follows_keys(source),
     )
@@ -254,15 +250,6 @@ def column_names(table: Table) -> list[str]:
     return [c.name for c in table.columns]
 
 
-def _primary_key(table: Table) -> frozenset[int]:
-    return frozenset(table.index(name) for name in table.primary_key)
-
-
-def _column(table: Table, index: int) -> Column:
-    declared = table.columns[index]
-    return Column(index, declared.name, declared.type)
-
-
 def _watermark(table: Table) -> Expr | None:
     return None if table.watermark is None else written_out(table.watermark.expr, table)
 
@@ -271,15 +258,16 @@ def _read_columns(
     table: Table, exprs: Sequence[Expr], changelog: ChangelogMode
 ) -> tuple[ReadColumn, ...]:
     """What the expressions read; an upsert needs its key as well."""
-    key = _primary_key(table) if changelog == "upsert" else frozenset()
-    return tuple(_read_column(table, i) for i in sorted(columns(exprs) | key))
+    key = table.key_places if changelog == "upsert" else ()
+    return tuple(_read_column(table, i) for i in sorted(columns(exprs).union(key)))
 
 
 def _changelog_mode(changelog: ChangelogMode) -> str:
     return mode_text(INSERT if changelog == "append" else ALL, changelog == "retract")
 
 
-def _value_format(table: Table) -> Format:
+def value_format(table: Table) -> Format:
+    """The format of the record values, which the binder requires of a table."""
     if table.value_format is None:
         raise ValueError(f"table {table.name} has no value format")
     return table.value_format
@@ -305,9 +293,7 @@ def _key_fields(table: Table) -> list[RowField]:
 
 
 def _value_fields(table: Table) -> list[RowField]:
-    left_out = () if table.value_includes_key else table.key_fields
-    physical = [c for c in table.columns if c.kind == "physical" and c.name not in left_out]
-    return [RowField(c.name, c.type) for c in physical]
+    return [RowField(c.name, c.type) for c in table.value_columns]
 
 
 def _stands_in_key(table: Table) -> bool:

@@ -15,9 +15,24 @@ from spark_jobs.plan.strategy.building import Building, Required, Shape
 from spark_jobs.plan.strategy.healing import needs_rows
 from spark_jobs.plan.strategy.multi_join import Chain
 from spark_jobs.plan.strategy.row_operators import materialized
-from spark_jobs.plan.strategy.scans import column_names, is_normalized, normalized, scan
+from spark_jobs.plan.strategy.scans import (
+    column_names,
+    is_normalized,
+    normalized,
+    scan,
+    value_format,
+)
 from spark_jobs.plan.strategy.tree import Operated, branches, fed, operate, stateful_below
-from spark_jobs.sql.logical import Aggregate, Deduplicate, Join, Logical, Sink, Union
+from spark_jobs.sql.logical import (
+    Aggregate,
+    Deduplicate,
+    Join,
+    Logical,
+    Sink,
+    Union,
+    all_columns,
+    column,
+)
 from spark_jobs.sql.logical import Project as Select
 from spark_jobs.sql.types.data_types import DataType, RowField
 from spark_jobs.sql.types.expr import Column, Expr, columns
@@ -96,12 +111,9 @@ def _is_materialized(select: Logical, target: Target, building: Building) -> boo
 
 
 def _materialized(select: Logical, target: Target, sink: Sink, building: Building) -> Project:
-    fields = [
-        (name, Column(i, f.name, f.type))
-        for i, ((name, _), f) in enumerate(zip(target.columns, select.fields, strict=True))
-    ]
+    exprs = all_columns(select)
+    fields = [(name, e) for (name, _), e in zip(target.columns, exprs, strict=True)]
     rows = fed(materialized(select, sink, fields, target.key, building), building)
-    exprs = [e for _, e in fields]
     project = _project(select, target, rows.node, rows.names, exprs, building)
     return replace(project, unique_keys=rows.node.unique_keys)
 
@@ -160,10 +172,9 @@ def _same_key(source: Source, target: Target) -> bool:
 def _raw(source: Source) -> Shape:
     """Raw columns; without a primary key the rows keep the order of their partition."""
     table = source.table
-    read = columns(source.exprs) | {table.index(name) for name in table.primary_key}
-    row = {i: Column(i, table.columns[i].name, table.columns[i].type) for i in sorted(read)}
-    key = tuple(row[table.index(name)] for name in table.primary_key)
-    return Shape(row=tuple((c.name, c) for c in row.values()), key=key)
+    read = [column(table.columns, i) for i in sorted(columns(source.exprs).union(table.key_places))]
+    key = tuple(column(table.columns, i) for i in table.key_places)
+    return Shape(row=tuple((c.name, c) for c in read), key=key)
 
 
 def _project(
@@ -224,16 +235,13 @@ def _sink(
     target: Target, sink: Sink, projects: tuple[Project, ...], name: str, exchange: bool
 ) -> KafkaSink:
     table = sink.table
-    value_format = table.value_format
-    if value_format is None:
-        raise ValueError(f"table {table.name} has no value format")
     return KafkaSink(
         name=name,
         table=table.name,
         topic=table.topics[0],
         mode=sink_mode(table),
         key_format=table.key_format,
-        value_format=value_format,
+        value_format=value_format(table),
         key_fields=table.key_fields,
         key_prefix=table.key_prefix,
         value_includes_key=table.value_includes_key,

@@ -98,8 +98,9 @@ def logical_tree(node: Logical) -> Tree:
         case RowNumber():
             return Tree(f"LogicalProject({_numbered(node)})", (logical_tree(node.input),))
         case Deduplicate():
-            text = _versions(node)
-            return Tree(f"LogicalTemporalTable({text})", (logical_tree(node.input),))
+            key = ", ".join(f"${i}" for i in node.partition)
+            text = f"LogicalTemporalTable(key=[{key}], time=[${node.order}])"
+            return Tree(text, (logical_tree(node.input),))
         case Aggregate(input=inner):
             return Tree(f"LogicalAggregate({_groups(node)})", (logical_tree(inner),))
         case Scan(table=table):
@@ -216,9 +217,7 @@ def _bounds(interval: Interval) -> str:
 
 
 def _join_input(join: Join, keys: Sequence[EquiKey], side: int) -> Tree:
-    """The input under its exchange; upsert rows whose old rows the join does not hold itself are
-    normalised first.
-    """
+    """The input under its exchange; upserts are normalised if the join holds no old rows."""
     input_ = join.left if side == 0 else join.right
     exprs = [k.left if side == 0 else k.right for k in keys]
     read = facts(join).condition.columns_read(side)
@@ -279,10 +278,7 @@ def _physical_aggregate(node: Aggregate) -> Tree:
     keys = [expr_text(k, refer) for k in node.keys]
     retract = facts(node.input).kinds != INSERT
     calls = [call_text(c, refer, retract=retract).replace("()", "(*)") for c in node.calls]
-    select = [
-        text if text == field.name else f"{text} AS {field.name}"
-        for text, field in zip([*keys, *calls], node.fields, strict=True)
-    ]
+    select = _named([*keys, *calls], node)
     items = [f"groupBy=[{', '.join(keys)}]"] if keys else []
     items.append(f"select=[{', '.join(select)}]")
     below = _exchange(_complete(node.input), keys)
@@ -318,48 +314,34 @@ def _rank(node: Deduplicate) -> str:
     )
 
 
-def _versions(node: Deduplicate) -> str:
-    key = ", ".join(f"${i}" for i in node.partition)
-    return f"key=[{key}], time=[${node.order}]"
-
-
 def _calc(node: Project | Filter, name: str, below: Callable[[Logical], Tree]) -> Tree:
     """Flink's Calc: a projection and the filter under it in one."""
-    where = ""
-    inner = node.input
-    if isinstance(node, Project) and isinstance(inner, Filter):
-        where = f", where=[{expr_text(inner.condition, by_name(field_names(inner)))}]"
-        inner = inner.input
-    elif isinstance(node, Filter):
-        where = f", where=[{expr_text(node.condition, by_name(field_names(inner)))}]"
+    filter_ = node.input if isinstance(node, Project) else node
+    inner = filter_.input if isinstance(filter_, Filter) else node.input
     names = field_names(inner)
+    where = ""
+    if isinstance(filter_, Filter):
+        where = f", where=[{expr_text(filter_.condition, by_name(names))}]"
     select = list(names)
     if isinstance(node, Project):
-        select = _select(node, names)
+        select = _named([expr_text(e, by_name(names)) for e in node.exprs], node)
     if not where and select == list(names):
         return below(inner)
     return Tree(f"{name}(select=[{', '.join(select)}]{where})", (below(inner),))
 
 
-def _select(node: Project, names: Sequence[str]) -> list[str]:
-    texts = [expr_text(e, by_name(names)) for e in node.exprs]
-    return [
-        text if text == field.name else f"{text} AS {field.name}"
-        for text, field in zip(texts, node.fields, strict=True)
-    ]
+def _named(texts: Sequence[str], node: Project | Aggregate) -> list[str]:
+    """What makes each field, with its name where the text is another."""
+    pairs = zip(texts, node.fields, strict=True)
+    return [text if text == field.name else f"{text} AS {field.name}" for text, field in pairs]
 
 
 def _sink(sink: Sink) -> str:
-    fields = ", ".join(f.name for f in sink.fields)
-    return f"{table_text(sink.table)}, fields=[{fields}]"
+    return f"table=[[{sink.table.name}]], {_fields(sink)}"
 
 
-def _fields(scan: Scan) -> str:
-    return f"fields=[{', '.join(f.name for f in scan.fields)}]"
-
-
-def table_text(table: Table) -> str:
-    return f"table=[[{table.name}]]"
+def _fields(node: Scan | Sink) -> str:
+    return f"fields=[{', '.join(f.name for f in node.fields)}]"
 
 
 def _source_text(table: Table) -> str:

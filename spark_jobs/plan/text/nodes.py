@@ -81,7 +81,8 @@ def _stateful(node: Stateful) -> tuple[str, list[str]]:
             kinds = ", ".join(join.join_types)
             return f"MultiJoin(joinTypes=[{kinds}])", _multi_join(node, join)
         case IntervalJoin() as join:
-            title = f"joinType=[{join.join_type}], time=[{join.time}], {_bounds(join)}"
+            bounds = f"bounds=[{join.lower_ms}, {join.upper_ms}] ms"
+            title = f"joinType=[{join.join_type}], time=[{join.time}], {bounds}"
             return f"IntervalJoin({title})", _interval_join(node, join)
         case TemporalJoin(time="event") as join:
             return f"TemporalJoin(joinType=[{join.join_type}])", _temporal_join(node, join)
@@ -133,11 +134,8 @@ def _facts(node: Stateful | Project | Rekey | KafkaScan) -> list[str]:
 
 
 def _sink(node: KafkaSink) -> list[str]:
-    keys = (
-        f"key {node.key_format.name} ({', '.join(node.key_fields)})"
-        if node.key_format
-        else "no key"
-    )
+    names = ", ".join(node.key_fields)
+    keys = f"key {node.key_format.name} ({names})" if node.key_format else "no key"
     modes = {
         "append": "append",
         "upsert": "upsert, a deletion is a tombstone",
@@ -151,9 +149,8 @@ def _sink(node: KafkaSink) -> list[str]:
     if node.on_error != "fail":
         details.append(f"results too large for the topic: {_policy(node)}")
     if node.exchange:
-        details.append(
-            "exchange: by sink key, deletions first (a row may come from several join keys)"
-        )
+        why = "a row may come from several join keys"
+        details.append(f"exchange: by sink key, deletions first ({why})")
     return details
 
 
@@ -176,19 +173,14 @@ def _multi_join(node: Stateful, join: MultiJoin) -> list[str]:
         f"residual of side {i + 2}: {r}" for i, r in enumerate(join.residuals) if r is not None
     ]
     states = [f"side {i + 1} state: {_layout(side)}" for i, side in enumerate(join.sides)]
-    exchange = f"exchange: by join key, {firsts[0].groups} key groups"
     return [
         f"join key: {' AND '.join(pairs)}",
-        exchange,
+        f"exchange: by join key, {firsts[0].groups} key groups",
         *residuals,
         *_output(node.output),
         *states,
         *retention_text(node),
     ]
-
-
-def _bounds(join: IntervalJoin) -> str:
-    return f"bounds=[{join.lower_ms}, {join.upper_ms}] ms"
 
 
 def _interval_join(node: Stateful, join: IntervalJoin) -> list[str]:
@@ -311,12 +303,10 @@ def _output(output: Output) -> list[str]:
 
 
 def _layout(side: Side) -> str:
-    text = LAYOUTS[side.layout]
-    if side.unique_key:
-        text += f" ({', '.join(side.schema.fields[i].name for i in side.unique_key)})"
-    return (
-        f"{side.layout}: {text}, {_row(side.schema)}{', normalises upserts' if side.upsert else ''}"
-    )
+    names = ", ".join(side.schema.fields[i].name for i in side.unique_key)
+    text = f"{LAYOUTS[side.layout]} ({names})" if names else LAYOUTS[side.layout]
+    upserts = ", normalises upserts" if side.upsert else ""
+    return f"{side.layout}: {text}, {_row(side.schema)}{upserts}"
 
 
 def _scan(node: KafkaScan) -> list[str]:

@@ -2,16 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from functools import partial
+from typing import Self, TypeVar, assert_never
 
 from sqlglot import exp
 
-from spark_jobs.errors import (
-    CatalogError,
-    SqlError,
-    SqlErrors,
-    UnsupportedError,
-)
+from spark_jobs.errors import CatalogError, SqlError, SqlErrors, UnsupportedError
 from spark_jobs.options.settings import (
     REFUSED_SETTINGS,
     SETTINGS,
@@ -33,10 +29,13 @@ from spark_jobs.sql.parse.statements import (
     CreateTemporalFunction,
     CreateView,
     InsertInto,
+    Name,
     Query,
     SetOption,
     Statement,
 )
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +66,7 @@ def bind(
     Raises:
         SqlErrors: all its problems.
     """
-    binder = _ScriptBinder(SourceText(text, source_name), declared)
-    binder.run()
-    return binder.job()
+    return _ScriptBinder(SourceText(text, source_name), declared).run().job()
 
 
 def bind_to_explain(text: str, source_name: str = "<sql>") -> Job | BoundQuery:
@@ -78,8 +75,7 @@ def bind_to_explain(text: str, source_name: str = "<sql>") -> Job | BoundQuery:
     Raises:
         SqlErrors: all its problems.
     """
-    binder = _ScriptBinder(SourceText(text, source_name))
-    binder.run()
+    binder = _ScriptBinder(SourceText(text, source_name)).run()
     return binder.query() if binder.ends_in_select else binder.job()
 
 
@@ -89,9 +85,7 @@ def bind_query(text: str, source_name: str = "<sql>") -> BoundQuery:
     Raises:
         SqlErrors: all its problems.
     """
-    binder = _ScriptBinder(SourceText(text, source_name))
-    binder.run()
-    return binder.query()
+    return _ScriptBinder(SourceText(text, source_name)).run().query()
 
 
 class _ScriptBinder:
@@ -108,11 +102,12 @@ class _ScriptBinder:
         self.bound: list[Logical] = []
         self.ends_in_select = False
 
-    def run(self) -> None:
+    def run(self) -> Self:
         for statement in parse(self.source):
             self.ends_in_select = isinstance(statement, Query)
             with self.source.collecting():
                 self._statement(statement)
+        return self
 
     def job(self) -> Job:
         no_insert = SqlError(
@@ -130,11 +125,8 @@ class _ScriptBinder:
     def _end(self, unread: Sequence[Query], nothing: SqlError | None) -> None:
         """Raise the problems found: with `nothing` to run, that if there are no others."""
         for statement in unread:
-            refusal = UnsupportedError(
-                "SELECT_WITHOUT_SINK",
-                "this SELECT has no sink",
-                "write INSERT INTO table SELECT ...",
-            )
+            hint = "write INSERT INTO table SELECT ..."
+            refusal = UnsupportedError("SELECT_WITHOUT_SINK", "this SELECT has no sink", hint)
             self.source.report(refusal, statement.start)
         if nothing is not None and not self.source.problems:
             self.source.report(nothing, 0)
@@ -143,12 +135,13 @@ class _ScriptBinder:
 
     def _statement(self, statement: Statement) -> None:
         match statement:
-            case CreateTable():
-                self._create_table(statement)
-            case CreateView():
-                self._create_view(statement)
-            case CreateTemporalFunction():
-                self._create_temporal_function(statement)
+            case CreateTable(name=name, if_not_exists=tolerated):
+                self._create(name, tolerated, self.names.tables, partial(self._table, statement))
+            case CreateView(name=name, if_not_exists=tolerated):
+                self._create(name, tolerated, self.names.views, partial(self._view, statement))
+            case CreateTemporalFunction(name=name):
+                made = partial(bind_temporal_function, self.source, self.names, statement)
+                self._create(name, False, self.names.functions, made)
             case SetOption():
                 self._set(statement)
             case InsertInto():
@@ -159,40 +152,26 @@ class _ScriptBinder:
             case _:
                 assert_never(statement)
 
-    def _create_table(self, statement: CreateTable) -> None:
-        name = statement.name
-        if self._exists(name.text, statement.if_not_exists, name.start):
-            return
-        self.source.broken.add(name.text)
-        self.names.tables[name.text] = self.declared(bind_table(self.source, statement))
-        self.source.broken.discard(name.text)
-
-    def _create_view(self, statement: CreateView) -> None:
-        name = statement.name
-        if self._exists(name.text, statement.if_not_exists, name.start):
-            return
-        self.source.broken.add(name.text)
-        node = self._query(statement.query)
-        if statement.columns:
-            node = renamed(self.source, node, list(statement.columns))
-        self.names.views[name.text] = node
-        self.source.broken.discard(name.text)
-
-    def _create_temporal_function(self, statement: CreateTemporalFunction) -> None:
-        name = statement.name
-        if not self._exists(name.text, False, name.start):
-            self.source.broken.add(name.text)
-            function = bind_temporal_function(self.source, self.names, statement)
-            self.names.functions[name.text] = function
-            self.source.broken.discard(name.text)
-
-    def _exists(self, name: str, tolerated: bool, start: int) -> bool:
+    def _create(
+        self, name: Name, tolerated: bool, into: dict[str, T], make: Callable[[], T]
+    ) -> None:
+        """Make what a statement creates, unless the name is taken."""
         names = self.names
-        if not any(name in known for known in (names.tables, names.views, names.functions)):
-            return False
-        if not tolerated:
-            self.source.report(CatalogError("TABLE_TWICE", f"{name} exists already"), start)
-        return True
+        if any(name.text in known for known in (names.tables, names.views, names.functions)):
+            if not tolerated:
+                twice = CatalogError("TABLE_TWICE", f"{name.text} exists already")
+                self.source.report(twice, name.start)
+            return
+        self.source.broken.add(name.text)
+        into[name.text] = make()
+        self.source.broken.discard(name.text)
+
+    def _table(self, statement: CreateTable) -> Table:
+        return self.declared(bind_table(self.source, statement))
+
+    def _view(self, statement: CreateView) -> Logical:
+        node = self._query(statement.query)
+        return renamed(self.source, node, [*statement.columns]) if statement.columns else node
 
     def _set(self, statement: SetOption) -> None:
         key, value = statement.key, statement.value
@@ -202,16 +181,12 @@ class _ScriptBinder:
             refusal = UnsupportedError("UNSUPPORTED_SETTING", message, REFUSED_SETTINGS[key.text])
             self.source.report(refusal, key.start)
         elif option is None:
-            error = SqlError(
-                "UNKNOWN_SETTING", f"no setting '{key.text}'", nearest(key.text, SETTINGS)
-            )
+            hint = nearest(key.text, SETTINGS)
+            error = SqlError("UNKNOWN_SETTING", f"no setting '{key.text}'", hint)
             self.source.report(error, key.start)
         elif not option.accepts(value.text):
-            error = SqlError(
-                "SETTING_VALUE",
-                f"'{value.text}' is not valid for '{key.text}': expected {option.expected}",
-            )
-            self.source.report(error, value.start)
+            message = f"'{value.text}' is not valid for '{key.text}': expected {option.expected}"
+            self.source.report(SqlError("SETTING_VALUE", message), value.start)
         else:
             given = {**self.names.settings.given, key.text: value.text}
             self.names.settings = declared_settings(given)

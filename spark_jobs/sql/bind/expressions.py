@@ -12,7 +12,7 @@ from spark_jobs.sql.parse.syntax import IntervalLiteral, TypedCast, TypedLiteral
 from spark_jobs.sql.types import data_types, literals
 from spark_jobs.sql.types.coercion import can_cast
 from spark_jobs.sql.types.data_types import DataType, with_nullable
-from spark_jobs.sql.types.expr import Call, Expr, Literal
+from spark_jobs.sql.types.expr import Call, Expr, Literal, predicate
 from spark_jobs.sql.types.literals import LiteralError
 
 Special = Callable[[exp.Expr], Expr | None]
@@ -158,8 +158,7 @@ class ExpressionBinder:
         if op not in ("=", "<>") or len(left) != len(right):
             self.at.refuse(node, f"{op} between lists of values", "compare their values one by one")
         parts = tuple(self._compare("=", a, b, node) for a, b in zip(left, right, strict=True))
-        nullable = any(p.type.nullable for p in parts)
-        equal = Call("AND", parts, with_nullable(data_types.BOOLEAN, nullable))
+        equal = predicate("AND", parts)
         return equal if op == "=" else self.negated(equal)
 
     def compared(self, op: str, left: Expr, right: Expr, node: exp.Expr) -> Expr:
@@ -180,8 +179,7 @@ class ExpressionBinder:
         for side in (node.this, node.expression):
             bound = self.condition(side, op)
             args += bound.args if isinstance(bound, Call) and bound.op == op else (bound,)
-        nullable = any(a.type.nullable for a in args)
-        return Call(op, tuple(args), with_nullable(data_types.BOOLEAN, nullable))
+        return predicate(op, args)
 
     def negation(self, node: exp.Expr) -> Expr:
         return self.negated(self.condition(node.this, "NOT"))
@@ -210,8 +208,7 @@ class ExpressionBinder:
         value = self.bind(node.this)
         low = self.compared(">=", value, self.bind(node.args["low"]), node)
         high = self.compared("<=", value, self.bind(node.args["high"]), node)
-        nullable = low.type.nullable or high.type.nullable
-        return Call("AND", (low, high), with_nullable(data_types.BOOLEAN, nullable))
+        return predicate("AND", (low, high))
 
     def in_list(self, node: exp.Expr) -> Expr:
         if node.args.get("query") or not node.expressions:
@@ -229,8 +226,7 @@ class ExpressionBinder:
                 node,
                 "CAST one side to the type of the other",
             )
-        nullable = any(a.type.nullable for a in args)
-        return Call("IN", args, with_nullable(data_types.BOOLEAN, nullable))
+        return predicate("IN", args)
 
     def like(self, node: exp.Expr) -> Expr:
         escape: tuple[Expr, ...] = ()
@@ -244,8 +240,7 @@ class ExpressionBinder:
             self._need_text("LIKE", arg, node)
         if escape and not (isinstance(escape[0], Literal) and len(str(escape[0].value)) == 1):
             self.at.fail("BAD_LITERAL", "ESCAPE needs a constant of one character", node)
-        nullable = any(a.type.nullable for a in args)
-        call = Call("LIKE", args, with_nullable(data_types.BOOLEAN, nullable))
+        call = predicate("LIKE", args)
         return self.negated(call) if inner.args.get("negate") else call
 
     def concatenation(self, node: exp.Expr) -> Expr:

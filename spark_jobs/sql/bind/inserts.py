@@ -1,14 +1,16 @@
 """Binds INSERT INTO: the query's columns are matched to the sink's by position and cast."""
 
-from spark_jobs.errors import CatalogError, SqlError, UnsupportedError
+from collections.abc import Iterator
+
+from spark_jobs.errors import CatalogError, PositionedError, SqlError, UnsupportedError
 from spark_jobs.options.formats import DebeziumJsonOptions
 from spark_jobs.sql.bind.casts import cast
 from spark_jobs.sql.bind.projections import project
 from spark_jobs.sql.catalog import Table, TableColumn
-from spark_jobs.sql.logical import Logical, Position, Project, Sink
+from spark_jobs.sql.logical import Logical, Position, Project, Sink, all_columns
 from spark_jobs.sql.parse.positions import start_of
 from spark_jobs.sql.parse.source_text import SourceText, nearest
-from spark_jobs.sql.parse.statements import InsertInto, Name
+from spark_jobs.sql.parse.statements import InsertInto
 from spark_jobs.sql.types.coercion import assignable
 from spark_jobs.sql.types.expr import Column, Expr, Literal
 
@@ -20,43 +22,43 @@ def bind_insert(source: SourceText, statement: InsertInto, table: Table, query: 
         PositionedError, NotBoundError: the columns do not fit.
     """
     with source.all_or_nothing():
-        if len(table.topics) > 1:
-            topics = SqlError(
-                "SINK_TOPICS",
-                f"{table.name} has {len(table.topics)} topics, a sink has one",
-                "name one topic in 'topic'",
-            )
-            source.report(topics, statement.table.start)
-        if table.unwrapped:
-            unwrapped = UnsupportedError(
-                "UNSUPPORTED_OPTION",
-                f"{table.name} cannot be written with 'rejoin.debezium.unwrapped'",
-                "declare the sink as a table of its own: upsert-kafka, or kafka with a debezium"
-                " format",
-            )
-            source.report(unwrapped, statement.table.start)
-        value_format = table.value_format and table.value_format.options
-        if isinstance(value_format, DebeziumJsonOptions) and value_format.schema_include:
-            refusal = UnsupportedError(
-                "UNSUPPORTED_OPTION",
-                f"{table.name} cannot be written with 'debezium-json.schema-include'",
-                "leave it out",
-            )
-            source.report(refusal, statement.table.start)
-        ids = table.options.kafka.schema_ids
-        if ids != "prefix":
-            refusal = UnsupportedError(
-                "UNSUPPORTED_OPTION",
-                f"{table.name} cannot be written with 'rejoin.schema-id' = '{ids}':"
-                " ids are written in Confluent's form",
-                "leave it out",
-            )
-            source.report(refusal, statement.table.start)
+        for problem in _unwritable(table):
+            source.report(problem, statement.table.start)
         targets = _targets(source, statement, table)
         _check_count(source, statement, table, targets, query)
         exprs = [_written(source, statement, c, targets, query) for c in _writable(table)]
     position = Position(*source.position(statement.start))
     return Sink(_projected(query, exprs, table), table, position, statement.on_conflict)
+
+
+def _unwritable(table: Table) -> Iterator[PositionedError]:
+    """What is declared of a table that no sink may have."""
+    if len(table.topics) > 1:
+        topics = f"{table.name} has {len(table.topics)} topics, a sink has one"
+        yield SqlError("SINK_TOPICS", topics, "name one topic in 'topic'")
+    if table.unwrapped:
+        hint = (
+            "declare the sink as a table of its own: upsert-kafka, or kafka with a debezium format"
+        )
+        yield _unwritable_with(table, "'rejoin.debezium.unwrapped'", hint)
+    value_format = table.value_format and table.value_format.options
+    if isinstance(value_format, DebeziumJsonOptions) and value_format.schema_include:
+        yield _unwritable_with(table, "'debezium-json.schema-include'")
+    if (ids := table.options.kafka.schema_ids) != "prefix":
+        why = "ids are written in Confluent's form"
+        yield _unwritable_with(table, f"'rejoin.schema-id' = '{ids}': {why}")
+    for column in _writable(table):
+        if column.kind == "metadata":
+            yield UnsupportedError(
+                "UNSUPPORTED_METADATA",
+                f"writing the metadata column {column.name} is not supported",
+                f"declare {column.name} in {table.name} as VIRTUAL",
+            )
+
+
+def _unwritable_with(table: Table, option: str, hint: str = "leave it out") -> UnsupportedError:
+    message = f"{table.name} cannot be written with {option}"
+    return UnsupportedError("UNSUPPORTED_OPTION", message, hint)
 
 
 def _writable(table: Table) -> list[TableColumn]:
@@ -65,28 +67,13 @@ def _writable(table: Table) -> list[TableColumn]:
 
 def _targets(source: SourceText, statement: InsertInto, table: Table) -> list[str]:
     """The sink columns that the query's columns go to, in the query's order."""
-    writable = _writable(table)
-    for column in writable:
-        if column.kind == "metadata":
-            error = UnsupportedError(
-                "UNSUPPORTED_METADATA",
-                f"writing the metadata column {column.name} is not supported",
-                f"declare {column.name} in {table.name} as VIRTUAL",
-            )
-            source.report(error, statement.table.start)
-    names = [c.name for c in writable]
-    if not statement.columns:
-        return names
+    names = [c.name for c in _writable(table)]
     for name in statement.columns:
         if name.text not in names:
-            _unknown(source, name, table, names)
-    return [n.text for n in statement.columns]
-
-
-def _unknown(source: SourceText, name: Name, table: Table, names: list[str]) -> None:
-    hint = nearest(name.text, names) or f"use one of {', '.join(names)}"
-    message = f"table {table.name} has no column {name.text} that can be written"
-    source.report(CatalogError("UNKNOWN_COLUMN", message, hint), name.start)
+            hint = nearest(name.text, names) or f"use one of {', '.join(names)}"
+            message = f"table {table.name} has no column {name.text} that can be written"
+            source.report(CatalogError("UNKNOWN_COLUMN", message, hint), name.start)
+    return [n.text for n in statement.columns] or names
 
 
 def _check_count(
@@ -94,17 +81,14 @@ def _check_count(
 ) -> None:
     if len(targets) != len(query.fields):
         given = ", ".join(f"{f.name} {f.type.sql()}" for f in query.fields)
-        wanted = ", ".join(f"{n} {table.column(n).type.sql()}" for n in targets if _has(table, n))
+        types = {c.name: c.type.sql() for c in table.columns}
+        wanted = ", ".join(f"{n} {types[n]}" for n in targets if n in types)
         error = SqlError(
             "COLUMN_COUNT",
             f"the query has {len(query.fields)} columns, {table.name} takes {len(targets)}",
             f"query: [{given}], sink: [{wanted}]",
         )
         raise source.place(error, start_of(statement.query) or statement.start)
-
-
-def _has(table: Table, name: str) -> bool:
-    return any(c.name == name for c in table.columns)
 
 
 def _written(
@@ -142,20 +126,16 @@ def _start_of_item(statement: InsertInto, index: int) -> int:
 def _projected(query: Logical, exprs: list[Expr], table: Table) -> Logical:
     """The query with casts to the sink's types, put into its own projection if it has one."""
     columns = _writable(table)
-    identity = [Column(i, f.name, f.type) for i, f in enumerate(query.fields)]
-    cast_needed = any(
-        e.type.name != "NULL" and cast(e, c.type) is not e
-        for e, c in zip(exprs, columns, strict=True)
-    )
-    if exprs == identity and not cast_needed:
+    names = [c.name for c in columns]
+    pairs = zip(exprs, columns, strict=True)
+    cast_needed = any(e.type.name != "NULL" and cast(e, c.type) is not e for e, c in pairs)
+    if exprs == [*all_columns(query)] and not cast_needed:
         return query
+    input_ = query
     if isinstance(query, Project):
-        inner = [query.exprs[e.index] if isinstance(e, Column) else e for e in exprs]
-        values = [cast(e, c.type) for e, c in zip(inner, columns, strict=True)]
-        names = [
-            query.fields[e.index].name if isinstance(e, Column) else c.name
-            for e, c in zip(exprs, columns, strict=True)
-        ]
-        return project(query.input, values, names)
+        input_ = query.input
+        named = zip(exprs, names, strict=True)
+        names = [query.fields[e.index].name if isinstance(e, Column) else n for e, n in named]
+        exprs = [query.exprs[e.index] if isinstance(e, Column) else e for e in exprs]
     values = [cast(e, c.type) for e, c in zip(exprs, columns, strict=True)]
-    return project(query, values, [c.name for c in columns])
+    return project(input_, values, names)

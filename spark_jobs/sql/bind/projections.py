@@ -20,11 +20,6 @@ def project(input_: Logical, exprs: Sequence[Expr], names: Sequence[str]) -> Pro
     return Project(input_, tuple(exprs), fields)
 
 
-def all_columns(node: Logical) -> list[Column]:
-    """Every field of a node as an expression over it."""
-    return [Column(i, f.name, f.type) for i, f in enumerate(node.fields)]
-
-
 def time_of(expr: Expr, input_: Logical) -> TimeAttribute:
     """Whether an expression over the input is a time attribute."""
     if isinstance(expr, Column):

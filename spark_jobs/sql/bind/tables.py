@@ -1,6 +1,8 @@
 """Binds CREATE TABLE: columns, keys, event time and options become a catalog table."""
 
-from spark_jobs.errors import CatalogError, PositionedError, UnsupportedError
+from collections.abc import Mapping
+
+from spark_jobs.errors import CatalogError, UnsupportedError
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.metadata import keys_of
 from spark_jobs.sql.bind.scope import Relation, Scope
@@ -49,9 +51,8 @@ class _TableBinder:
         seen: set[str] = set()
         for clause in self.statement.columns:
             if clause.name.text in seen:
-                self._wrong(
-                    "COLUMN_TWICE", f"column {clause.name.text} is declared twice", clause.name
-                )
+                problem = f"column {clause.name.text} is declared twice"
+                self._wrong("COLUMN_TWICE", problem, clause.name)
             seen.add(clause.name.text)
         if not seen:
             self._wrong("NO_COLUMNS", "the table has no columns", self.statement.name)
@@ -69,12 +70,8 @@ class _TableBinder:
             if name.text not in self.names:
                 self._unknown_column(name)
             elif name.text not in physical:
-                self._wrong(
-                    "KEY_NOT_PHYSICAL",
-                    f"{name.text} is not read from the record, so it cannot be part of the"
-                    " PRIMARY KEY",
-                    name,
-                )
+                why = "is not read from the record, so it cannot be part of the PRIMARY KEY"
+                self._wrong("KEY_NOT_PHYSICAL", f"{name.text} {why}", name)
         return tuple(dict.fromkeys(n.text for n in clause.columns if n.text in physical))
 
     def _columns(self, key: tuple[str, ...]) -> tuple[TableColumn, ...]:
@@ -83,8 +80,7 @@ class _TableBinder:
         for i, clause in enumerate(self.statement.columns):
             if clause.computed is None:
                 found[i] = self._declared(clause, clause.name.text in key)
-        relations = tuple(Relation(None, (_field(c),), i) for i, c in found.items())
-        binder = ExpressionBinder(Scope(self.source, relations))
+        binder = self._binder(found)
         for i, clause in enumerate(self.statement.columns):
             if clause.computed is not None:
                 name = clause.name.text
@@ -94,6 +90,12 @@ class _TableBinder:
                     expr = binder.bind(clause.computed)
                     found[i] = TableColumn(name, expr.type, "computed", expr)
         return tuple(found[i] for i in sorted(found))
+
+    def _binder(self, columns: Mapping[int, TableColumn]) -> ExpressionBinder:
+        """A binder of expressions over these columns, by their places."""
+        fields = ((i, Field(c.name, c.type)) for i, c in columns.items())
+        relations = tuple(Relation(None, (field,), i) for i, field in fields)
+        return ExpressionBinder(Scope(self.source, relations))
 
     def _declared(self, clause: ColumnClause, in_key: bool) -> TableColumn:
         type_ = clause.type or data_types.NULL
@@ -140,9 +142,8 @@ class _TableBinder:
             return None
         column = columns[self.names.index(clause.column.text)]
         self._check_rowtime(column, clause.column)
-        relations = tuple(Relation(None, (_field(c),), i) for i, c in enumerate(columns))
         with self.source.collecting():
-            expr = ExpressionBinder(Scope(self.source, relations)).bind(clause.expr)
+            expr = self._binder(dict(enumerate(columns))).bind(clause.expr)
             if expr.type.name != column.type.name:
                 error = CatalogError(
                     "WATERMARK_TYPE",
@@ -158,34 +159,24 @@ class _TableBinder:
             return
         precision = column.type.precision or 0
         if column.type.name not in data_types.TIMESTAMPS or precision > MAX_ROWTIME_PRECISION:
-            self._wrong(
-                "ROWTIME_TYPE",
-                f"event time {name.text} is {column.type.sql()}",
-                name,
-                "declare it as TIMESTAMP(3) or TIMESTAMP_LTZ(3)",
-            )
+            problem = f"event time {name.text} is {column.type.sql()}"
+            hint = "declare it as TIMESTAMP(3) or TIMESTAMP_LTZ(3)"
+            self._wrong("ROWTIME_TYPE", problem, name, hint)
 
     def _check_key_fields(self, table: Table) -> None:
-        if table.connector != "kafka":
-            return
         clause = next((o for o in self.statement.options if o.key.text == "key.fields"), None)
+        if table.connector != "kafka" or clause is None:
+            return
         physical = [c.name for c in table.columns if c.kind == "physical"]
-        for field in table.key_fields if clause is not None else ():
-            if field not in physical and clause is not None:
-                self._wrong(
-                    "UNKNOWN_COLUMN",
-                    f"'key.fields' names {field}, which is not a physical column",
-                    clause.value,
-                    nearest(field, physical),
-                )
+        for field in table.key_fields:
+            if field not in physical:
+                problem = f"'key.fields' names {field}, which is not a physical column"
+                self._wrong("UNKNOWN_COLUMN", problem, clause.value, nearest(field, physical))
         prefix = table.key_prefix
-        for field in table.key_fields if prefix else ():
-            if not field.startswith(prefix) and clause is not None:
-                self._wrong(
-                    "OPTION_VALUE",
-                    f"key field {field} does not begin with the 'key.fields-prefix' {prefix}",
-                    clause.value,
-                )
+        for field in table.key_fields:
+            if not field.startswith(prefix):
+                problem = f"key field {field} does not begin with the 'key.fields-prefix' {prefix}"
+                self._wrong("OPTION_VALUE", problem, clause.value)
 
     def _check_connector(self, table: Table) -> None:
         if table.connector == "upsert-kafka" and not self.statement.keys:
@@ -200,13 +191,10 @@ class _TableBinder:
         if table.connector not in ("kafka", "upsert-kafka"):
             return
         for which, format_ in (("key", table.key_format), ("value", table.value_format)):
-            names = table.key_fields if which == "key" else _value_columns(table)
-            if format_ is not None and format_.name == "raw" and len(names) != 1:
-                self._wrong(
-                    "RAW_COLUMNS",
-                    f"the raw format of the {which} takes one column, not {len(names)}",
-                    self.statement.name,
-                )
+            count = len(table.key_fields if which == "key" else table.value_columns)
+            if format_ is not None and format_.name == "raw" and count != 1:
+                problem = f"the raw format of the {which} takes one column, not {count}"
+                self._wrong("RAW_COLUMNS", problem, self.statement.name)
 
     def _check_unwrapped(self, table: Table) -> None:
         if not self.statement.keys:
@@ -232,23 +220,11 @@ class _TableBinder:
         self._wrong("UNKNOWN_COLUMN", f"no column {name.text} in the table", name, hint)
 
     def _wrong(self, code: str, message: str, at: Name, hint: str | None = None) -> None:
-        self._report(CatalogError(code, message, hint), at)
+        self.source.report(CatalogError(code, message, hint), at.start)
 
     def _refuse(self, message: str, at: Name, hint: str) -> None:
-        self._report(UnsupportedError("UNSUPPORTED_METADATA", message, hint), at)
-
-    def _report(self, error: PositionedError, at: Name) -> None:
-        self.source.report(error, at.start)
+        self.source.report(UnsupportedError("UNSUPPORTED_METADATA", message, hint), at.start)
 
 
 def _is_physical(clause: ColumnClause) -> bool:
     return clause.computed is None and clause.metadata_key is None
-
-
-def _field(column: TableColumn) -> Field:
-    return Field(column.name, column.type)
-
-
-def _value_columns(table: Table) -> list[str]:
-    physical = [c.name for c in table.columns if c.kind == "physical"]
-    return [n for n in physical if table.value_includes_key or n not in table.key_fields]

@@ -61,7 +61,7 @@ def _report(source: SourceText, error: UnparsableError) -> None:
 
 
 def _split(tokens: list[Token]) -> list[list[Token]]:
-    """One list per statement; the frame of a statement set (EXECUTE ... BEGIN, END) is left out."""
+    """The tokens of each statement, without the words around a set of statements."""
     statements: list[list[Token]] = [[]]
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:

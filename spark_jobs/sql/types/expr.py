@@ -4,11 +4,23 @@ A `Column` names its position in the fields of the node it is evaluated over (Ca
 for a join these are the left fields followed by the right ones.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from spark_jobs.sql.types.data_types import DataType
+
+COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+"""The comparison that says the same with its sides exchanged."""
 
 Value: TypeAlias = bool | int | float | str | bytes | None
 
@@ -87,6 +99,20 @@ def transform(expr: Expr, fn: Callable[[Column], Expr]) -> Expr:
             return replace(expr, row=transform(row, fn))
         case _:
             return expr
+
+
+def predicate(op: str, args: Iterable[Expr]) -> Call:
+    """An operator whose BOOLEAN result may be NULL where an argument may."""
+    args = tuple(args)
+    return Call(op, args, DataType("BOOLEAN", any(a.type.nullable for a in args)))
+
+
+def and_all(predicates: Iterable[Expr]) -> Expr | None:
+    """One condition of all predicates; None of none."""
+    parts = tuple(predicates)
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return predicate("AND", parts)
 
 
 def conjuncts(expr: Expr | None) -> tuple[Expr, ...]:

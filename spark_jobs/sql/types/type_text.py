@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from spark_jobs.sql.types.data_types import (
+    INTEGERS,
     MAX_DECIMAL,
     DataType,
     RowField,
@@ -24,26 +25,17 @@ _MAX_LENGTH = 2_147_483_647
 MAX_TIMESTAMP = 6
 MAX_TIME = 3
 
-_PLAIN = {
-    "STRING": "STRING",
-    "BOOLEAN": "BOOLEAN",
-    "TINYINT": "TINYINT",
-    "SMALLINT": "SMALLINT",
-    "INT": "INT",
-    "INTEGER": "INT",
-    "BIGINT": "BIGINT",
-    "FLOAT": "FLOAT",
-    "DATE": "DATE",
-    "BYTES": "BYTES",
-}
+_PLAIN = {name: name for name in ("STRING", "BOOLEAN", *INTEGERS, "FLOAT", "DATE", "BYTES")}
+_PLAIN["INTEGER"] = "INT"
 _UNSUPPORTED = {
     "MULTISET": "use ARRAY",
-    "RAW": None,
-    "SYMBOL": None,
-    "VARIANT": None,
     "INTERVAL": "an INTERVAL can stand in an expression, not in a column",
-    "STRUCTURED": None,
-    "NULL": None,
+    **dict.fromkeys(("RAW", "SYMBOL", "VARIANT", "STRUCTURED", "NULL")),
+}
+# texts and bytes with a length, and the type without one
+_WITH_LENGTH = {
+    **dict.fromkeys(("VARCHAR", "CHAR", "CHARACTER"), "STRING"),
+    **dict.fromkeys(("VARBINARY", "BINARY"), "BYTES"),
 }
 
 
@@ -101,9 +93,11 @@ class _Reader:
 
     def _base(self) -> DataType:
         start = self._start()
-        name = (self._word() or "").upper()
+        name = (self._group("word") or "").upper()
         if name in _PLAIN:
             return DataType(_PLAIN[name])
+        if name in _WITH_LENGTH:
+            return self._longest(start, _WITH_LENGTH[name])
         parse = _PARAMETRIC.get(name)
         if parse is not None:
             return parse(self, start)
@@ -140,11 +134,9 @@ class _Reader:
                     "use TIMESTAMP_LTZ(p)",
                 )
             local = True
-            self._expect("TIME")
-            self._expect("ZONE")
+            self._expect("TIME", "ZONE")
         elif self._take("WITHOUT") is not None:
-            self._expect("TIME")
-            self._expect("ZONE")
+            self._expect("TIME", "ZONE")
         return self._checked_timestamp(start, timestamp_ltz if local else timestamp, precision)
 
     def timestamp_ltz(self, start: int) -> DataType:
@@ -153,8 +145,7 @@ class _Reader:
     def time(self, start: int) -> DataType:
         precision = self._precision(0)
         if self._take("WITHOUT") is not None:
-            self._expect("TIME")
-            self._expect("ZONE")
+            self._expect("TIME", "ZONE")
         if precision > MAX_TIME:
             raise UnsupportedTypeError(
                 f"TIME({precision}) is not supported",
@@ -163,19 +154,13 @@ class _Reader:
             )
         return time(precision)
 
-    def text_type(self, start: int) -> DataType:
-        return self._longest(start, "STRING")
-
-    def bytes_type(self, start: int) -> DataType:
-        return self._longest(start, "BYTES")
-
     def row(self, start: int) -> DataType:
         close = self._open(start, "ROW")
         fields: list[RowField] = []
         while not fields or self._take(",") is not None:
             name = self._name()
             fields.append(RowField(name, self.type()))
-            self._text()
+            self._group("text")  # a comment
         self._expect(close)
         return DataType("ROW", fields=tuple(fields))
 
@@ -244,21 +229,16 @@ class _Reader:
         self.offset = match.end()
         return found
 
-    def _expect(self, expected: str) -> None:
-        start = self._start()
-        if self._take(expected) is None:
-            raise TypeTextError(f"expected {expected}, found {self._found(start)}", start)
-
-    def _word(self) -> str | None:
-        return self._group("word")
-
-    def _text(self) -> str | None:
-        return self._group("text")
+    def _expect(self, *words: str) -> None:
+        for expected in words:
+            start = self._start()
+            if self._take(expected) is None:
+                raise TypeTextError(f"expected {expected}, found {self._found(start)}", start)
 
     def _name(self) -> str:
         start = self._start()
         quoted = self._group("quoted")
-        name = quoted.replace("``", "`") if quoted is not None else self._word()
+        name = quoted.replace("``", "`") if quoted is not None else self._group("word")
         if name is None:
             raise TypeTextError(f"expected a field name, found {self._found(start)}", start)
         return name
@@ -297,11 +277,6 @@ _PARAMETRIC: dict[str, Callable[[_Reader, int], DataType]] = {
     "TIMESTAMP": _Reader.timestamp,
     "TIMESTAMP_LTZ": _Reader.timestamp_ltz,
     "TIME": _Reader.time,
-    "VARCHAR": _Reader.text_type,
-    "CHAR": _Reader.text_type,
-    "CHARACTER": _Reader.text_type,
-    "VARBINARY": _Reader.bytes_type,
-    "BINARY": _Reader.bytes_type,
     "ROW": _Reader.row,
     "ARRAY": _Reader.array,
     "MAP": _Reader.map,

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from spark_jobs.options.connectors import KafkaOptions, table_options
+from spark_jobs.options.declared import table_of
 from spark_jobs.options.formats import FORMATS, RegistryOptions
 from spark_jobs.options.settings import DeclaredSettings, declared_settings
 
@@ -26,8 +27,9 @@ CLASSES = (KafkaOptions, DeclaredSettings, *dict.fromkeys(k.kind for k in FORMAT
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_types_of_fields_are_those_of_their_options(kind: type) -> None:
+    options = table_of(kind)
     for each, type_ in _fields(kind):
-        option = each.metadata["option"]
+        option = options[each.metadata["name"]]
         parts = get_args(type_) if get_origin(type_) is not Literal else (type_,)
         assert (option.default is None) == (NoneType in parts or type_ == tuple[str, ...]), each
         if option.default is not None:

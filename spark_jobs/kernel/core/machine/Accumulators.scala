@@ -9,48 +9,26 @@ import rejoin.core.row.{CellReader, CellWriter}
   * Results are Flink's: integers wrap in the result's type, averages of integers truncate, the sum of no
   * value is NULL.
   */
-sealed trait Accumulator {
+sealed abstract class Accumulator {
+  protected var count = 0L
 
   /** Takes in a value, or takes it back where `sign` is -1; COUNT looks at none. */
   def change(value: Number, sign: Int): Unit
 
   /** As exact as it is kept: its type's range is for the caller to apply. */
   def result: Number
-  def reset(): Unit
-  def read(in: CellReader): Unit
-  def write(out: CellWriter): Unit
-}
-
-object Accumulator {
-  def counting: Accumulator = new Counting
-
-  def ofIntegers(isAverage: Boolean): Accumulator = new IntegralSum(isAverage)
-
-  /** @param isFloat
-    *   whether the values are FLOATs rather than DOUBLEs
-    */
-  def ofFloats(isAverage: Boolean, isFloat: Boolean): Accumulator = new FloatingSum(isAverage, isFloat)
-
-  /** @param scale
-    *   of the values; `precision` and `resultScale` are those of the result
-    */
-  def ofDecimals(isAverage: Boolean, scale: Int, precision: Int, resultScale: Int): Accumulator =
-    new DecimalSum(isAverage, scale, precision, resultScale)
-}
-
-private final class Counting extends Accumulator {
-  private var count = 0L
-
-  def change(value: Number, sign: Int): Unit = count += sign
-  def result: Number = count
   def reset(): Unit = count = 0L
   def read(in: CellReader): Unit = count = in.signed()
   def write(out: CellWriter): Unit = out.signed(count)
 }
 
+final class Counting extends Accumulator {
+  def change(value: Number, sign: Int): Unit = count += sign
+  def result: Number = count
+}
+
 /** The sum wraps as a BIGINT, and with it in every narrower type. */
-private final class IntegralSum(isAverage: Boolean) extends Accumulator {
-  private var count = 0L
+final class IntegralSum(isAverage: Boolean) extends Accumulator {
   private var sum = 0L
 
   def change(value: Number, sign: Int): Unit = {
@@ -63,25 +41,27 @@ private final class IntegralSum(isAverage: Boolean) extends Accumulator {
     else if (isAverage) sum / count
     else sum
 
-  def reset(): Unit = {
-    count = 0L
+  override def reset(): Unit = {
+    super.reset()
     sum = 0L
   }
 
-  def read(in: CellReader): Unit = {
-    count = in.signed()
+  override def read(in: CellReader): Unit = {
+    super.read(in)
     sum = in.signed()
   }
 
-  def write(out: CellWriter): Unit = out.signed(count).signed(sum)
+  override def write(out: CellWriter): Unit = out.signed(count).signed(sum)
 }
 
 /** A sum of FLOATs is rounded to FLOAT after every step, an average of them is kept in DOUBLE. What rounding
   * leaves behind goes with the last value.
+  *
+  * @param isFloat
+  *   whether the values are FLOATs rather than DOUBLEs
   */
-private final class FloatingSum(isAverage: Boolean, isFloat: Boolean) extends Accumulator {
+final class FloatingSum(isAverage: Boolean, isFloat: Boolean) extends Accumulator {
   private val rounds = isFloat && !isAverage
-  private var count = 0L
   private var sum = 0.0
 
   def change(value: Number, sign: Int): Unit = {
@@ -95,22 +75,25 @@ private final class FloatingSum(isAverage: Boolean, isFloat: Boolean) extends Ac
     else if (isAverage) sum / count
     else sum
 
-  def reset(): Unit = {
-    count = 0L
+  override def reset(): Unit = {
+    super.reset()
     sum = 0.0
   }
 
-  def read(in: CellReader): Unit = {
-    count = in.signed()
+  override def read(in: CellReader): Unit = {
+    super.read(in)
     sum = java.lang.Double.longBitsToDouble(in.varLong())
   }
 
-  def write(out: CellWriter): Unit = out.signed(count).varLong(java.lang.Double.doubleToRawLongBits(sum))
+  override def write(out: CellWriter): Unit = out.signed(count).varLong(java.lang.Double.doubleToRawLongBits(sum))
 }
 
-/** Exact, without bound; a result that its type cannot hold is NULL. */
-private final class DecimalSum(isAverage: Boolean, scale: Int, precision: Int, resultScale: Int) extends Accumulator {
-  private var count = 0L
+/** Exact, without bound; a result that its type cannot hold is NULL.
+  *
+  * @param scale
+  *   of the values; `precision` and `resultScale` are those of the result
+  */
+final class DecimalSum(isAverage: Boolean, scale: Int, precision: Int, resultScale: Int) extends Accumulator {
   private var sum = JavaDecimal.ZERO
 
   def change(value: Number, sign: Int): Unit = {
@@ -128,15 +111,15 @@ private final class DecimalSum(isAverage: Boolean, scale: Int, precision: Int, r
       if (exact.precision > precision) null else exact
     }
 
-  def reset(): Unit = {
-    count = 0L
+  override def reset(): Unit = {
+    super.reset()
     sum = JavaDecimal.ZERO
   }
 
-  def read(in: CellReader): Unit = {
-    count = in.signed()
+  override def read(in: CellReader): Unit = {
+    super.read(in)
     sum = new JavaDecimal(new BigInteger(in.blob()), scale)
   }
 
-  def write(out: CellWriter): Unit = out.signed(count).blob(sum.setScale(scale).unscaledValue.toByteArray)
+  override def write(out: CellWriter): Unit = out.signed(count).blob(sum.setScale(scale).unscaledValue.toByteArray)
 }

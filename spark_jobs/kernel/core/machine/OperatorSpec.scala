@@ -44,7 +44,7 @@ object JoinSpec {
 /** @param positions
   *   rows carry their [[rejoin.core.row.SourcePosition]]
   * @param keyChanges
-  *   [[KeyChanges]] follows, and is sent what it has to know of rows whose key changes
+  *   the next operator is [[KeyChanges]], and gets news of the rows whose primary key changes
   */
 final case class NormalizeSpec(positions: Boolean, keyChanges: Boolean, timing: Timing) extends OperatorSpec
 

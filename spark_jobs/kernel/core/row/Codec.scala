@@ -9,58 +9,15 @@ object Codec {
   val Version: Byte = 1
 }
 
-/** Appends to a growing array; `reset` starts the next value in the same buffer. */
-final class CellWriter {
-  private var bytes = new Array[Byte](256)
-  private var size = 0
-
-  def reset(): this.type = {
-    size = 0
-    this
-  }
-
+/** Writes the value of a cell. */
+final class CellWriter extends GrowingBytes(256) {
   def length: Int = size
 
-  private def reserve(n: Int): Unit =
-    if (size + n > bytes.length) bytes = util.Arrays.copyOf(bytes, math.max(bytes.length * 2, size + n))
-
-  def byte(value: Int): this.type = {
-    reserve(1)
-    bytes(size) = value.toByte
-    size += 1
-    this
-  }
-
-  /** Unsigned LEB128. */
-  def varLong(value: Long): this.type = {
-    reserve(10)
-    var rest = value
-    while ((rest & ~0x7fL) != 0) {
-      bytes(size) = ((rest & 0x7f) | 0x80).toByte
-      size += 1
-      rest >>>= 7
-    }
-    bytes(size) = rest.toByte
-    size += 1
-    this
-  }
-
-  /** Zigzag, so that small negative numbers stay small. */
-  def signed(value: Long): this.type = varLong((value << 1) ^ (value >> 63))
-
-  def blob(value: Array[Byte]): this.type = {
-    varLong(value.length.toLong)
-    reserve(value.length)
-    System.arraycopy(value, 0, bytes, size, value.length)
-    size += value.length
-    this
-  }
+  def blob(value: Array[Byte]): this.type = varLong(value.length.toLong).write(value)
 
   /** Null differs from empty. */
   def nullable(value: Array[Byte]): this.type =
     if (value == null) byte(0) else byte(1).blob(value)
-
-  def result(): Array[Byte] = util.Arrays.copyOf(bytes, size)
 }
 
 /** Reads what [[CellWriter]] wrote. */

@@ -30,10 +30,10 @@ object RowKind {
   /** No more rows before `time` from the partition `source`, which has just had records. */
   final val Watermark: Byte = 16
 
-  /** Processing time is `time`; topic `source` has `seq` partitions. */
+  /** Processing time is now `time`, and the topic with the index `source` has `seq` partitions. */
   final val Clock: Byte = 17
 
-  /** The partition `source` has passed the end it had at the first start. */
+  /** The partition `source` has been read up to where it ended when the query first started. */
   final val Loaded: Byte = 18
 
   /** Every input has ended. */

@@ -7,7 +7,7 @@ object Mark {
   def emit(kind: Byte, source: Int, timeMs: Long, out: Output): Unit =
     out.emit(kind, source, ByteBuffer.allocate(8).putLong(timeMs).array, null)
 
-  /** Hands on what a batch says of loaded partitions. */
+  /** Passes the batch's marks of loaded partitions on to the next operator. */
   def passLoaded(batch: GroupBatch, out: Output): Unit =
     batch.marks.foreach { mark =>
       if (mark.kind == RowKind.Loaded) emit(mark.kind, mark.source, mark.time, out)

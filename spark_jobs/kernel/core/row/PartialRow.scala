@@ -31,12 +31,12 @@ object PartialRow {
   }
 }
 
-/** The record behind a partial row, for the case that nobody knows its missing values.
+/** What becomes of the record of a partial row if the values that it leaves out are found nowhere.
   *
   * @param policy
-  *   the table's, see [[OnError]]
+  *   the table's policy for bad records, see [[OnError]]
   * @param content
-  *   the packed [[DeadLetter]]; under `fail` the message as text, under `skip` nothing
+  *   under `dead-letter` the packed [[DeadLetter]], under `fail` the message as text, under `skip` nothing
   */
 final class Unhealed(val table: String, val policy: String, val content: Array[Byte]) {
 

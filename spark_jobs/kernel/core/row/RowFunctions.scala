@@ -14,6 +14,6 @@ trait RowFunctions {
   /** A copy of `row` whose `missing` columns (ordinals) are those of `before`, the row of its key before it. */
   def heal(row: Array[Byte], missing: util.BitSet, before: Array[Byte]): Array[Byte]
 
-  /** The complete row; `before` is complete itself, or else what it lacks stays NULL. */
+  /** The partial row with its missing values taken from the row `before` it; what that one lacks too is NULL. */
   final def heal(partial: PartialRow, before: Array[Byte]): Array[Byte] = heal(partial.row, partial.missing, before)
 }

@@ -11,7 +11,7 @@ object SortableBytes {
 
   def toLong(bytes: Array[Byte]): Long = ByteBuffer.wrap(bytes).getLong ^ Long.MinValue
 
-  /** Negative numbers descend in their bits; NaN comes last. */
+  /** The bits of negative numbers grow as the numbers fall, hence they are inverted; NaN comes last. */
   def ofDouble(value: Double): Array[Byte] = {
     val bits = java.lang.Double.doubleToLongBits(value)
     ofLong(if (bits < 0) bits ^ Long.MaxValue else bits)

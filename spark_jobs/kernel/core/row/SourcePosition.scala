@@ -53,6 +53,6 @@ object SourcePosition {
   /** A `within` of changes that share `log` and are not told apart: none of them counts as a repetition. */
   final val Untold: Long = Envelope.NoTime + 1
 
-  /** The row without its tail. */
+  /** The row without the source position at its end. */
   def rowOf(bytes: Array[Byte]): Array[Byte] = util.Arrays.copyOf(bytes, bytes.length - Size)
 }

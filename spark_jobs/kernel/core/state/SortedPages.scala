@@ -152,14 +152,14 @@ final class SortedPages(pageTag: Char) {
 
   private def child(node: Node, i: Int): Node = nodes.page(node.entries(i).child, node.level - 1)
 
-  /** Reads the header's part. */
+  /** Reads the root node, which the key's own cell holds. */
   def read(in: CellReader): Unit = {
     nodes.nextNumber = in.int()
     root = new Node(in.int())
     root.read(in)
   }
 
-  /** Writes the header's part, and the nodes that changed. */
+  /** Writes the root node into the key's own cell, and the other nodes that changed into theirs. */
   def write(out: CellWriter): Unit = {
     root.write(out.varLong(nodes.nextNumber.toLong).varLong(root.level.toLong))
     nodes.write()

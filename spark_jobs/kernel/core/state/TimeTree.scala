@@ -190,7 +190,7 @@ abstract class TimeTree[R >: Null <: Timed](pageTag: Char) {
     child
   }
 
-  /** What a list of pages says of one of them. */
+  /** What a page of the level above notes of a page below it: where it is, and what is in it. */
   protected final class Child(val number: Int, var firstTime: Long = 0L, var count: Long = 0L, var bytes: Long = 0L) {
     def refresh(page: TimePage): Unit = {
       firstTime = page.firstTime

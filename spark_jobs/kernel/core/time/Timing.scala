@@ -33,6 +33,4 @@ object Timing {
 
   /** Topic indexes from here on are operators; each has one partition. */
   final val Forwarded = 1 << 14
-
-  val Timeless: Timing = Timing(Nil, Min, None, None, Seq(0L, 0L))
 }

@@ -34,7 +34,7 @@ final class VisitIndex(far: DueIndex, state: KeyedState) {
 
   private def isFar(time: Long, now: Long): Boolean = DueIndex.slotOf(time) > DueIndex.slotOf(now)
 
-  /** Writes the near index; the far one is the group's to write. */
+  /** Writes the near index to its cells; the group writes the far one together with its own cell. */
   def flush(): Unit = {
     near.flush(state)
     near.write(nearSlots.write())

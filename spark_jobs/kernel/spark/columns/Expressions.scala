@@ -86,7 +86,9 @@ object Expressions {
     }
   }
 
-  /** Rules that replace what only the optimizer understands, and fold constants. */
+  /** Rules of Spark's optimizer: those that replace expressions which cannot be evaluated as they are, and those that
+    * fold constants.
+    */
   private val rules: Seq[Rule[LogicalPlan]] = Seq(
     ReplaceExpressions,
     RewriteWithExpression,

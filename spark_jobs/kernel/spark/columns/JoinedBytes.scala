@@ -25,6 +25,13 @@ final class JoinedBytes(leftFields: Int, rightFields: Int) {
 
 object Packed {
 
+  /** A view of packed bytes as a row, without a copy. */
+  def view(bytes: Array[Byte], fields: Int): UnsafeRow = {
+    val row = new UnsafeRow(fields)
+    row.pointTo(bytes, bytes.length)
+    row
+  }
+
   /** The bytes of a row in an array of its own: `getBytes` may hand out the producer's buffer. */
   def apply(row: UnsafeRow): Array[Byte] = {
     val bytes = new Array[Byte](row.getSizeInBytes)

@@ -23,7 +23,7 @@ final case class UnpackRow(child: Expression, schema: StructType)
   override def dataType: DataType = schema
   override def nullIntolerant: Boolean = true
 
-  override protected def nullSafeEval(bytes: Any): Any = UnpackRow.point(bytes, schema.size)
+  override protected def nullSafeEval(bytes: Any): Any = Packed.view(bytes.asInstanceOf[Array[Byte]], schema.size)
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
     val unsafeRow = classOf[UnsafeRow].getName
@@ -39,13 +39,4 @@ final case class UnpackRow(child: Expression, schema: StructType)
 
   override protected def withNewChildInternal(newChild: Expression): UnpackRow =
     copy(child = newChild)
-}
-
-object UnpackRow {
-  private def point(bytes: Any, fields: Int): UnsafeRow = {
-    val packed = bytes.asInstanceOf[Array[Byte]]
-    val row = new UnsafeRow(fields)
-    row.pointTo(packed, packed.length)
-    row
-  }
 }

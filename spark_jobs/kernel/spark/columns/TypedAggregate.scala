@@ -7,7 +7,8 @@ import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types._
 
 import org.apache.spark.sql.rejoin.format.SqlTypes
-import rejoin.core.machine.{Accumulator, AggregateCallSpec, AggregateColumns}
+import rejoin.core.machine.{Accumulator, AggregateCallSpec, AggregateColumns, Counting, DecimalSum, FloatingSum,
+  IntegralSum}
 
 /** The columns of an aggregate by their types. Results are of Flink's types: integers wrap in the result's. */
 final class TypedAggregate(calls: Seq[AggregateCallSpec], types: AggregateTypes) extends AggregateColumns {
@@ -29,12 +30,12 @@ final class TypedAggregate(calls: Seq[AggregateCallSpec], types: AggregateTypes)
       throw new IllegalArgumentException(s"$function of ${SqlTypes.text(of)} is not defined")
     (function, calls(call).argument.map(types.input(_).dataType).orNull) match {
       case ("MIN" | "MAX", of) if !ColumnBytes.isOrdered(of) => undefined(of)
-      case ("COUNT" | "MIN" | "MAX", _) => Accumulator.counting
-      case ("SUM" | "AVG", _: IntegralType) => Accumulator.ofIntegers(isAverage)
-      case ("SUM" | "AVG", of @ (FloatType | DoubleType)) => Accumulator.ofFloats(isAverage, of == FloatType)
+      case ("COUNT" | "MIN" | "MAX", _) => new Counting
+      case ("SUM" | "AVG", _: IntegralType) => new IntegralSum(isAverage)
+      case ("SUM" | "AVG", of @ (FloatType | DoubleType)) => new FloatingSum(isAverage, of == FloatType)
       case ("SUM" | "AVG", of: DecimalType) =>
         val result = results(call).asInstanceOf[DecimalType]
-        Accumulator.ofDecimals(isAverage, of.scale, result.precision, result.scale)
+        new DecimalSum(isAverage, of.scale, result.precision, result.scale)
       case (_, of) => undefined(of)
     }
   }

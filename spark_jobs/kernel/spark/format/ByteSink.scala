@@ -1,42 +1,13 @@
 package org.apache.spark.sql.rejoin.format
 
-import java.util
-
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
-/** A growing buffer that encoders write into; `reset` starts the next record in the same memory. */
-final class ByteSink {
-  private var bytes = new Array[Byte](512)
-  private var size = 0
+import rejoin.core.row.GrowingBytes
 
-  def reset(): this.type = {
-    size = 0
-    this
-  }
-
-  /** A copy of what was written. */
-  def result(): Array[Byte] = util.Arrays.copyOf(bytes, size)
-
-  private def reserve(n: Int): Unit =
-    if (size + n > bytes.length)
-      bytes = util.Arrays.copyOf(bytes, math.max(bytes.length * 2, size + n))
-
-  def byte(value: Int): this.type = {
-    reserve(1)
-    bytes(size) = value.toByte
-    size += 1
-    this
-  }
-
+/** The bytes of a record's key or value, which encoders write one after the other. */
+final class ByteSink extends GrowingBytes(512) {
   def byte(value: Char): this.type = byte(value.toInt)
-
-  def write(value: Array[Byte]): this.type = {
-    reserve(value.length)
-    System.arraycopy(value, 0, bytes, size, value.length)
-    size += value.length
-    this
-  }
 
   def write(text: UTF8String): this.type = {
     val length = text.numBytes
@@ -74,20 +45,6 @@ final class ByteSink {
 
   def decimal(value: Long): this.type =
     if (value >= 0 && value < 10) byte('0' + value.toInt) else ascii(value.toString)
-
-  /** Writes Avro's int or long. */
-  def zigzag(value: Long): this.type = {
-    reserve(10)
-    var rest = (value << 1) ^ (value >> 63)
-    while ((rest & ~0x7fL) != 0) {
-      bytes(size) = ((rest & 0x7f) | 0x80).toByte
-      size += 1
-      rest >>>= 7
-    }
-    bytes(size) = rest.toByte
-    size += 1
-    this
-  }
 
   def int32LittleEndian(value: Int): this.type =
     byte(value).byte(value >>> 8).byte(value >>> 16).byte(value >>> 24)

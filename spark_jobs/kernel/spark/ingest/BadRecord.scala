@@ -3,13 +3,12 @@ package org.apache.spark.sql.rejoin.ingest
 import java.nio.charset.StandardCharsets.UTF_8
 
 import org.apache.spark.sql.Encoders
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
 import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.apache.spark.sql.rejoin.columns.RowPacker
+import org.apache.spark.sql.rejoin.columns.{Packed, RowPacker}
 import org.apache.spark.sql.rejoin.format.SourceRecord
 import org.apache.spark.sql.rejoin.sink.SinkRecord
 
@@ -87,46 +86,30 @@ object DeadLetter {
   final val ReasonHeader = "rejoin.reason"
   final val TableHeader = "rejoin.table"
 
-  /** Fixed, as a header's value: it does not follow the class when that moves. */
+  /** The value of a header, which readers may compare: it stays when the class is renamed. */
   private final val ExceptionClass = "org.apache.spark.sql.rejoin.BadRecord"
 
   val schema: StructType =
     StructType(
       Encoders.product[SinkRecord].schema
         .filter(f => Set("topic", "key", "value", "timestamp", "headers")(f.name)))
-  private val Fields = schema.size
 
   /** One per thread: Spark compiles code for each packer. */
   private val packer = ThreadLocal.withInitial(() => new RowPacker(schema))
 
   /** Packs a rejected record, so that it can pass through the query like a row. */
   def pack(topic: String, record: SourceRecord, table: String, problem: BadRecord): Array[Byte] =
-    packer.get()(
-      new GenericInternalRow(
-        Array[Any](
-          UTF8String.fromString(topic),
-          record.key,
-          record.value,
-          record.timestampMs,
-          headers(record, table, problem))))
+    packed(topic, record.key, record.value, record.timestampMs, headers(record, table, problem))
 
   /** Packs a record that the query itself has made, such as a late row. */
   def pack(topic: String, value: Array[Byte], timeMs: Option[Long], headers: Seq[(String, String)]): Array[Byte] =
-    packer.get()(
-      new GenericInternalRow(
-        Array[Any](
-          UTF8String.fromString(topic),
-          null,
-          value,
-          timeMs.orNull,
-          new GenericArrayData(headers.map { case (name, text) => header(name, text) }.toArray[Any]))))
+    packed(topic, null, value, timeMs.orNull, arrayOf(Array.empty, headers))
+
+  private def packed(topic: String, key: Array[Byte], value: Array[Byte], timeMs: Any, headers: ArrayData) =
+    packer.get()(new GenericInternalRow(Array[Any](UTF8String.fromString(topic), key, value, timeMs, headers)))
 
   /** A view of what [[pack]] has made, without a copy. */
-  def unpack(bytes: Array[Byte]): UnsafeRow = {
-    val row = new UnsafeRow(Fields)
-    row.pointTo(bytes, bytes.length)
-    row
-  }
+  def unpack(bytes: Array[Byte]): UnsafeRow = Packed.view(bytes, schema.size)
 
   private def headers(record: SourceRecord, table: String, problem: BadRecord): ArrayData = {
     val original =
@@ -143,9 +126,11 @@ object DeadLetter {
       TableHeader -> table,
       // a topic with message.timestamp.type=LogAppendTime replaces the record's own
       "rejoin.timestamp" -> record.timestampMs.toString)
-    new GenericArrayData(original ++ added.map { case (name, text) => header(name, text) })
+    arrayOf(original, added)
   }
 
-  private def header(name: String, text: String): InternalRow =
-    new GenericInternalRow(Array[Any](UTF8String.fromString(name), text.getBytes(UTF_8)))
+  private def arrayOf(original: Array[Any], added: Seq[(String, String)]): ArrayData =
+    new GenericArrayData(original ++ added.map { case (name, text) =>
+      new GenericInternalRow(Array[Any](UTF8String.fromString(name), text.getBytes(UTF_8)))
+    })
 }

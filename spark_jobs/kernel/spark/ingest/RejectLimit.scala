@@ -76,7 +76,7 @@ object RejectWindow {
   /** A task reports good records in such numbers, and each bad record at once. */
   final val ReportEvery = 128
 
-  /** The share is not judged on fewer records than this. */
+  /** The share of rejected records is judged from this many records on. */
   private final val LeastRecords = 1000
   private final val Blocks = 20
   private final val MostRuns = 256

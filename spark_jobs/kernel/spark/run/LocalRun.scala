@@ -45,7 +45,7 @@ final class LocalRun(planJson: String, counters: Counters) {
 
   /** Queues records of a table: `[{"partition","offset","timestamp","key","value","headers"}]`, bytes in base64. */
   def feed(table: String, recordsJson: String): Unit = {
-    val records = parse(recordsJson).children.map(LocalRecord.read)
+    val records = parse(recordsJson).children.map(new LocalRecord(_))
     plan.scans.filter(_.spec.table == table).foreach { scan =>
       scan.queue ++= records
       for (topic <- scan.spec.topics.values; record <- records)
@@ -140,7 +140,11 @@ private final class LocalPlan(query: String, counters: Counters) {
 
   private def envelopes(node: JValue, isGated: Boolean): LocalEnvelopes =
     if (kind(node) == "kafka-scan") scan(node, isGated, isBare = false)
-    else new LocalRekey(RekeySpec.read(compact(render(node))), operator(node \ "input", isGated))
+    else {
+      val rekeyer = new Rekeyer(RekeySpec.read(compact(render(node))))
+      val input = operator(node \ "input", isGated)
+      clock => input.changes(clock).flatMap(rekeyer(_))
+    }
 
   private def scan(node: JValue, isGated: Boolean, isBare: Boolean): LocalScan = {
     val spec = IngestSpec.read(node, chunked = !isBare)
@@ -155,46 +159,33 @@ private final class LocalPlan(query: String, counters: Counters) {
   private def kind(node: JValue): String = (node \ "kind").extract[String]
 }
 
-/** What gives changes; `clock` are the clock's marks of the batch. */
+/** A node whose changes the sink or the next operator reads; `clock` are the clock's marks of the batch. */
 private sealed trait LocalRows {
   def changes(clock: Seq[Envelope]): Seq[Changelog]
 }
 
-/** What gives envelopes to an operator. */
-private sealed trait LocalEnvelopes {
+/** An input of an operator: a table, or another operator's changes by a new key. */
+private trait LocalEnvelopes {
   def envelopes(clock: Seq[Envelope]): Seq[Envelope]
 }
 
-private final class LocalRecord(
-    val partition: Int,
-    offset: Long,
-    timestampMs: Long,
-    key: Array[Byte],
-    value: Array[Byte],
-    headers: Seq[(String, Array[Byte])]) {
+/** A record as [[LocalRun.feed]] takes it. */
+private final class LocalRecord(node: JValue) {
+  private implicit val formats: Formats = DefaultFormats
+  val partition: Int = (node \ "partition").extract[Int]
+
   def into(record: SourceRecord): Unit = {
     record.partition = partition
-    record.offset = offset
-    record.timestampMs = timestampMs
-    record.key = key
-    record.value = value
-    record.headers = new GenericArrayData(headers.map { case (name, value) =>
-      new GenericInternalRow(Array[Any](UTF8String.fromString(name), value))
-    }.toArray[Any])
+    record.offset = (node \ "offset").extract[Long]
+    record.timestampMs = (node \ "timestamp").extract[Long]
+    record.key = bytes(node \ "key")
+    record.value = bytes(node \ "value")
+    val headers = (node \ "headers").children.map { header =>
+      val name = UTF8String.fromString((header \ "key").extract[String])
+      new GenericInternalRow(Array[Any](name, bytes(header \ "value")))
+    }
+    record.headers = new GenericArrayData(headers.toArray[Any])
   }
-}
-
-private object LocalRecord {
-  private implicit val formats: Formats = DefaultFormats
-
-  def read(node: JValue): LocalRecord =
-    new LocalRecord(
-      (node \ "partition").extract[Int],
-      (node \ "offset").extract[Long],
-      (node \ "timestamp").extract[Long],
-      bytes(node \ "key"),
-      bytes(node \ "value"),
-      (node \ "headers").children.map(h => (h \ "key").extract[String] -> bytes(h \ "value")))
 
   private def bytes(node: JValue): Array[Byte] = node match {
     case JString(text) => Base64.getDecoder.decode(text)
@@ -213,6 +204,7 @@ private final class LocalOperator(
   private val timing = operator.spec.timing
   private val states = new mutable.TreeMap[Int, MemoryState]
   private var machine = operator.machine()
+  private val hex = HexFormat.of()
 
   def changes(clock: Seq[Envelope]): Seq[Changelog] = {
     val marks = if (timing.usesClock) clock else Nil
@@ -236,7 +228,7 @@ private final class LocalOperator(
   def cells: JValue =
     JObject(states.toList.map { case (group, state) =>
       group.toString -> JObject(state.all.map { case (cell, value) =>
-        LocalOperator.Hex.formatHex(cell) -> JString(LocalOperator.Hex.formatHex(value))
+        hex.formatHex(cell) -> JString(hex.formatHex(value))
       }.toList)
     })
 
@@ -244,23 +236,13 @@ private final class LocalOperator(
     for (JObject(groups) <- Seq(cells); (group, JObject(found)) <- groups) {
       val state = states.getOrElseUpdate(group.toInt, new MemoryState)
       for ((cell, JString(value)) <- found)
-        state.put(LocalOperator.Hex.parseHex(cell), LocalOperator.Hex.parseHex(value))
+        state.put(hex.parseHex(cell), hex.parseHex(value))
     }
 
   def rows: Array[Long] = {
     val groups = states.values.map(GroupState.load(_).rows)
     Array(groups.map(_(0)).sum, groups.map(_(1)).sum)
   }
-}
-
-private object LocalOperator {
-  val Hex: HexFormat = HexFormat.of()
-}
-
-private final class LocalRekey(spec: RekeySpec, input: LocalOperator) extends LocalEnvelopes {
-  private val rekeyer = new Rekeyer(spec)
-
-  def envelopes(clock: Seq[Envelope]): Seq[Envelope] = input.changes(clock).flatMap(rekeyer(_))
 }
 
 /** One table's queue of records and its ingest; `loading` are the partitions that it will call loaded. */
@@ -313,11 +295,11 @@ private final class LocalOutput {
   private val rejects = new ArrayBuffer[JValue]
 
   def add(change: Changelog, emitter: Emitter): Unit =
-    if (change.kind == RowKind.Reject) rejects += LocalOutput.reject(DeadLetter.unpack(change.left))
+    if (change.kind == RowKind.Reject) rejects += reject(DeadLetter.unpack(change.left))
     else {
       val values = RowJson.write(emitter.values(change), emitter.spec.schema).arr
       rows += JArray(JString(RowKind.name(change.kind)) :: values)
-      if (emitter.spec.sink.isDefined) records += LocalOutput.record(emitter.record(change))
+      if (emitter.spec.sink.isDefined) records += JObject(record(emitter.record(change)))
     }
 
   def json: String =
@@ -327,28 +309,20 @@ private final class LocalOutput {
           "rows" -> JArray(rows.toList),
           "records" -> JArray(records.toList),
           "rejects" -> JArray(rejects.toList))))
-}
 
-private object LocalOutput {
-  private def record(record: InternalRow): JValue =
-    JObject(
-      "topic" -> JString(record.getUTF8String(0).toString),
-      "key" -> bytes(record.getBinary(1)),
-      "value" -> bytes(record.getBinary(2)))
+  /** What a record and a dead letter begin with. */
+  private def record(row: InternalRow): List[JField] =
+    List(
+      "topic" -> JString(row.getUTF8String(0).toString),
+      "key" -> bytes(row.getBinary(1)),
+      "value" -> bytes(row.getBinary(2)))
 
   private def reject(deadLetter: InternalRow): JValue = {
-    val headers = deadLetter.getArray(4)
-    val names = (0 until headers.numElements()).map { i =>
-      val header = headers.getStruct(i, 2)
-      header.getUTF8String(0).toString -> header.getBinary(1)
-    }
-    val byName = names.toMap
-    JObject(
-      "topic" -> JString(deadLetter.getUTF8String(0).toString),
-      "reason" -> JString(new String(byName(DeadLetter.ReasonHeader), StandardCharsets.UTF_8)),
-      "headers" -> JArray(names.map { case (name, value) => JArray(List(JString(name), bytes(value))) }.toList),
-      "key" -> bytes(deadLetter.getBinary(1)),
-      "value" -> bytes(deadLetter.getBinary(2)))
+    val headers = deadLetter.getArray(4).toArray[InternalRow](SourceRecord.HeaderType).toList
+      .map(header => header.getUTF8String(0).toString -> header.getBinary(1))
+    JObject(record(deadLetter) ++ List(
+      "reason" -> JString(new String(headers.toMap.apply(DeadLetter.ReasonHeader), StandardCharsets.UTF_8)),
+      "headers" -> JArray(headers.map { case (name, value) => JArray(List(JString(name), bytes(value))) })))
   }
 
   private def bytes(value: Array[Byte]): JValue =

@@ -41,14 +41,14 @@ final case class OperatorNode(
   */
 final case class JoinColumns(filterNulls: Seq[Boolean], residuals: Seq[Option[String]])
 
-/** What becomes of an operator's rows before they leave it; see `Output` in node_parts.py. */
+/** What happens to an operator's rows before they leave it: `Output` of spark_jobs/plan/nodes/parts.py. */
 final case class OutputTexts(
     where: Option[String],
     pairBy: Option[Seq[String]],
     timeZone: String,
     late: Option[LateTopic])
 
-/** Where the rows go that an operator, known by its id, drops for being late. */
+/** The topic for rows that an operator drops as late, and the operator's id. */
 final case class LateTopic(topic: String, operator: String)
 
 object OperatorNode {

@@ -8,9 +8,10 @@ import scala.util.matching.Regex
 /** A `${env:...}` or `${file:...}` that names nothing. */
 final class ReferenceException(message: String) extends IllegalArgumentException(message)
 
-/** Secrets by reference. Options travel through plans, logs and specs with the reference; what it
-  * names is read where a client is made, and nowhere earlier. spark_jobs/settings.py does the same
-  * for the clients in Python.
+/** Replaces references to secrets, `${env:NAME}` and `${file:PATH}`, in the options of clients.
+  *
+  * Plans, logs and specs hold the reference; the secret is read only where a client is made.
+  * spark_jobs/settings.py does the same for the clients in Python.
   */
 object References {
   private val Reference = """\$\{(env|file):([^}]*)\}""".r

@@ -6,10 +6,9 @@ import scala.util.Using
 import org.json4s._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.types.StructType
 
-import org.apache.spark.sql.rejoin.columns.RowJson
+import org.apache.spark.sql.rejoin.columns.{Packed, RowJson}
 import rejoin.core.row.{Envelope, KeptRow}
 import rejoin.core.state.Cell
 import rejoin.core.time.GroupState
@@ -138,11 +137,7 @@ private object StateReader {
       if (oldest > newest) Nil else List("oldest" -> JInt(oldest), "newest" -> JInt(newest))
   }
 
-  def values(packed: Array[Byte], schema: StructType): JArray = {
-    val view = new UnsafeRow(schema.size)
-    view.pointTo(packed, packed.length)
-    RowJson.write(view, schema)
-  }
+  def values(packed: Array[Byte], schema: StructType): JArray = RowJson.write(Packed.view(packed, schema.size), schema)
 
   def numbers(values: Seq[Long]): JArray = JArray(values.map(JInt(_)).toList)
 

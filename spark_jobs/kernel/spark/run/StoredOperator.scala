@@ -120,7 +120,7 @@ private object StoredOperator {
   object Spark {
     final val Variable = "cells"
 
-    /** Of the hash by which Spark exchanges rows. */
+    /** The seed of the hash by which Spark distributes rows over partitions. */
     final val Seed = 42
     val GroupSchema: StructType = new StructType().add("group", IntegerType)
     val ValueSchema: StructType = new StructType().add("value", BinaryType)

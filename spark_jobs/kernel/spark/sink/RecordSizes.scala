@@ -42,7 +42,7 @@ final class RecordSizes(settings: Properties) {
   /** A record without headers always fits if its key and value together have at most this size. */
   def surelyFits(topic: String): Int = math.min(ofProducer, ofTopic(topic)) - RecordSizes.Overhead
 
-  /** None for a record that fits. */
+  /** The size of a record that is too large, and the limit it exceeds; None for a record that fits. */
   def tooLarge(record: SinkRecord): Option[TooLarge] = {
     val headers = RecordSizes.headers(record)
     val bytes = AbstractRecords.estimateSizeInBytesUpperBound(

@@ -34,7 +34,9 @@ final class SinkAdmission(spec: SinkSpec, writer: String, sizes: RecordSizes) {
       }
   }
 
-  /** Adds the query and epoch. `hash` becomes the source partition, whose records keep their order. */
+  /** Adds headers with the query and epoch. The source partition takes the place of the hash, and thereby chooses
+    * the partition of the dead-letter topic: records of one source partition keep their order.
+    */
   private def located(record: SinkRecord, epoch: Long): SinkRecord = {
     val partition = lastText(record, DeadLetter.PartitionHeader)
     record.copy(
@@ -96,7 +98,7 @@ final class SinkAdmission(spec: SinkSpec, writer: String, sizes: RecordSizes) {
 }
 
 private object SinkAdmission {
-  /** Fixed, as a header's value: it does not follow the class when that moves. */
+  /** The value of a header, which readers may compare: it stays when the class is renamed. */
   final val ExceptionClass = "org.apache.spark.sql.rejoin.OversizedRecordException"
   final val ValueOmitted = "rejoin.value.omitted"
   private final val MostShown = 100

@@ -109,7 +109,7 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, val id: String) {
       admitted
     }
 
-  /** Makes the ledger this driver's; true if that took the user's `--epoch-written`. */
+  /** Makes the ledger this driver's; true if only the user's `--epoch-written` said which epoch is written. */
   def takeOver(writer: Long, by: Takeover): Boolean = {
     val found = acquire()
     commitEntry(ledger.takenOver(found, writer, by))
@@ -216,7 +216,7 @@ private[rejoin] object SinkProducer {
 
   /** Makes all ledgers this driver's, before its first epoch, and fences the writers of earlier drivers.
     *
-    * Returns for how many it took the user's `--epoch-written`.
+    * Returns for how many of them only the user's `--epoch-written` said which epoch is written.
     */
   def takeOver(spec: SinkSpec, writers: Int, by: Takeover): Int = {
     (0L until writers.toLong).count { writer =>

@@ -9,13 +9,7 @@ from spark_jobs.errors import SqlError
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.projections import time_of, unique_names
 from spark_jobs.sql.bind.scope import Scope
-from spark_jobs.sql.logical import (
-    Aggregate,
-    AggregateCall,
-    Field,
-    Logical,
-    Position,
-)
+from spark_jobs.sql.logical import Aggregate, AggregateCall, Field, Logical, Position
 from spark_jobs.sql.parse.positions import Complaint, others, start_of
 from spark_jobs.sql.types import data_types
 from spark_jobs.sql.types.data_types import DataType, with_nullable
@@ -51,14 +45,10 @@ def group_keys(scope: Scope, node: exp.Select) -> list[Expr]:
         for item in () if group is None else _grouping(scope, node, group):
             with scope.source.collecting():
                 if isinstance(item, exp.Literal):
-                    raise scope.source.place(
-                        SqlError(
-                            "NOT_GROUPED",
-                            f"GROUP BY {item.this} groups by a constant",
-                            "write the column: its place in the select list has no meaning here",
-                        ),
-                        start_of(item) or start_of(node),
-                    )
+                    message = f"GROUP BY {item.this} groups by a constant"
+                    hint = "write the column: its place in the select list has no meaning here"
+                    error = SqlError("NOT_GROUPED", message, hint)
+                    raise scope.source.place(error, start_of(item) or start_of(node))
                 key = ExpressionBinder(scope).bind(item)
                 keys += [] if key in keys else [key]
     return keys
@@ -189,14 +179,9 @@ class Grouping:
             case Column(index=index) if index >= self.width:
                 return replace(expr, index=index - self.width + len(self._all_keys()))
             case Column(name=name):
-                raise self.scope.source.place(
-                    SqlError(
-                        "NOT_GROUPED",
-                        f"{name} is neither in GROUP BY nor inside an aggregate function",
-                        f"add {name} to GROUP BY",
-                    ),
-                    start_of(node),
-                )
+                problem = f"{name} is neither in GROUP BY nor inside an aggregate function"
+                hint = f"add {name} to GROUP BY"
+                Complaint(self.scope.source).fail("NOT_GROUPED", problem, node, hint)
             case Call(args=args):
                 return replace(expr, args=tuple(self.over(a, node) for a in args))
             case FieldAccess(row=row):

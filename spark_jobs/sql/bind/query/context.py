@@ -10,7 +10,7 @@ from spark_jobs.errors import PositionedError, UnsupportedError
 from spark_jobs.sql.bind.namespace import Namespace
 from spark_jobs.sql.bind.scope import Outer, Scope
 from spark_jobs.sql.logical import Logical, Position
-from spark_jobs.sql.parse.positions import others, start_of
+from spark_jobs.sql.parse.positions import Complaint, others, start_of
 from spark_jobs.sql.parse.source_text import SourceText
 from spark_jobs.sql.types.expr import Expr
 
@@ -63,6 +63,10 @@ class QueryContext:
     outer: Outer | None = None
 
     @property
+    def at(self) -> Complaint:
+        return Complaint(self.source)
+
+    @property
     def outer_of_from(self) -> Outer | None:
         """The same inside FROM, which may not read the query around it."""
         outer = self.outer
@@ -99,9 +103,8 @@ class QueryContext:
         first = value[0] if isinstance(value, list) else value
         start = start_of(first) if isinstance(first, exp.Expr) else 0
         name = _PART_NAMES.get(part, part.rstrip("_").upper())
-        error = UnsupportedError(
-            "UNSUPPORTED_CLAUSE", f"{name} is not supported", _PART_HINTS.get(part)
-        )
+        message, hint = f"{name} is not supported", _PART_HINTS.get(part)
+        error = UnsupportedError("UNSUPPORTED_CLAUSE", message, hint)
         return self.source.place(error, start or start_of(node))
 
     def refuse(self, node: exp.Expr, what: str, hint: str | None = None) -> NoReturn:

@@ -22,17 +22,7 @@ from spark_jobs.sql.parse.statements import Name
 from spark_jobs.sql.parse.syntax import TableFunction
 
 _JOIN_PARTS = {"this", "side", "kind", "on"}
-_JOIN_KINDS: dict[tuple[str, str], JoinType] = {
-    ("", ""): "inner",
-    ("", "INNER"): "inner",
-    ("", "CROSS"): "inner",
-    ("LEFT", ""): "left",
-    ("LEFT", "OUTER"): "left",
-    ("RIGHT", ""): "right",
-    ("RIGHT", "OUTER"): "right",
-    ("FULL", ""): "full",
-    ("FULL", "OUTER"): "full",
-}
+_SIDES: dict[str, JoinType] = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
 _TABLE_PARTS = {"this", "alias", "version", "joins"}
 
 
@@ -72,10 +62,8 @@ class FromBinder:
                 bound, name = self._table(node), node.alias or node.name
             case exp.Subquery(this=exp.Query() as inner) if not _is_join(inner):
                 self.context.only(node, {"this", "alias", "joins"})
-                bound, name = (
-                    self.context.nested(self.context.outer_of_from).bind(inner),
-                    node.alias or None,
-                )
+                nested = self.context.nested(self.context.outer_of_from)
+                bound, name = nested.bind(inner), node.alias or None
             case exp.Subquery():
                 self.context.only(node, {"this", "joins"})
                 return self._chain(node.this)
@@ -114,10 +102,9 @@ class FromBinder:
         if version is not None:
             if version.args.get("kind") != "AS OF":
                 self.context.refuse(node, "FOR SYSTEM_TIME with anything but AS OF")
+            scope = join_scope(self.context, relations)
             with self.source.collecting():
-                as_of = ExpressionBinder(join_scope(self.context, relations)).bind(
-                    version.expression
-                )
+                as_of = ExpressionBinder(scope).bind(version.expression)
         needs_on = bool(node.args.get("side")) or version is not None
         condition = on_condition(self.context, node, both, needs_on)
         ttl = (None, None) if version else (self._ttl(relations), self._ttl(right_relations))
@@ -126,7 +113,7 @@ class FromBinder:
         return joined, over(joined, both)
 
     def _ttl(self, relations: Relations) -> int | None:
-        """The STATE_TTL of a side that is a single table."""
+        """The STATE_TTL hint of a side; None where the side is several tables."""
         alias = relations[0].alias if len(relations) == 1 else None
         return None if alias is None else self.hints.take(alias)
 
@@ -135,11 +122,11 @@ class FromBinder:
             name = "NATURAL JOIN" if part == "method" else f"JOIN ... {part.upper()}"
             self.context.refuse(node.this, name, "write JOIN ... ON")
         side, kind = node.args.get("side") or "", node.args.get("kind") or ""
-        join_type = _JOIN_KINDS.get((side, kind))
+        known = ("", "OUTER") if side else ("", "INNER", "CROSS")
+        join_type = _SIDES.get(side) if kind in known else None
         if join_type is None:
-            self.context.refuse(
-                node.this, f"{side} {kind} JOIN".strip(), "write WHERE ... IN or EXISTS"
-            )
+            name = f"{side} {kind} JOIN".strip()
+            self.context.refuse(node.this, name, "write WHERE ... IN or EXISTS")
         return join_type
 
 

@@ -5,7 +5,6 @@ from typing import NoReturn
 
 from sqlglot import exp
 
-from spark_jobs.errors import SqlError
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.namespace import TemporalFunction
 from spark_jobs.sql.bind.query.context import QueryContext
@@ -72,8 +71,8 @@ def _as_of(
     call = node.this
     arguments = call.expressions
     if len(arguments) != 1 or isinstance(arguments[0], (NamedArgument, TableArgument)):
-        error = SqlError("WRONG_ARGUMENT", f"{call.name} takes one time attribute of the left side")
-        raise context.source.place(error, start_of(call))
+        takes = f"{call.name} takes one time attribute of the left side"
+        context.at.fail("WRONG_ARGUMENT", takes, call)
     as_of = ExpressionBinder(join_scope(context, relations)).bind(call.expressions[0])
     position = context.position(call)
     versions = Deduplicate(function.input, function.key, function.time, "last", position)
@@ -104,20 +103,16 @@ def _by_name(context: QueryContext, call: exp.Expr) -> dict[str, exp.Expr]:
     """The arguments by their names, also those that stand at their place without one."""
     found: dict[str, exp.Expr] = {}
     for place, argument in enumerate(call.expressions):
-        value = argument.expression if isinstance(argument, NamedArgument) else argument
+        value = argument
+        name = _SNAPSHOT[place] if place < len(_SNAPSHOT) else f"{place + 1}."
         if isinstance(argument, NamedArgument):
-            name = argument.name.lower()
-        else:
-            name = _SNAPSHOT[place] if place < len(_SNAPSHOT) else f"{place + 1}."
-        problem = None
+            name, value = argument.name.lower(), argument.expression
+        hint = nearest(name, _SNAPSHOT) or f"use one of {', '.join(_SNAPSHOT)}"
         if name not in _SNAPSHOT:
-            problem = f"SNAPSHOT has no argument {name}"
-        elif name in found:
-            problem = f"argument {name} of SNAPSHOT is given twice"
-        if problem is not None:
-            hint = nearest(name, _SNAPSHOT) or f"use one of {', '.join(_SNAPSHOT)}"
-            error = SqlError("WRONG_ARGUMENT", problem, hint)
-            raise context.source.place(error, start_of(argument))
+            context.at.fail("WRONG_ARGUMENT", f"SNAPSHOT has no argument {name}", argument, hint)
+        if name in found:
+            twice = f"argument {name} of SNAPSHOT is given twice"
+            context.at.fail("WRONG_ARGUMENT", twice, argument, hint)
         found[name] = value
     return found
 
@@ -145,10 +140,8 @@ class _SnapshotArguments:
         at = self.given.get("load_completed_time")
         condition = "compile_time" if node is None else self._text(node)
         if condition not in _CONDITIONS and node is not None:
-            self._wrong(
-                f"load_completed_condition is {' or '.join(_CONDITIONS)}, found '{condition}'",
-                node,
-            )
+            known = " or ".join(_CONDITIONS)
+            self._wrong(f"load_completed_condition is {known}, found '{condition}'", node)
         if condition == "user_time" and at is None and node is not None:
             self._wrong("'user_time' needs load_completed_time", node)
         if condition == "compile_time" and at is not None:
@@ -189,4 +182,4 @@ class _SnapshotArguments:
         return ExpressionBinder(Scope(self.context.source, ())).bind(node)
 
     def _wrong(self, message: str, node: exp.Expr, hint: str | None = None) -> NoReturn:
-        raise self.context.source.place(SqlError("WRONG_ARGUMENT", message, hint), start_of(node))
+        self.context.at.fail("WRONG_ARGUMENT", message, node, hint)

@@ -4,7 +4,7 @@ from sqlglot import exp
 
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.namespace import Namespace
-from spark_jobs.sql.bind.projections import all_columns, project, unique_names
+from spark_jobs.sql.bind.projections import project, unique_names
 from spark_jobs.sql.bind.query.aggregates import is_aggregated
 from spark_jobs.sql.bind.query.context import Block, QueryContext
 from spark_jobs.sql.bind.query.hints import TtlHints, read_hints
@@ -13,7 +13,7 @@ from spark_jobs.sql.bind.query.rankings import Ranking
 from spark_jobs.sql.bind.query.select_lists import grouped, select_items
 from spark_jobs.sql.bind.query.subqueries import bind_where
 from spark_jobs.sql.bind.query.unions import bind_set_operation
-from spark_jobs.sql.logical import Aggregate, Logical
+from spark_jobs.sql.logical import Aggregate, Logical, all_columns
 from spark_jobs.sql.parse.positions import others
 from spark_jobs.sql.parse.source_text import SourceText
 
@@ -86,5 +86,5 @@ def _distinct(context: QueryContext, node: exp.Select, projected: Logical) -> Lo
     distinct = node.args["distinct"]
     if others(distinct, set()):
         context.refuse(node, "DISTINCT ON", "number the rows of a subquery with ROW_NUMBER()")
-    keys = tuple(all_columns(projected))
+    keys = all_columns(projected)
     return Aggregate(projected, keys, (), projected.fields, context.position(node))

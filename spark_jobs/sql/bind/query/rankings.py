@@ -1,15 +1,13 @@
 """Binds `ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...)` in a select list."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from spark_jobs.errors import SqlError
 from spark_jobs.sql.bind.expressions import ExpressionBinder
-from spark_jobs.sql.bind.projections import all_columns, project, unique_names
+from spark_jobs.sql.bind.projections import project, unique_names
 from spark_jobs.sql.bind.scope import Scope
-from spark_jobs.sql.logical import Field, Logical, Position, RowNumber
+from spark_jobs.sql.logical import Field, Logical, Position, RowNumber, all_columns
 from spark_jobs.sql.parse.positions import Complaint, others, start_of
 from spark_jobs.sql.types.data_types import BIGINT, with_nullable
 from spark_jobs.sql.types.expr import Column, Expr, transform
@@ -54,10 +52,7 @@ class Ranking:
         if others(node, _PARTS) or any(others(o, _ORDERED) for o in order_by):
             at.refuse(node, "OVER with a frame or a named window", "leave it out: it has no effect")
         if not order_by:
-            raise self.scope.source.place(
-                SqlError("WRONG_ARGUMENT", "ROW_NUMBER() needs ORDER BY", "ORDER BY a time column"),
-                start_of(node),
-            )
+            at.fail("WRONG_ARGUMENT", "ROW_NUMBER() needs ORDER BY", node, "ORDER BY a time column")
         binder = ExpressionBinder(self.scope)
         partition = tuple(binder.bind(e) for e in node.args.get("partition_by") or [])
         order = tuple((binder.bind(o.this), bool(o.args.get("desc"))) for o in order_by)
@@ -88,23 +83,14 @@ class Ranking:
         shift = len(self._computed())
 
         def placed(column: Column) -> Column:
-            index = column.index + (shift if column.index >= self.width else 0)
-            return Column(index, column.name, column.type)
+            return replace(column, index=column.index + shift * (column.index >= self.width))
 
         return transform(expr, placed) if shift else expr
 
     def _computed(self) -> list[Expr]:
         """The expressions, other than columns, that windows partition or order by; each once."""
         found = [e for w in self.windows for e in (*w.partition, *(o for o, _ in w.order))]
-        return _distinct([e for e in found if not isinstance(e, Column)])
+        return list(dict.fromkeys(e for e in found if not isinstance(e, Column)))
 
     def _place(self, expr: Expr) -> int:
         return expr.index if isinstance(expr, Column) else self.width + self._computed().index(expr)
-
-
-def _distinct(exprs: Sequence[Expr]) -> list[Expr]:
-    found: list[Expr] = []
-    for expr in exprs:
-        if expr not in found:
-            found.append(expr)
-    return found

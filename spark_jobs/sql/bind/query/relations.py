@@ -7,11 +7,11 @@ from sqlglot import exp
 from spark_jobs.errors import CatalogError, SqlError
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.namespace import Namespace
-from spark_jobs.sql.bind.projections import all_columns, project, scan
+from spark_jobs.sql.bind.projections import project, scan
 from spark_jobs.sql.bind.query.context import QueryContext
 from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.scope import Relation, Scope
-from spark_jobs.sql.logical import Logical, Position
+from spark_jobs.sql.logical import Logical, Position, all_columns
 from spark_jobs.sql.parse.positions import start_of
 from spark_jobs.sql.parse.source_text import NotBoundError, SourceText, nearest
 from spark_jobs.sql.parse.statements import Name

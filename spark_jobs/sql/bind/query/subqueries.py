@@ -7,7 +7,6 @@ from typing import NoReturn
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from spark_jobs.errors import SqlError
 from spark_jobs.sql.bind.expressions import COMPARISONS, ExpressionBinder
 from spark_jobs.sql.bind.query.aggregates import is_aggregated
 from spark_jobs.sql.bind.query.context import Block, QueryContext
@@ -23,11 +22,19 @@ from spark_jobs.sql.bind.query.subquery_rows import (
 from spark_jobs.sql.bind.scope import Scope, mirrored
 from spark_jobs.sql.logical import Filter, Join, JoinType, Logical
 from spark_jobs.sql.parse.dialect import CONSTRUCTORS
-from spark_jobs.sql.parse.positions import Complaint, start_of
 from spark_jobs.sql.types.data_types import BOOLEAN, with_nullable
-from spark_jobs.sql.types.expr import Call, Column, Expr, columns, conjuncts, transform
+from spark_jobs.sql.types.expr import (
+    FLIPPED,
+    Call,
+    Column,
+    Expr,
+    and_all,
+    columns,
+    conjuncts,
+    transform,
+)
 
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+_MIRRORED = FLIPPED | {"<>": "<>"}
 
 
 def bind_where(context: QueryContext, node: exp.Expr, from_: Block, hints: TtlHints) -> Block:
@@ -54,8 +61,8 @@ def bind_where(context: QueryContext, node: exp.Expr, from_: Block, hints: TtlHi
                 for part in conjuncts(binder.negated(bound) if negated else bound):
                     outside = any(i < 0 for i in columns((part,)))
                     (correlated if outside else local).append(part)
-        if local:
-            input_ = Filter(input_, _all_of(local))
+        if (own := and_all(local)) is not None:
+            input_ = Filter(input_, own)
         semi_joins = _SemiJoins(context, scope, hints)
         for leaf, negated in joins:
             with context.source.collecting():
@@ -124,11 +131,8 @@ class _SemiJoins:
         if rows.without == "zero" or (rows.without == "null" and negated):
             self._refuse_empty(node, "NOT IN" if negated else "IN")
         if len(values) != len(rows.items):
-            error = SqlError(
-                "COLUMN_COUNT",
-                f"IN compares {len(values)} values with {len(rows.items)} columns",
-            )
-            raise self.context.source.place(error, start_of(node))
+            message = f"IN compares {len(values)} values with {len(rows.items)} columns"
+            self.context.at.fail("COLUMN_COUNT", message, node)
         binder = ExpressionBinder(self.scope)
         terms = [
             self._equal(binder, self._outside(binder.bind(v), v), item, node, negated)
@@ -148,14 +152,11 @@ class _SemiJoins:
         """A comparison with the one value that an aggregate without GROUP BY gives."""
         op = COMPARISONS[type(node)]
         sides = [_bare(node.this), _bare(node.expression)]
-        inner = [s.this for s in sides if isinstance(s, exp.Subquery)]
-        if len(inner) != 1 or not isinstance(inner[0], exp.Select):
-            self._refuse(node)
         flipped = isinstance(sides[1], exp.Subquery)
-        other = sides[0] if flipped else sides[1]
-        if other.find(exp.Query) is not None:
+        other, subquery = sides if flipped else reversed(sides)
+        select = subquery.this if isinstance(subquery, exp.Subquery) else None
+        if not isinstance(select, exp.Select) or other.find(exp.Query) is not None:
             self._refuse(node)
-        select = inner[0]
         asked = _MIRRORED.get(op, op) if flipped else op
         number = other.name if isinstance(other, exp.Literal) and not other.is_string else ""
         some = asks_for_rows(asked, number)
@@ -166,11 +167,11 @@ class _SemiJoins:
             return self._join(left, rows, (*rows.conditions, *known), node, negated == some)
         if not is_aggregated(select) or select.args.get("group") is not None:
             hint = "compare with an aggregate without GROUP BY, which is one value, or JOIN"
-            Complaint(self.context.source).refuse(node, "a scalar subquery of several rows", hint)
+            self.context.at.refuse(node, "a scalar subquery of several rows", hint)
         rows = rows_of(self.context, self.scope, select)
         if len(rows.items) != 1:
             message = f"a scalar subquery must have one column, found {len(rows.items)}"
-            raise self.context.source.place(SqlError("COLUMN_COUNT", message), start_of(node))
+            self.context.at.fail("COLUMN_COUNT", message, node)
         binder = ExpressionBinder(self.scope)
         value = self._outside(binder.bind(other), other)
         pair = (value, rows.items[0]) if flipped else (rows.items[0], value)
@@ -208,14 +209,13 @@ class _SemiJoins:
         position = self.context.position(node)
         alias = self.scope.relations[0].alias if len(self.scope.relations) == 1 else None
         ttl_ms = (None if alias is None else self.hints.take(alias), None)
-        condition = _all_of(parts) if parts else None
-        return Join(left, rows.input, kind, condition, None, position, ttl_ms=ttl_ms)
+        return Join(left, rows.input, kind, and_all(parts), None, position, ttl_ms=ttl_ms)
 
     def _refuse_empty(self, node: exp.Expr, what: str) -> NoReturn:
         """An aggregate without GROUP BY has a row even for no rows; a join cannot give that one."""
         hint = "add GROUP BY to the subquery, which leaves that row out"
         name = f"{what} with a correlated aggregate, which has a row even for no rows,"
-        Complaint(self.context.source).refuse(node, name, hint)
+        self.context.at.refuse(node, name, hint)
 
     def _refuse(self, node: exp.Expr) -> NoReturn:
         if any(found.find_ancestor(exp.Case) for found in node.find_all(exp.Query)):
@@ -225,7 +225,7 @@ class _SemiJoins:
         else:
             what = "a subquery in an expression"
         hint = "write IN, EXISTS or a comparison with it in WHERE, with AND before the rest"
-        Complaint(self.context.source).refuse(node, what, hint)
+        self.context.at.refuse(node, what, hint)
 
 
 def _is(op: str, expr: Expr) -> Expr:
@@ -238,10 +238,3 @@ def _bare(node: exp.Expr) -> exp.Expr:
     ):
         node = node.this
     return node
-
-
-def _all_of(parts: Sequence[Expr]) -> Expr:
-    if len(parts) == 1:
-        return parts[0]
-    nullable = any(p.type.nullable for p in parts)
-    return Call("AND", tuple(parts), with_nullable(BOOLEAN, nullable))

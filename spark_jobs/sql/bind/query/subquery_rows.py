@@ -1,5 +1,4 @@
-"""Takes subqueries apart: their rows, and the conditions that only a join with the outer query
-can decide."""
+"""Takes subqueries apart: their rows, and the conditions that read the outer query as well."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,15 +8,13 @@ from typing import Literal
 from sqlglot import exp
 
 from spark_jobs.sql.bind.expressions import ExpressionBinder
-from spark_jobs.sql.bind.projections import all_columns
 from spark_jobs.sql.bind.query.aggregates import is_aggregated
 from spark_jobs.sql.bind.query.context import QueryContext
 from spark_jobs.sql.bind.query.select_lists import grouped, select_items
 from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.scope import Outer, Scope
-from spark_jobs.sql.logical import Logical
-from spark_jobs.sql.parse.positions import Complaint
-from spark_jobs.sql.types.expr import Call, Column, Expr, columns, walk
+from spark_jobs.sql.logical import Logical, all_columns
+from spark_jobs.sql.types.expr import COMPARED, Call, Column, Expr, columns, walk
 
 _CORRELATED = "a correlated aggregate"
 # operators that give NULL for NULL
@@ -51,7 +48,7 @@ def rows_of(context: QueryContext, scope: Scope, node: exp.Expr) -> SubqueryRows
     if whole is None and isinstance(node, exp.Select):
         return block(context, scope, node, node.expressions)
     bound = context.nested(Outer(scope, whole)).bind(node)
-    return SubqueryRows(bound, (), tuple(all_columns(bound)))
+    return SubqueryRows(bound, (), all_columns(bound))
 
 
 def block(
@@ -71,14 +68,7 @@ def truth(op: str, number: str, counted: int) -> bool | None:
         value = Decimal(number)
     except InvalidOperation:
         return None
-    return {
-        "=": counted == value,
-        "<>": counted != value,
-        "<": counted < value,
-        "<=": counted <= value,
-        ">": counted > value,
-        ">=": counted >= value,
-    }.get(op)
+    return COMPARED[op](counted, value) if op in COMPARED else None
 
 
 def asks_for_rows(op: str, number: str) -> bool | None:
@@ -115,20 +105,19 @@ def _groups(context: QueryContext, scope: Scope, node: exp.Select) -> SubqueryRo
         keys = [key for key, _ in pairs]
         rows, grouping, listed = grouped(inner, node, found.rows, inside, keys)
     items = tuple(e for _, e in listed)
-    equal = tuple(
-        Call("=", (grouping.key(key), outside), condition.type)
-        for (key, outside), condition in zip(pairs, found.correlated, strict=True)
-    )
+    conditions = zip(pairs, found.correlated, strict=True)
+    equal = tuple(Call("=", (grouping.key(k), o), c.type) for (k, o), c in conditions)
     if not equal or node.args.get("group") is not None:
         return SubqueryRows(rows, equal, items)
     if node.args.get("having") is None and all(map(_is_strict, items)):
-        functions = {grouping.call(c).function for item in items for c in _columns_of(item)}
+        read = [e for item in items for e in walk(item) if isinstance(e, Column)]
+        functions = {grouping.call(column).function for column in read}
         if "COUNT" not in functions:
             return SubqueryRows(rows, equal, items, "null")
         if all(isinstance(item, Column) for item in items) and functions == {"COUNT"}:
             return SubqueryRows(rows, equal, items, "zero")
     hint = "compare with SUM, MIN, MAX, AVG or COUNT alone, without HAVING"
-    Complaint(context.source).refuse(node, _CORRELATED, hint)
+    context.at.refuse(node, _CORRELATED, hint)
 
 
 def _pair(context: QueryContext, node: exp.Expr, condition: Expr) -> tuple[Expr, Expr]:
@@ -136,16 +125,12 @@ def _pair(context: QueryContext, node: exp.Expr, condition: Expr) -> tuple[Expr,
     match condition:
         case Call(op="=", args=(left, right)):
             for inner, outside in ((left, right), (right, left)):
-                if _all(inner, inside=True) and _all(outside, inside=False):
+                own, others = columns((inner,)), columns((outside,))
+                if min(own, default=-1) >= 0 > max(others, default=0):
                     return inner, outside
     refuse_version_lookup(context.source, context.names, node)
     hint = "compare columns of the subquery only by = with columns of the outer query"
-    Complaint(context.source).refuse(node, f"{_CORRELATED} with another condition than =", hint)
-
-
-def _all(expr: Expr, inside: bool) -> bool:
-    found = columns((expr,))
-    return bool(found) and all((index >= 0) == inside for index in found)
+    context.at.refuse(node, f"{_CORRELATED} with another condition than =", hint)
 
 
 def _is_strict(expr: Expr) -> bool:
@@ -157,7 +142,3 @@ def _is_strict(expr: Expr) -> bool:
             return any(map(_is_strict, args))
         case _:
             return False
-
-
-def _columns_of(expr: Expr) -> list[Column]:
-    return [e for e in walk(expr) if isinstance(e, Column)]

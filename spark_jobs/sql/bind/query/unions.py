@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from spark_jobs.errors import SqlError
 from spark_jobs.sql.bind.casts import cast
-from spark_jobs.sql.bind.projections import all_columns, project
+from spark_jobs.sql.bind.projections import project
 from spark_jobs.sql.bind.query.context import QueryContext
-from spark_jobs.sql.logical import Field, Logical, Union
-from spark_jobs.sql.parse.positions import others, start_of
+from spark_jobs.sql.logical import Field, Logical, Union, all_columns
+from spark_jobs.sql.parse.positions import others
 from spark_jobs.sql.parse.source_text import NotBoundError
 from spark_jobs.sql.types.coercion import common_type
 from spark_jobs.sql.types.data_types import DataType, same_type
@@ -29,7 +28,6 @@ def bind_set_operation(context: QueryContext, node: exp.SetOperation) -> Logical
         context.refuse(node, name, _HINTS[kind])
     for part in others(node, {"this", "expression"}):
         raise context.unsupported_part(node, part)
-    position = context.position(node)
     nodes = _operands(node)
     with context.source.all_or_nothing():
         inputs: list[Logical] = []
@@ -39,8 +37,7 @@ def bind_set_operation(context: QueryContext, node: exp.SetOperation) -> Logical
     if len(inputs) < len(nodes):
         raise NotBoundError
     fields = _fields(context, inputs, nodes)
-    cast_inputs = tuple(_cast(i, fields) for i in inputs)
-    return Union(cast_inputs, fields, position)
+    return Union(tuple(_cast(i, fields) for i in inputs), fields, context.position(node))
 
 
 def _operands(node: exp.Expr) -> list[exp.Expr]:
@@ -62,12 +59,9 @@ def _fields(
     first = inputs[0].fields
     for input_, node in zip(inputs[1:], nodes[1:], strict=True):
         if len(input_.fields) != len(first):
-            error = SqlError(
-                "COLUMN_COUNT",
-                f"the first query of UNION ALL has {len(first)} columns, this one"
-                f" {len(input_.fields)}",
-            )
-            raise context.source.place(error, start_of(node))
+            counts = f"{len(first)} columns, this one {len(input_.fields)}"
+            message = f"the first query of UNION ALL has {counts}"
+            context.at.fail("COLUMN_COUNT", message, node)
     return tuple(_field(context, i, inputs, nodes) for i in range(len(first)))
 
 
@@ -79,12 +73,9 @@ def _field(
         type_: DataType = input_.fields[index].type
         merged = common_type(found, type_)
         if merged is None:
-            error = SqlError(
-                "INCOMPATIBLE_TYPES",
-                f"column {name} of UNION ALL is {found.sql()}, here it is {type_.sql()}",
-                "CAST one to the type of the other",
-            )
-            raise context.source.place(error, start_of(node))
+            message = f"column {name} of UNION ALL is {found.sql()}, here it is {type_.sql()}"
+            hint = "CAST one to the type of the other"
+            context.at.fail("INCOMPATIBLE_TYPES", message, node, hint)
         found = merged
     times = {i.fields[index].time for i in inputs}
     return Field(name, found, times.pop() if len(times) == 1 else None)

@@ -3,13 +3,20 @@
 import pytest
 
 from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings, declared_settings
-from spark_jobs.plan.check.refusals import nodes
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.rules.order import optimize
 from spark_jobs.plan.text.flink import draw, flink_physical_tree
 from spark_jobs.sql.bind.binder import bind_query
-from spark_jobs.sql.logical import Deduplicate, Filter, Logical, Project, RowNumber, inputs_of
+from spark_jobs.sql.logical import (
+    Deduplicate,
+    Filter,
+    Logical,
+    Project,
+    RowNumber,
+    inputs_of,
+    nodes,
+)
 from spark_jobs.sql.types.expr import Literal
 
 KAFKA = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:9092', 'format' = 'json'"

@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from spark_jobs.plan.facts.keys import and_all
 from spark_jobs.plan.text.flink import draw, flink_physical_tree
 from spark_jobs.plan.text.flink_expr import by_name, expr_text, field_names, joined_names
 from spark_jobs.sql.logical import Aggregate, Filter, Join, Logical, Project, Scan
-from spark_jobs.sql.types.expr import Expr, conjuncts
+from spark_jobs.sql.types.expr import Expr, and_all, conjuncts
 
 Optimized = Callable[[str], Logical]
 

@@ -137,7 +137,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
       retention.refresh(group)
     }
 
-  /** The watermark's visit to a row counts as use, as it does in Flink. */
+  /** That the watermark has reached a row of the key counts as use of the key, as it does in Flink. */
   private def useByWatermark(group: GroupState): Unit =
     if (nextUse <= group.watermarks.current) {
       retention.refresh(group)

@@ -11,13 +11,13 @@ private object Claim {
   /** The event under the new key has not come. */
   case object None extends Claim
 
-  /** It has come and lacks nothing, or its row is complete by now, or gone. */
+  /** The event under the new key has come, and its row needs nothing: it is complete or gone. */
   case object Nobody extends Claim
 
   /** The row under the new key lacks values. */
   final case class ByRow(key: Array[Byte]) extends Claim
 
-  /** That row has moved on before it had them. */
+  /** The row under the new key changed its key again before it had its values: that change waits for them. */
   final case class ByChange(id: KeyChange) extends Claim
 
   def write(claim: Claim, out: CellWriter): Unit = claim match {
@@ -94,7 +94,7 @@ private final class ChangeCell(val id: KeyChange, now: Long, state: KeyedState) 
       lack = unknown
     }
 
-  /** The wait of a change that came before the clock's first row begins with that row. */
+  /** When the wait began; it begins now if the change came before the clock had said what time it is. */
   def startAt(now: Long): Long = {
     if (since == 0L) since = now
     since
@@ -116,6 +116,6 @@ private object ChangeCell {
 
   def isStored(id: KeyChange, state: KeyedState): Boolean = state.get(Cell.key(Tag, id.bytes)) != null
 
-  /** All changes in the state. */
+  /** All key changes that the group stores. */
   def stored(state: KeyedState): Seq[KeyChange] = state.names(Tag).map(name => KeyChange.of(Cell.keyOf(name)))
 }

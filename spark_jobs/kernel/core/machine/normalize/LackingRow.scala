@@ -36,7 +36,7 @@ private final class LackingRow(row: CompleteRow, cell: NormalizedCell, functions
       isApplied
     }
 
-  /** Applies one of the two events of a changed primary key. */
+  /** Applies one of the two events of a key change: the row leaves its old key, or arrives under the new one. */
   private def applyMoved(change: Envelope): Boolean = {
     val partial = if (change.kind == RowKind.MovedPartial) PartialRow.unpack(change.row) else null
     val isApplied = row.isNew(change, if (partial == null) change.row else partial.row)

@@ -3,7 +3,7 @@ package rejoin.core.machine.normalize
 import rejoin.core.row.{CellReader, Lack, Unhealed}
 import rejoin.core.state.{KeyedState, StateCell}
 
-/** The row of a key that lacks values which its old row has, or may have.
+/** A row whose primary key has changed, and which lacks values that the row under its old key has, or may have.
   *
   * {{{
   * cell 'K' + primary key : version, row, lack, events to be rejected if the values are lost

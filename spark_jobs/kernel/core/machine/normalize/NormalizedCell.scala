@@ -28,7 +28,7 @@ private final class NormalizedCell(spec: NormalizeSpec) {
   private val stored = new StateCell(Tag, WithinVersion)
   val ttl = new KeyTtl(if (ttlMs == 0 && spec.positions) DeletedMs else ttlMs)
 
-  /** Whether an unchanged row leaves again. */
+  /** Whether an update that changes nothing is emitted too: with a TTL it is, so that later operators renew theirs. */
   val repeats: Boolean = ttlMs > 0
   val position = new SourcePosition
   var key: Array[Byte] = _

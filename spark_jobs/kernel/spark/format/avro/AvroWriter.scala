@@ -56,7 +56,7 @@ private[rejoin] final class DebeziumAvroEncoder(format: FormatSpec, ordinals: Se
         val fields = AvroEncoder.record(slot.value, ordinals, struct)
         val ofAdd = field.name == "after"
         (isAdd, row, out) => if (isAdd == ofAdd) fields.write(row, slot.present(out)) else slot.absent(out)
-      case "op" => (isAdd, _, out) => slot.present(out).zigzag(1).byte(if (isAdd) 'c' else 'd')
+      case "op" => (isAdd, _, out) => slot.present(out).signed(1).byte(if (isAdd) 'c' else 'd')
       case _ => (_, _, out) => slot.absent(out)
     }
   }
@@ -79,10 +79,10 @@ private[rejoin] final class AvroRecordWriter(values: Array[AvroValueWriter], ord
 
 /** A type that may be nullable; a branch is -1 if it is absent or the type is no union. */
 private[rejoin] final class AvroNullable(val value: Schema, valueAt: Int, nullAt: Int, name: String) {
-  def present(out: ByteSink): ByteSink = if (valueAt >= 0) out.zigzag(valueAt.toLong) else out
+  def present(out: ByteSink): ByteSink = if (valueAt >= 0) out.signed(valueAt.toLong) else out
 
   def absent(out: ByteSink): Unit =
-    if (nullAt >= 0) out.zigzag(nullAt.toLong)
+    if (nullAt >= 0) out.signed(nullAt.toLong)
     else throw new IllegalArgumentException(s"'$name' is NULL, which its Avro type forbids")
 }
 
@@ -128,10 +128,10 @@ private[rejoin] object AvroEncoder {
   private def present(schema: Schema, dataType: DataType, name: String): AvroValueWriter =
     (dataType, schema.getType) match {
       case (BooleanType, BOOLEAN) => (row, i, out) => out.byte(if (row.getBoolean(i)) 1 else 0)
-      case (ByteType, INT | LONG) => (row, i, out) => out.zigzag(row.getByte(i).toLong)
-      case (ShortType, INT | LONG) => (row, i, out) => out.zigzag(row.getShort(i).toLong)
-      case (IntegerType | DateType, INT | LONG) => (row, i, out) => out.zigzag(row.getInt(i).toLong)
-      case (LongType, LONG) => (row, i, out) => out.zigzag(row.getLong(i))
+      case (ByteType, INT | LONG) => (row, i, out) => out.signed(row.getByte(i).toLong)
+      case (ShortType, INT | LONG) => (row, i, out) => out.signed(row.getShort(i).toLong)
+      case (IntegerType | DateType, INT | LONG) => (row, i, out) => out.signed(row.getInt(i).toLong)
+      case (LongType, LONG) => (row, i, out) => out.signed(row.getLong(i))
       case (FloatType, FLOAT) =>
         (row, i, out) => out.int32LittleEndian(java.lang.Float.floatToIntBits(row.getFloat(i)))
       case (DoubleType, DOUBLE) =>
@@ -139,17 +139,17 @@ private[rejoin] object AvroEncoder {
       case (StringType, STRING) =>
         (row, i, out) => {
           val text = row.getUTF8String(i)
-          out.zigzag(text.numBytes.toLong).write(text)
+          out.signed(text.numBytes.toLong).write(text)
         }
       case (BinaryType, BYTES) =>
         (row, i, out) => {
           val bytes = row.getBinary(i)
-          out.zigzag(bytes.length.toLong).write(bytes)
+          out.signed(bytes.length.toLong).write(bytes)
         }
       case (TimestampNTZType | TimestampType, LONG) =>
         val isMicros = Option(schema.getProp("logicalType")).exists(_.endsWith("-micros"))
-        if (isMicros) (row, i, out) => out.zigzag(row.getLong(i))
-        else (row, i, out) => out.zigzag(Math.floorDiv(row.getLong(i), 1000L))
+        if (isMicros) (row, i, out) => out.signed(row.getLong(i))
+        else (row, i, out) => out.signed(Math.floorDiv(row.getLong(i), 1000L))
       case (d: DecimalType, BYTES) => decimal(d, schema)
       case (struct: StructType, RECORD) =>
         val fields = record(schema, struct.indices, struct)
@@ -166,7 +166,7 @@ private[rejoin] object AvroEncoder {
     (row, i, out) => {
       val value = row.getDecimal(i, d.precision, d.scale).toJavaBigDecimal.setScale(scale)
       val bytes = value.unscaledValue.toByteArray
-      out.zigzag(bytes.length.toLong).write(bytes)
+      out.signed(bytes.length.toLong).write(bytes)
     }
   }
 
@@ -174,7 +174,7 @@ private[rejoin] object AvroEncoder {
     val element = value(schema.getElementType, array.elementType, name)
     (row, i, out) => {
       val items = row.getArray(i)
-      if (items.numElements() > 0) out.zigzag(items.numElements().toLong)
+      if (items.numElements() > 0) out.signed(items.numElements().toLong)
       for (at <- 0 until items.numElements()) element.write(items, at, out)
       out.byte(0)
     }
@@ -185,10 +185,10 @@ private[rejoin] object AvroEncoder {
     (row, i, out) => {
       val entries = row.getMap(i)
       val keys = entries.keyArray()
-      if (entries.numElements() > 0) out.zigzag(entries.numElements().toLong)
+      if (entries.numElements() > 0) out.signed(entries.numElements().toLong)
       for (at <- 0 until entries.numElements()) {
         val key = keys.getUTF8String(at)
-        out.zigzag(key.numBytes.toLong).write(key)
+        out.signed(key.numBytes.toLong).write(key)
         element.write(entries.valueArray(), at, out)
       }
       out.byte(0)

@@ -89,7 +89,7 @@ private[rejoin] final class ConnectJson[T <: AnyRef](compile: ConnectType => T) 
     head != null && bytes.length > head.length &&
       util.Arrays.equals(bytes, 0, head.length, head, 0, head.length)
 
-  /** Returns false unless a single object follows the schema as its payload. */
+  /** Reads a record that begins with a known schema; false unless its payload is exactly one object. */
   private def readKnown(bytes: Array[Byte], place: Int, read: (T, JsonParser) => Unit): Boolean = {
     val from = heads(place).length
     var end = bytes.length - 1

@@ -27,7 +27,7 @@ private[rejoin] final class LogPosition {
     changeLsn = null
   }
 
-  /** Takes a number field of `source`; ignores those that belong to no position. */
+  /** Takes a number of the event's `source` block; ignores fields that say nothing of the position. */
   def number(name: String, value: Long): Unit = name match {
     case "lsn" => lsn = value
     case "pos" => pos = value
@@ -37,7 +37,7 @@ private[rejoin] final class LogPosition {
     case _ => ()
   }
 
-  /** Takes a text field of `source`, which may be null. */
+  /** Takes a text of the event's `source` block, which may be null. */
   def text(name: String, value: String): Unit = name match {
     case "file" => file = value
     case "commit_lsn" => commitLsn = value

@@ -196,7 +196,7 @@ object Decimals {
   /** Jackson's own limit for a number: the time to parse one grows with the square of its digits. */
   private final val MostCharacters = 1000
 
-  /** Throws NumberFormatException. */
+  /** A number from its text; throws NumberFormatException if the text is none or too long. */
   def parse(text: String): JavaDecimal =
     if (text.length <= MostCharacters) new JavaDecimal(text)
     else throw new NumberFormatException(s"a number of ${text.length} characters")
