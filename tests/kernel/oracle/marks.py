@@ -38,7 +38,7 @@ class TimeModel:
     ended: bool = False
 
     def hear(self, batch: Batch) -> None:
-        """The clock first, as the batch's records come at its time; that nothing is waited for last."""
+        """The clock first, as records come at its time; idleness last, as it follows watermarks."""
         ranks = {"clock": 0, "idle": 2}
         for event in sorted((e for e in batch if is_mark(e)), key=lambda e: ranks.get(e[0], 1)):
             self._apply(event)
