@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -45,21 +44,13 @@ class Driver:
         problem = None if found.problem is None else _PROBLEMS[found.problem]
         if found.record is None:
             return DriverView(None, None, problem, found.detail)
-        age_s = time.time() - instant(found.record.updated_at)
-        if problem is not None:
-            return DriverView(found.record, age_s, problem, found.detail)
-        if abs(age_s) > self._stale_after_s:
+        age_s = time.time() - found.record.updated_at.timestamp()
+        if problem is None and abs(age_s) > self._stale_after_s:
             # a status from the future is stale too: one of the clocks is wrong
             side = "old" if age_s > 0 else "ahead of this clock"
             return DriverView(found.record, age_s, "status_stale", f"{abs(age_s):.0f} s {side}")
-        return DriverView(found.record, age_s, None, "")
+        return DriverView(found.record, age_s, problem, found.detail)
 
     def job(self) -> JobRecord | None:
         """The job record; None if the driver has not written one yet."""
         return self._job.read().record
-
-
-def instant(time_of_status: datetime) -> float:
-    """Unix time; a time without a zone is UTC."""
-    zoned = time_of_status if time_of_status.tzinfo else time_of_status.replace(tzinfo=UTC)
-    return zoned.timestamp()

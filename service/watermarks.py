@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from service.models import HeldBack, PartitionWatermark, QueryWatermarks
 from spark_jobs.job_record import GraphNode, JobRecord
-from spark_jobs.status import JobStatus, PartitionStatus, QueryStatus
+from spark_jobs.status import JobStatus, QueryStatus
 
 _END_MS = 2**62  # inputs that have ended have a watermark above this
 
@@ -50,14 +50,10 @@ def _partitions(query: QueryStatus, nodes: dict[str, GraphNode]) -> Iterator[Par
                 partition=part.partition,
                 watermark_ms=part.watermark_ms,
                 idle=part.idle,
-                lag_records=max(part.latest_offset - part.offset, 0),
+                lag_records=part.lag_records,
                 records_read=part.offset,
-                counts=_counts(node, part),
+                counts=part.watermark_ms is not None if node is None else node.tells_time,
             )
-
-
-def _counts(node: GraphNode | None, part: PartitionStatus) -> bool:
-    return node.tells_time if node is not None else part.watermark_ms is not None
 
 
 def _held_back(part: PartitionWatermark, node: GraphNode | None) -> HeldBack:
