@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.models import Problem
+from service.models import failure
 from spark_jobs.commands import Answer, LogLevel, ReplayOrder, Verb, read_answer, send
 from spark_jobs.status import now
 
@@ -47,20 +47,15 @@ def _is_small(length: str) -> bool:
     return length.isdecimal() and len(length) < 10 and int(length) <= _MOST_BYTES
 
 
-def _failure(description: str, detail: str) -> dict[str, Any]:
-    content = {"application/json": {"example": {"detail": detail}}}
-    return {"description": description, "model": Problem, "content": content}
-
-
 _ASKED: dict[int | str, dict[str, Any]] = {
-    401: _failure("no valid token", "no valid token"),
-    404: _failure("admin verbs are off, or there is no such answer", "no answer yet"),
+    401: failure("no valid token", "no valid token"),
+    404: failure("admin verbs are off, or there is no such answer", "no answer yet"),
 }
 _SENT: dict[int | str, dict[str, Any]] = {
     **_ASKED,
-    413: _failure("too large", _TOO_LARGE),
-    429: _failure("too many requests of this client", f"at most {PER_MINUTE} per minute"),
-    503: _failure(
+    413: failure("too large", _TOO_LARGE),
+    429: failure("too many requests of this client", f"at most {PER_MINUTE} per minute"),
+    503: failure(
         "the status folder cannot be written",
         "cannot write to the status folder: Read-only file system",
     ),
@@ -76,7 +71,7 @@ def build_admin(folder: Path, token_file: Path | None) -> APIRouter:
         dependencies=[Security(HTTPBearer(auto_error=False))],  # only for the OpenAPI document
         route_class=_guarded(guard),
     )
-    _add_verbs(router, CommandWriter(folder, guard))
+    _add_verbs(router, folder, guard)
 
     @router.get("/commands/{command_id}", responses=_ASKED)
     def command(
@@ -91,52 +86,43 @@ def build_admin(folder: Path, token_file: Path | None) -> APIRouter:
     return router
 
 
-def _add_verbs(router: APIRouter, writer: "CommandWriter") -> None:
-    @router.post("/stop", status_code=202, responses=_SENT)
-    def stop(request: Request) -> Accepted:
-        """Stop the job at once: the running epoch is aborted and repeated at the next start."""
-        return writer.write(request, "stop")
-
-    @router.post("/drain", status_code=202, responses=_SENT)
-    def drain(request: Request) -> Accepted:
-        """Graceful stop, as by SIGTERM: the running epoch finishes first."""
-        return writer.write(request, "drain")
-
-    @router.post("/log-level", status_code=202, responses=_SENT)
-    def log_level(request: Request, body: LevelBody) -> Accepted:
-        """Change the log level of the driver."""
-        return writer.write(request, "log-level", level=body.level)
-
-    @router.post("/dlq-replay", status_code=202, responses=_SENT)
-    def dlq_replay(request: Request, body: ReplayOrder) -> Accepted:
-        """Replay dead letters once, as `rejoin dlq replay` does. Only one replay runs at a time;
-        /status shows its progress.
-        """
-        return writer.write(request, "dlq-replay", replay=body)
-
-
-class CommandWriter:
-    """Writes commands for the driver, and a line in the audit file for each."""
-
-    def __init__(self, folder: Path, guard: "Guard") -> None:
-        self._folder = folder
-        self._guard = guard
-
+def _add_verbs(router: APIRouter, folder: Path, guard: "Guard") -> None:
     def write(
-        self,
         request: Request,
         verb: Verb,
         level: LogLevel | None = None,
         replay: ReplayOrder | None = None,
     ) -> Accepted:
         try:
-            command = send(self._folder, verb, self._guard.client(request), level, replay)
+            command = send(folder, verb, guard.client(request), level, replay)
         except OSError as error:
-            self._guard.audit(request, "failed")
+            guard.audit(request, "failed")
             detail = f"cannot write to the status folder: {error.strerror}"
             raise HTTPException(503, detail) from error
-        self._guard.audit(request, f"accepted {command.id}")
+        guard.audit(request, f"accepted {command.id}")
         return Accepted(id=command.id)
+
+    @router.post("/stop", status_code=202, responses=_SENT)
+    def stop(request: Request) -> Accepted:
+        """Stop the job at once: the running epoch is aborted and repeated at the next start."""
+        return write(request, "stop")
+
+    @router.post("/drain", status_code=202, responses=_SENT)
+    def drain(request: Request) -> Accepted:
+        """Graceful stop, as by SIGTERM: the running epoch finishes first."""
+        return write(request, "drain")
+
+    @router.post("/log-level", status_code=202, responses=_SENT)
+    def log_level(request: Request, body: LevelBody) -> Accepted:
+        """Change the log level of the driver."""
+        return write(request, "log-level", level=body.level)
+
+    @router.post("/dlq-replay", status_code=202, responses=_SENT)
+    def dlq_replay(request: Request, body: ReplayOrder) -> Accepted:
+        """Replay dead letters once, as `rejoin dlq replay` does. Only one replay runs at a time;
+        /status shows its progress.
+        """
+        return write(request, "dlq-replay", replay=body)
 
 
 def _guarded(guard: "Guard") -> type[APIRoute]:

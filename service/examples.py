@@ -1,6 +1,7 @@
 """Examples in the OpenAPI document, made from one small job by the sidecar's own functions."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import chain, repeat
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -134,16 +135,20 @@ _DOWN = Reason(code="broker_unreachable", message="127.0.0.1:9092: timed out")
 
 def _history() -> History:
     """Two samples, a minute apart, so that there are rates."""
-    moments = iter((0.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0))
+    moments = chain((0.0,), repeat(60.0))
     history = History(lambda: next(moments))
     history.add(_STATUS)
     history.add(_STATUS)
     return history
 
 
-def _answer(body: object, **others: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+def _content(body: object, **others: dict[str, Any]) -> dict[str, Any]:
     shown = TypeAdapter(type(body)).dump_python(body, mode="json")
-    return {200: {"content": {"application/json": {"example": shown}, **others}}}
+    return {"content": {"application/json": {"example": shown}, **others}}
+
+
+def _answer(body: object, **others: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    return {200: _content(body, **others)}
 
 
 LIVE = _answer(Health(ok=True))
@@ -151,26 +156,11 @@ READY = _answer(Health(ok=True)) | {
     503: {
         "model": Health,
         "description": "the job is not working now",
-        "content": {
-            "application/json": {
-                "example": Health(
-                    ok=False,
-                    reasons=unready_reasons(_MISSING),
-                ).model_dump(mode="json")
-            }
-        },
+        **_content(Health(ok=False, reasons=unready_reasons(_MISSING))),
     }
 }
-METRICS: dict[int | str, dict[str, Any]] = {
-    200: {
-        "content": {
-            "text/plain": {
-                "example": "# TYPE rejoin_epochs_total counter\n"
-                'rejoin_epochs_total{query="enriched"} 812.0\n'
-            }
-        }
-    }
-}
+_SCRAPE = '# TYPE rejoin_epochs_total counter\nrejoin_epochs_total{query="enriched"} 812.0\n'
+METRICS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"example": _SCRAPE}}}}
 STATUS = _answer(
     StatusBody(status=_STATUS, age_seconds=75.2, problem=_STALE, unready=unready_reasons(_SILENT))
 )

@@ -56,10 +56,10 @@ class History:
         return self._slope(lambda p: p.rows_out.get(query))
 
     def state_rows_per_minute(self, query: str, operator: str) -> float | None:
-        return _per_minute(self._slope(lambda p: p.state_rows.get((query, operator))))
+        return self._slope(lambda p: p.state_rows.get((query, operator)), per_s=60)
 
     def state_bytes_per_minute(self, query: str, operator: str) -> float | None:
-        return _per_minute(self._slope(lambda p: p.state_bytes.get((query, operator))))
+        return self._slope(lambda p: p.state_bytes.get((query, operator)), per_s=60)
 
     def state_series(self, query: str, operator: str) -> list[tuple[float, int]]:
         """Samples as (seconds ago, rows), oldest first."""
@@ -68,18 +68,14 @@ class History:
             key = (query, operator)
             return [(now - p.at_s, p.state_rows[key]) for p in self._points if key in p.state_rows]
 
-    def _slope(self, value: Callable[[Point], int | None]) -> float | None:
+    def _slope(self, value: Callable[[Point], int | None], per_s: int = 1) -> float | None:
         with self._lock:
             points = [(p.at_s, v) for p in self._points if (v := value(p)) is not None]
         if len(points) < 2:
             return None
         last_s, last = points[-1]
         first_s, first = next(p for p in points if last_s - p[0] <= RATE_WINDOW_S)
-        return (last - first) / (last_s - first_s) if last_s > first_s else None
-
-
-def _per_minute(per_second: float | None) -> float | None:
-    return None if per_second is None else per_second * 60
+        return (last - first) / (last_s - first_s) * per_s if last_s > first_s else None
 
 
 def _point(now: float, status: JobStatus) -> Point:

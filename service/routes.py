@@ -1,6 +1,5 @@
 """The read-only endpoints of the sidecar; they work even if the driver does not."""
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
@@ -42,11 +41,9 @@ def build_router(driver: Driver, history: History) -> APIRouter:
         """The driver's last good status."""
         view = driver.look()
         problem = Reason(code=view.problem, message=view.detail) if view.problem else None
+        unready = unready_reasons(view)
         return StatusBody(
-            status=view.status,
-            age_seconds=view.age_s,
-            problem=problem,
-            unready=unready_reasons(view),
+            status=view.status, age_seconds=view.age_s, problem=problem, unready=unready
         )
 
     @router.get("/queries", responses=examples.QUERIES)
@@ -78,9 +75,20 @@ def _job(driver: Driver) -> APIRouter:
         job = driver.job()
         return ConfigBody(settings=job.config if job else {}, tables=job.tables if job else {})
 
-    router.get("/plan", response_model=tuple[QueryPlan, ...], responses=examples.PLAN | NO_QUERY)(
-        _plan(driver)
-    )
+    @router.get("/plan", response_model=list[QueryPlan], responses=examples.PLAN | NO_QUERY)
+    async def plan(
+        query: Annotated[str | None, Query(description="name of a query; all if omitted")] = None,
+        format: Annotated[Literal["json", "text"], Query()] = "json",
+    ) -> object:
+        """The plan of each INSERT, as JSON or as the text of `rejoin explain`."""
+        job = driver.job()
+        found = [q for q in (job.queries if job else ()) if query in (None, q.name)]
+        if query is not None and not found:
+            raise HTTPException(404, "no such query")
+        if format == "text":
+            return PlainTextResponse("\n\n".join(q.text for q in found) + "\n")
+        return [QueryPlan(**q.model_dump()) for q in found]
+
     return router
 
 
@@ -96,23 +104,6 @@ def _metrics(driver: Driver) -> APIRouter:
         return Response(exposition.text(), headers=_VARY, media_type=_METRICS)
 
     return router
-
-
-def _plan(driver: Driver) -> Callable[..., object]:
-    async def plan(
-        query: Annotated[str | None, Query(description="name of a query; all if omitted")] = None,
-        format: Annotated[Literal["json", "text"], Query()] = "json",
-    ) -> object:
-        """The plan of each INSERT, as JSON or as the text of `rejoin explain`."""
-        job = driver.job()
-        found = [q for q in (job.queries if job else ()) if query in (None, q.name)]
-        if query is not None and not found:
-            raise HTTPException(404, "no such query")
-        if format == "text":
-            return PlainTextResponse("\n\n".join(q.text for q in found) + "\n")
-        return tuple(QueryPlan(**q.model_dump()) for q in found)
-
-    return plan
 
 
 def _sampled(driver: Driver, history: History) -> DriverView:
