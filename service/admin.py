@@ -15,7 +15,7 @@ from fastapi import APIRouter, HTTPException, Request, Response, Security
 from fastapi import Path as UrlPath
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from service.models import failure
 from spark_jobs.commands import Answer, LogLevel, ReplayOrder, Verb, read_answer, send
@@ -35,10 +35,8 @@ class Accepted(BaseModel):
     id: str = Field(examples=["9f86d081884c7d65"])
 
 
-class LevelBody(BaseModel):
+class LevelBody(BaseModel, extra="forbid"):
     """A log level of Spark, for the driver's log."""
-
-    model_config = ConfigDict(extra="forbid")
 
     level: LogLevel = Field(examples=["INFO"])
 
