@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.calls import Kernel
+from spark_jobs.kernel.standalone import close
 from spark_jobs.settings import JobSettings, machine_memory_mb
 from spark_jobs.streaming.class_archive import java_options
 
@@ -105,16 +105,8 @@ def _state_options(memory_mb: int) -> dict[str, str]:
 
 def stop_session(spark: SparkSession, within_s: int) -> None:
     """Stop Spark and its JVM; after `within_s` seconds the JVM halts itself."""
-    gateway: Any = spark.sparkContext._gateway
-    process = gateway.proc
+    gateway = spark.sparkContext._gateway
     Kernel.of(spark).halt_after(within_s)
     with contextlib.suppress(Exception):
         spark.stop()
-    with contextlib.suppress(Exception):
-        gateway.shutdown()
-    process.stdin.close()  # the JVM ends when its stdin closes
-    try:
-        process.wait(within_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    close(gateway, within_s)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from spark_jobs.access.topics import Offsets, resolved
 
@@ -11,14 +11,12 @@ from spark_jobs.access.topics import Offsets, resolved
 _NOT_FOR_SPARK = ("group.id", "auto.offset.reset", "enable.auto.commit")
 
 
-class ScanStart(BaseModel):
+class ScanStart(BaseModel, frozen=True):
     """Where a scan starts and, if it is bounded, where it ends.
 
     `loaded`: the end of the initial content per partition, if probe rows wait for this table; None
     otherwise. Partitions without initial content are left out.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     starts: Offsets
     ends: Offsets | None
