@@ -34,9 +34,10 @@ class Present:
 
 
 def judge(manifest: Manifest, present: Present, sources: int | None) -> list[Difference]:
-    """The incompatible differences; if there are none, the compatible ones.
+    """How the job differs from the one that wrote the checkpoint.
 
-    `sources`: their number in the checkpoint's offsets, None before the first epoch.
+    Only the incompatible differences if there are any, else the compatible ones. `sources`: how
+    many sources the checkpoint has offsets of; None before the first epoch.
     """
     found = [*_fixed(manifest, present)]
     if manifest.plan is None:
@@ -123,7 +124,7 @@ def _fixed(manifest: Manifest, present: Present) -> Iterator[Difference]:
 
 
 def _by_digest(manifest: Manifest, present: Present, sources: int | None) -> Iterator[Difference]:
-    """Compare with a manifest of version 1, which has the inputs' offsets and a digest of state."""
+    """Compare with a manifest of version 1: it has no plan, only offsets and a digest of state."""
     before, after = tuple(manifest.scans.values()), present.plan.scans
     read = [list(start.starts) for start in before]
     reads = [list(scan.topics) for scan in after]

@@ -51,7 +51,7 @@ def open_watch(
         for query in queries:
             loads = initial_content(scans(query.sink), query.manifest.scans)
             report.start_from(query.name, loads, query.folder.next_epoch)
-        # all queries of a job save the same counters
+        # every checkpoint of the job has the same counters: the first one found is enough
         saved = next(filter(None, (query.folder.read(COUNTERS) for query in queries)), None)
         if saved is not None:
             Kernel.of(spark).restore_counters(spark, saved)
@@ -170,9 +170,10 @@ class Watch:
             )
 
     def _save_counters(self) -> None:
-        """Save the counters for the next start, as key groups report only when they get rows.
+        """Save the counters in each checkpoint, so that the next driver counts on from them.
 
-        Results do not depend on them; a checkpoint that cannot be written fails the queries.
+        No result depends on them, so a failed write is ignored; Spark's own writes to the same
+        disk fail the query.
         """
         text = Kernel.of(self._spark).saved_counters(self._spark)
         for query in self._queries:

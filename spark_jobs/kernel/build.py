@@ -29,7 +29,7 @@ ROOT = SOURCES.parent.parent
 CONNECTOR_JARS = ROOT / "build" / "jars" / "connector"
 OUTPUT = ROOT / "build" / "kernel"
 JAR = OUTPUT / "rejoin-kernel.jar"
-# what the state machines may see beside Scala's library: byte access and hashing
+# all that `core` may use: Scala's library, and access to bytes, hashing and LZ4
 CORE_JARS = ("scala-library", "spark-unsafe", "spark-common-utils", "lz4-java")
 FLAGS = ["-deprecation", "-feature", "-Xlint", "-Wunused", "-Werror", "-release", "17"]
 

@@ -135,12 +135,12 @@ class Kernel:
         return _frame(changes, self._scala.rekey(changes._jdf, json.dumps(node)))
 
     def clock(self, spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-        """The clock's marks; options as Clock.scala has them."""
+        """A clock; its marks are ticks, partition counts and ends. Clock.scala has `options`."""
         made = self._scala.clock(spark._jsparkSession, json.dumps(options))
         return ClassicDataFrame(made, spark)
 
     def emit(self, changes: DataFrame, sink: Message, number: int) -> DataFrame:
-        """Changes of one of the sink's inputs to its records and dead-letter records."""
+        """Encode the changes of the sink's input `number` as records and dead-letter records."""
         return _frame(changes, self._scala.emit(changes._jdf, json.dumps(sink), number))
 
     def foreach_writer(self, records: DataFrame, sink: Message) -> DataStreamWriter:

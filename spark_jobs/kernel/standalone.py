@@ -13,7 +13,7 @@ from spark_jobs.kernel.build import CONNECTOR_JARS, kernel_jar
 from spark_jobs.kernel.calls import Kernel
 
 _STOP_S = 10
-# it lives too briefly to earn back what the optimising compiler costs
+# without the optimising compiler, because the JVM ends before that would pay off
 _JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC")
 
 

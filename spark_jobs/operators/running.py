@@ -1,4 +1,4 @@
-"""What the operators of one query share: the start they belong to, scans, JSON of plan nodes."""
+"""What the operators of one query share: facts of its present start, and JSON of plan nodes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from spark_jobs.streaming.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """One start of one query.
+    """One start of a query; a restart is another one.
 
     `ending`: the inputs are drained, and this start delivers the end mark. `generation`: the number
     of the driver among those that have owned the checkpoint.

@@ -57,7 +57,7 @@ _KNOWN = {
     "RejectedRecordException": _KnownError("RECORD_REJECTED", FormatError),
     "UnknownTopicOrPartitionException": _KnownError("TOPIC_DELETED", StateError),
 }
-# by a part of the class or the message; the first one counts
+# by text in the class name or the message; the first match counts
 _KNOWN_PARTS = {
     "No space left on device": _KnownError("DISK_FULL", MachineError),
     "KAFKA_DATA_LOSS": _KnownError("SOURCE_DATA_LOST", StateError),
