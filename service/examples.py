@@ -100,11 +100,9 @@ _JOB = JobRecord(
         QueryRecord(
             name="enriched",
             nodes=(
-                GraphNode(
-                    id="orders", kind="source", title="orders", table="orders", tells_time=True
-                ),
-                GraphNode(
-                    id="prices", kind="source", title="prices", table="prices", tells_time=True
+                *(
+                    GraphNode(id=table, kind="source", title=table, table=table, tells_time=True)
+                    for table in ("orders", "prices")
                 ),
                 GraphNode(
                     id="join", kind="operator", title="TemporalJoin(left)", operator=_OPERATOR
@@ -126,10 +124,10 @@ _JOB = JobRecord(
         ),
     ),
 )
-_VIEW = DriverView(_STATUS, 0.4, None, "")
-_SILENT = DriverView(_STATUS, 75.2, "status_stale", "75 s old")
-_MISSING = DriverView(None, None, "status_missing", "none")
 _STALE = Reason(code="status_stale", message="75 s old")
+_VIEW = DriverView(_STATUS, 0.4, None)
+_SILENT = DriverView(_STATUS, 75.2, _STALE)
+_MISSING = DriverView(None, None, Reason(code="status_missing", message="none"))
 _DOWN = Reason(code="broker_unreachable", message="127.0.0.1:9092: timed out")
 
 

@@ -7,9 +7,7 @@ from spark_jobs.status import BootstrapStatus
 
 def unready_reasons(view: DriverView) -> tuple[Reason, ...]:
     """All reasons why the job is not ready; problems of the status file come first."""
-    reasons = []
-    if view.problem is not None:
-        reasons.append(Reason(code=view.problem, message=view.detail))
+    reasons = [] if view.problem is None else [view.problem]
     if view.status is None:
         return tuple(reasons)
     if view.status.state != "running":

@@ -33,6 +33,9 @@ class Reason(_Body):
     code: str = Field(examples=["status_stale"])
     message: str = Field(examples=["75 s old"])
 
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
 
 class Health(_Body):
     """`reasons` is empty exactly when `ok`."""

@@ -18,7 +18,6 @@ from service.models import (
     QueryPlan,
     QuerySummary,
     QueryWatermarks,
-    Reason,
     StatusBody,
 )
 from service.state import operator_states, query_summaries
@@ -40,10 +39,9 @@ def build_router(driver: Driver, history: History) -> APIRouter:
     async def status() -> StatusBody:
         """The driver's last good status."""
         view = driver.look()
-        problem = Reason(code=view.problem, message=view.detail) if view.problem else None
         unready = unready_reasons(view)
         return StatusBody(
-            status=view.status, age_seconds=view.age_s, problem=problem, unready=unready
+            status=view.status, age_seconds=view.age_s, problem=view.problem, unready=unready
         )
 
     @router.get("/queries", responses=examples.QUERIES)

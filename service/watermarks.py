@@ -58,18 +58,18 @@ def _partitions(query: QueryStatus, nodes: dict[str, GraphNode]) -> Iterator[Par
 
 def _held_back(part: PartitionWatermark, node: GraphNode | None) -> HeldBack:
     place = f"partition {part.partition} of topic {part.topic} (table {part.table})"
+    advice = _advice(node)
     if part.idle:
-        reason = f"{place} is idle like all others: event time stops until a record arrives"
-        return HeldBack(partition=part, reason=reason, advice="send a record; no setting helps")
-    if part.lag_records > 0:
-        reason = f"{place} has {part.lag_records} unread records"
+        reason = "is idle like all others: event time stops until a record arrives"
+        advice = "send a record; no setting helps"
+    elif part.lag_records > 0:
+        reason = f"has {part.lag_records} unread records"
         advice = "the job is catching up; more cores or fewer records per epoch help"
-        return HeldBack(partition=part, reason=reason, advice=advice)
-    if part.watermark_ms is None:
-        reason = f"{place} has sent no event time yet"
+    elif part.watermark_ms is None:
+        reason = "has sent no event time yet"
     else:
-        reason = f"{place} has the lowest watermark and no unread records"
-    return HeldBack(partition=part, reason=reason, advice=_advice(node))
+        reason = "has the lowest watermark and no unread records"
+    return HeldBack(partition=part, reason=f"{place} {reason}", advice=advice)
 
 
 def _advice(node: GraphNode | None) -> str:
