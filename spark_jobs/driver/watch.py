@@ -27,7 +27,6 @@ from spark_jobs.settings import epoch_words
 from spark_jobs.status import State
 from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.manifest import COUNTERS
-from spark_jobs.streaming.progress import last_progress
 
 POLL_S = 0.1
 REPORT_EVERY_S = 1.0
@@ -159,7 +158,7 @@ class Watch:
     def _write_status(self, state: State) -> None:
         """Write the status and show it; a full disk there does not end the job."""
         for life in self._lives:
-            if life.query is not None and (latest := last_progress(life.query)) is not None:
+            if (latest := life.progress) is not None:
                 self._progress[life.name] = latest
         kernel = Kernel.of(self._spark)
         counted, waits = kernel.counters(self._spark), kernel.registry_waits()

@@ -32,8 +32,8 @@ class Running:
 
 def spec(node: Physical) -> dict[str, Json]:
     """The node's JSON without its inputs; the kernel resolves references to secrets itself."""
-    own = {k: v for k, v in to_json(node).items() if k not in ("input", "inputs")}
-    return {k: _resolve(k, v) for k, v in own.items()}
+    own = to_json(node).items()
+    return {k: _resolve(k, v) for k, v in own if k not in ("input", "inputs")}
 
 
 def resolve_public(options: Mapping[str, str]) -> dict[str, str]:
