@@ -5,9 +5,8 @@ import json
 import logging
 import threading
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -146,7 +145,8 @@ class Guard:
         self._folder = folder
         self._token_file = token_file
         self._lock = threading.Lock()
-        self._tried: dict[str, _RecentRequests] = defaultdict(_RecentRequests)
+        self._recent: dict[str, deque[float]] = {}  # the times of each client's last requests
+        self._reported: set[str] = set()  # clients whose limiting the audit has
 
     def __call__(self, request: Request) -> None:
         token = self._token()
@@ -194,32 +194,21 @@ class Guard:
             return None
 
     def _limit(self, request: Request) -> None:
+        """Admit `PER_MINUTE` requests of a client in a minute; audit only the first one refused."""
+        client, now_s = self.client(request), time.monotonic()
         with self._lock:
-            if len(self._tried) > _MOST_CLIENTS:
-                self._tried.clear()
-            wait_s, report = self._tried[self.client(request)].wait_s(time.monotonic())
-        if report:
+            if len(self._recent) > _MOST_CLIENTS:
+                self._recent.clear()
+                self._reported.clear()
+            recent = self._recent.setdefault(client, deque(maxlen=PER_MINUTE))
+            wait_s = 60 - (now_s - recent[0]) if len(recent) == PER_MINUTE else 0.0
+            if wait_s <= 0:
+                recent.append(now_s)
+                self._reported.discard(client)
+                return
+            is_reported = client in self._reported
+            self._reported.add(client)
+        if not is_reported:
             self.audit(request, "limited")
-        if wait_s:
-            raise HTTPException(
-                429, f"at most {PER_MINUTE} per minute", {"Retry-After": str(int(wait_s) + 1)}
-            )
-
-
-@dataclass(slots=True)
-class _RecentRequests:
-    """Requests of one client in the last minute; `limit_reported`: the audit has its limiting."""
-
-    at: deque[float] = field(default_factory=deque)
-    limit_reported: bool = False
-
-    def wait_s(self, now_s: float) -> tuple[float, bool]:
-        """Seconds to wait, and whether to write that to the audit: once, not for every request."""
-        while self.at and now_s - self.at[0] > 60:
-            self.at.popleft()
-        if len(self.at) < PER_MINUTE:
-            self.at.append(now_s)
-            self.limit_reported = False
-            return 0.0, False
-        report, self.limit_reported = not self.limit_reported, True
-        return 60 - (now_s - self.at[0]), report
+        after_s = str(int(wait_s) + 1)
+        raise HTTPException(429, f"at most {PER_MINUTE} per minute", {"Retry-After": after_s})
