@@ -23,7 +23,6 @@ class Driver:
     """Reads `status.json` and `job.json` of one folder."""
 
     def __init__(self, folder: Path, stale_after_s: float) -> None:
-        self.folder = folder
         self._status = RecordFile(folder / STATUS_FILE, JobStatus)
         self._job = RecordFile(folder / JOB_FILE, JobRecord)
         self._stale_after_s = stale_after_s

@@ -40,9 +40,9 @@ _NOON_MS = int(_NOON.timestamp() * 1000)
 _OPERATOR = "enriched/temporal-join-1"
 
 
-def _source(table: str, lag: int, partition: int) -> SourceStatus:
+def _source(table: str, lag: int) -> SourceStatus:
     end = PartitionStatus(
-        partition=partition, offset=4812, latest_offset=4812 + lag, watermark_ms=_NOON_MS - 5000
+        partition=0, offset=4812, latest_offset=4812 + lag, watermark_ms=_NOON_MS - 5000
     )
     return SourceStatus(table=table, topic=f"shop.{table}", partitions=(end,), lag_records=lag)
 
@@ -67,7 +67,7 @@ _STATUS = JobStatus(
             transactions_committed_total=1624,
             rejects={"json-malformed": 2},
             late_rows_total=3,
-            sources=(_source("orders", 12, 0), _source("prices", 0, 0)),
+            sources=(_source("orders", 12), _source("prices", 0)),
             operators=(
                 OperatorStatus(
                     id=_OPERATOR,

@@ -308,23 +308,26 @@ def _source_samples(query: str, source: SourceStatus) -> Iterator[Sample]:
             yield "rejoin_source_watermark_timestamp_seconds", labels, at
 
 
+_PAGE_HEAD = """\
+# Metrics
+
+The metrics at the sidecar's `/metrics`. `python -m service.metrics` prints this page; a
+test compares it with the code. Totals that are kept in the checkpoint survive restarts
+(a killed driver may lose ten seconds of them); transactions, registry calls and restarts
+start at zero with the driver. Let Prometheus derive rates.
+
+| Name | Type | Labels | Meaning |
+|---|---|---|---|
+"""
+
+
 def metrics_page() -> str:
     """docs/metrics.md."""
-    lines = [
-        "# Metrics",
-        "",
-        "The metrics at the sidecar's `/metrics`. `python -m service.metrics` prints this page; a",
-        "test compares it with the code. Totals that are kept in the checkpoint survive restarts",
-        "(a killed driver may lose ten seconds of them); transactions, registry calls and restarts",
-        "start at zero with the driver. Let Prometheus derive rates.",
-        "",
-        "| Name | Type | Labels | Meaning |",
-        "|---|---|---|---|",
-    ]
+    page = _PAGE_HEAD
     for metric in METRICS:
         labels = ", ".join(f"`{label}`" for label in metric.labels) or "none"
-        lines.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
-    return "\n".join(lines) + "\n"
+        page += f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |\n"
+    return page
 
 
 if __name__ == "__main__":

@@ -33,7 +33,6 @@ def build_router(driver: Driver, history: History) -> APIRouter:
     """The endpoints for one driver; none of them blocks, so they need no threads."""
     router = APIRouter(tags=["job"])
     router.include_router(_health(driver))
-    router.include_router(_metrics(driver))
 
     @router.get("/status", responses=examples.STATUS)
     async def status() -> StatusBody:
@@ -64,8 +63,16 @@ def build_router(driver: Driver, history: History) -> APIRouter:
 
 
 def _job(driver: Driver) -> APIRouter:
-    """The endpoints for configuration and plan, which do not change while the driver runs."""
+    """The endpoints for metrics, configuration and plan."""
     router = APIRouter()
+    exposition = Exposition(driver)
+
+    @router.get("/metrics", response_class=PlainTextResponse, responses=examples.METRICS)
+    async def metrics(request: Request) -> Response:
+        """All metrics in Prometheus' text format."""
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(exposition.compressed(), headers=_GZIP, media_type=_METRICS)
+        return Response(exposition.text(), headers=_VARY, media_type=_METRICS)
 
     @router.get("/config", responses=examples.CONFIG)
     async def config() -> ConfigBody:
@@ -86,20 +93,6 @@ def _job(driver: Driver) -> APIRouter:
         if format == "text":
             return PlainTextResponse("\n\n".join(q.text for q in found) + "\n")
         return [QueryPlan(**q.model_dump()) for q in found]
-
-    return router
-
-
-def _metrics(driver: Driver) -> APIRouter:
-    router = APIRouter()
-    exposition = Exposition(driver)
-
-    @router.get("/metrics", response_class=PlainTextResponse, responses=examples.METRICS)
-    async def metrics(request: Request) -> Response:
-        """All metrics in Prometheus' text format."""
-        if "gzip" in request.headers.get("accept-encoding", ""):
-            return Response(exposition.compressed(), headers=_GZIP, media_type=_METRICS)
-        return Response(exposition.text(), headers=_VARY, media_type=_METRICS)
 
     return router
 

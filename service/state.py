@@ -46,22 +46,19 @@ def operator_states(
 def _state(
     query: str, operator: OperatorStatus, node: GraphNode | None, history: History, options: str
 ) -> OperatorState:
-    return OperatorState(
-        query=query,
-        operator=operator.id,
-        kind=operator.kind,
-        title=node.title if node is not None else operator.kind,
-        sides=operator.sides,
-        state_bytes=operator.state_bytes,
-        rows_per_minute=history.state_rows_per_minute(query, operator.id),
-        bytes_per_minute=history.state_bytes_per_minute(query, operator.id),
-        retention=node.retention if node is not None else "",
-        ttl_ms=node.ttl_ms if node is not None else (),
-        late_rows=operator.late_rows,
-        unknown_retractions=operator.unknown_retractions,
-        bootstrap=operator.bootstrap,
-        series=tuple(history.state_series(query, operator.id)),
-        top_keys=f"rejoin state top JOB.sql --operator {shlex.quote(operator.id)}{options}",
+    return OperatorState.model_validate(
+        dict(operator)
+        | {
+            "query": query,
+            "operator": operator.id,
+            "title": node.title if node is not None else operator.kind,
+            "rows_per_minute": history.state_rows_per_minute(query, operator.id),
+            "bytes_per_minute": history.state_bytes_per_minute(query, operator.id),
+            "retention": node.retention if node is not None else "",
+            "ttl_ms": node.ttl_ms if node is not None else (),
+            "series": history.state_series(query, operator.id),
+            "top_keys": f"rejoin state top JOB.sql --operator {shlex.quote(operator.id)}{options}",
+        }
     )
 
 
