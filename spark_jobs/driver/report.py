@@ -107,7 +107,7 @@ class JobReport:
         if counters is not None:
             registry = counters.jvm.get("registry", {})
             self._registry = registry.get("calls", 0), registry.get("failures", 0)
-            found = [query_status(s, (progress or {}).get(s.name), counters) for s in self.shapes]
+            found = (query_status(s, (progress or {}).get(s.name), counters) for s in self.shapes)
             queries = tuple(_with_restarts(status, lives) for status in found)
         self.latest = JobStatus(
             job=self.job,
@@ -137,7 +137,9 @@ def query_status(
     tables = set(shape.tables.values())
     counted = counters.of(shape.name)
     rejects = _rejects(shape, counted)
-    operators = _operators(shape, report, counted)
+    reported = [*report.get("stateOperators", []), *repeat({}, len(shape.operators))]
+    pairs = zip(shape.operators, reported, strict=False)
+    operators = tuple(_operator(operator, counted, r) for operator, r in pairs)
     watermarks = [_levels(o, counted).get("watermark") for o in shape.operators if o.tells_time]
     known = [w for w in watermarks if w is not None and w != _UNKNOWN_TIME]
     durations: Mapping[str, int] = report.get("durationMs", {})
@@ -178,13 +180,6 @@ def _rejects(shape: QueryShape, counted: QueryCounters) -> dict[str, int]:
     for table in sorted(set(shape.tables.values())):
         found.update(counted.get("rejects", {}).get(table, {}))
     return dict(found)
-
-
-def _operators(
-    shape: QueryShape, report: Mapping[str, Any], counted: QueryCounters
-) -> tuple[OperatorStatus, ...]:
-    reported = [*report.get("stateOperators", []), *repeat({}, len(shape.operators))]
-    return tuple(_operator(o, counted, r) for o, r in zip(shape.operators, reported, strict=False))
 
 
 def _operator(

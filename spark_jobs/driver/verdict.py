@@ -131,13 +131,10 @@ def _by_digest(manifest: Manifest, present: Present, sources: int | None) -> Ite
     topics = sorted((place, name) for scan in after for name, place in scan.topics.items())
     if read != reads or manifest.topics != tuple(name for _, name in topics):
         reason = "offsets and watermarks are stored by the topic's position in the query"
-        yield _mismatch("topics", _topics(read), _topics(reads), reason)
-    elif bounds := [
-        scan
-        for start, scan in zip(before, after, strict=True)
-        if (start.ends is not None) != scan.bounded
-    ]:
-        for scan in bounds:
+        then, now = ("; ".join(map(", ".join, topics)) for topics in (read, reads))
+        yield _mismatch("topics", then, now, reason)
+    elif moved := [n for s, n in zip(before, after, strict=True) if (s.ends is None) == n.bounded]:
+        for scan in moved:
             was, is_ = ("unbounded", "bounded") if scan.bounded else ("bounded", "unbounded")
             reason = "the first start fixes where inputs end"
             yield _mismatch(f"scan {scan.id}, ends", was, is_, reason)
@@ -150,10 +147,6 @@ def _by_digest(manifest: Manifest, present: Present, sources: int | None) -> Ite
     else:
         reason = "release 0.1.0 recorded only a digest of columns, keys, types and join kinds"
         yield wrong("STATE_INCOMPATIBLE", "state", manifest.state[:8], present.digest[:8], reason)
-
-
-def _topics(scans: Sequence[Sequence[str]]) -> str:
-    return "; ".join(", ".join(topics) for topics in scans)
 
 
 def _mismatch(place: str, then: object, now: object, reason: str) -> Difference:

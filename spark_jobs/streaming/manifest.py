@@ -127,15 +127,13 @@ class CheckpointFolder:
     def read_manifest(self) -> Manifest | None:
         """None before the first start."""
         text = self._files.read(MANIFEST)
-        if text is None:
-            if self._last("commits") is None:
-                return None
+        if text is None and self._last("commits") is not None:
             raise StateError(
                 "MANIFEST_MISSING",
                 f"query {self._query}: {self.path} is a checkpoint without {MANIFEST}",
                 hint="restore the file, or start from a new checkpoint",
             )
-        return Manifest.read(text, self._query, self.path)
+        return None if text is None else Manifest.read(text, self._query, self.path)
 
     def write_manifest(self, manifest: Manifest) -> None:
         self._files.write(MANIFEST, manifest.model_dump_json(indent=1))
@@ -147,8 +145,7 @@ class CheckpointFolder:
 
     def move_offsets(self, positions: Offsets) -> None:
         """Let the next epoch read the topics from `positions`; no epoch may be uncommitted."""
-        lines = self._offset_lines()
-        if lines:
+        if lines := self._offset_lines():
             moved = [_moved(line, positions) for line in lines[2:]]
             self._files.write(f"offsets/{self._last('commits')}", "\n".join(lines[:2] + moved))
 
