@@ -208,12 +208,8 @@ def _repeated_keys(table: Table, actual: list[Change]) -> list[str]:
     key = sink_key(table)
     if key is None:
         return []
-    keys = [tuple(change.row[i] for i in key) for change in actual]
-    return [
-        f"key written twice: {row_text(k)}"
-        for k in sorted(set(keys), key=repr)
-        if keys.count(k) > 1
-    ]
+    keys = Counter(tuple(change.row[i] for i in key) for change in actual)
+    return [f"key written twice: {row_text(k)}" for k in sorted(keys, key=repr) if keys[k] > 1]
 
 
 def _compare_rejects(
