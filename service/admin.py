@@ -5,9 +5,8 @@ import json
 import logging
 import threading
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +14,9 @@ from fastapi import APIRouter, HTTPException, Request, Response, Security
 from fastapi import Path as UrlPath
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from service.models import Problem
+from service.models import failure
 from spark_jobs.commands import Answer, LogLevel, ReplayOrder, Verb, read_answer, send
 from spark_jobs.status import now
 
@@ -35,10 +34,8 @@ class Accepted(BaseModel):
     id: str = Field(examples=["9f86d081884c7d65"])
 
 
-class LevelBody(BaseModel):
+class LevelBody(BaseModel, extra="forbid"):
     """A log level of Spark, for the driver's log."""
-
-    model_config = ConfigDict(extra="forbid")
 
     level: LogLevel = Field(examples=["INFO"])
 
@@ -47,20 +44,15 @@ def _is_small(length: str) -> bool:
     return length.isdecimal() and len(length) < 10 and int(length) <= _MOST_BYTES
 
 
-def _failure(description: str, detail: str) -> dict[str, Any]:
-    content = {"application/json": {"example": {"detail": detail}}}
-    return {"description": description, "model": Problem, "content": content}
-
-
 _ASKED: dict[int | str, dict[str, Any]] = {
-    401: _failure("no valid token", "no valid token"),
-    404: _failure("admin verbs are off, or there is no such answer", "no answer yet"),
+    401: failure("no valid token", "no valid token"),
+    404: failure("admin verbs are off, or there is no such answer", "no answer yet"),
 }
 _SENT: dict[int | str, dict[str, Any]] = {
     **_ASKED,
-    413: _failure("too large", _TOO_LARGE),
-    429: _failure("too many requests of this client", f"at most {PER_MINUTE} per minute"),
-    503: _failure(
+    413: failure("too large", _TOO_LARGE),
+    429: failure("too many requests of this client", f"at most {PER_MINUTE} per minute"),
+    503: failure(
         "the status folder cannot be written",
         "cannot write to the status folder: Read-only file system",
     ),
@@ -76,7 +68,7 @@ def build_admin(folder: Path, token_file: Path | None) -> APIRouter:
         dependencies=[Security(HTTPBearer(auto_error=False))],  # only for the OpenAPI document
         route_class=_guarded(guard),
     )
-    _add_verbs(router, CommandWriter(folder, guard))
+    _add_verbs(router, folder, guard)
 
     @router.get("/commands/{command_id}", responses=_ASKED)
     def command(
@@ -91,52 +83,43 @@ def build_admin(folder: Path, token_file: Path | None) -> APIRouter:
     return router
 
 
-def _add_verbs(router: APIRouter, writer: "CommandWriter") -> None:
-    @router.post("/stop", status_code=202, responses=_SENT)
-    def stop(request: Request) -> Accepted:
-        """Stop the job at once: the running epoch is aborted and repeated at the next start."""
-        return writer.write(request, "stop")
-
-    @router.post("/drain", status_code=202, responses=_SENT)
-    def drain(request: Request) -> Accepted:
-        """Graceful stop, as by SIGTERM: the running epoch finishes first."""
-        return writer.write(request, "drain")
-
-    @router.post("/log-level", status_code=202, responses=_SENT)
-    def log_level(request: Request, body: LevelBody) -> Accepted:
-        """Change the log level of the driver."""
-        return writer.write(request, "log-level", level=body.level)
-
-    @router.post("/dlq-replay", status_code=202, responses=_SENT)
-    def dlq_replay(request: Request, body: ReplayOrder) -> Accepted:
-        """Replay dead letters once, as `rejoin dlq replay` does. Only one replay runs at a time;
-        /status shows its progress.
-        """
-        return writer.write(request, "dlq-replay", replay=body)
-
-
-class CommandWriter:
-    """Writes commands for the driver, and a line in the audit file for each."""
-
-    def __init__(self, folder: Path, guard: "Guard") -> None:
-        self._folder = folder
-        self._guard = guard
-
+def _add_verbs(router: APIRouter, folder: Path, guard: "Guard") -> None:
     def write(
-        self,
         request: Request,
         verb: Verb,
         level: LogLevel | None = None,
         replay: ReplayOrder | None = None,
     ) -> Accepted:
         try:
-            command = send(self._folder, verb, self._guard.client(request), level, replay)
+            command = send(folder, verb, guard.client(request), level, replay)
         except OSError as error:
-            self._guard.audit(request, "failed")
+            guard.audit(request, "failed")
             detail = f"cannot write to the status folder: {error.strerror}"
             raise HTTPException(503, detail) from error
-        self._guard.audit(request, f"accepted {command.id}")
+        guard.audit(request, f"accepted {command.id}")
         return Accepted(id=command.id)
+
+    @router.post("/stop", status_code=202, responses=_SENT)
+    def stop(request: Request) -> Accepted:
+        """Stop the job at once: the running epoch is aborted and repeated at the next start."""
+        return write(request, "stop")
+
+    @router.post("/drain", status_code=202, responses=_SENT)
+    def drain(request: Request) -> Accepted:
+        """Graceful stop, as by SIGTERM: the running epoch finishes first."""
+        return write(request, "drain")
+
+    @router.post("/log-level", status_code=202, responses=_SENT)
+    def log_level(request: Request, body: LevelBody) -> Accepted:
+        """Change the log level of the driver."""
+        return write(request, "log-level", level=body.level)
+
+    @router.post("/dlq-replay", status_code=202, responses=_SENT)
+    def dlq_replay(request: Request, body: ReplayOrder) -> Accepted:
+        """Replay dead letters once, as `rejoin dlq replay` does. Only one replay runs at a time;
+        /status shows its progress.
+        """
+        return write(request, "dlq-replay", replay=body)
 
 
 def _guarded(guard: "Guard") -> type[APIRoute]:
@@ -162,7 +145,8 @@ class Guard:
         self._folder = folder
         self._token_file = token_file
         self._lock = threading.Lock()
-        self._tried: dict[str, _RecentRequests] = defaultdict(_RecentRequests)
+        self._recent: dict[str, deque[float]] = {}  # the times of each client's last requests
+        self._reported: set[str] = set()  # clients whose limiting the audit has
 
     def __call__(self, request: Request) -> None:
         token = self._token()
@@ -210,32 +194,21 @@ class Guard:
             return None
 
     def _limit(self, request: Request) -> None:
+        """Admit `PER_MINUTE` requests of a client in a minute; audit only the first one refused."""
+        client, now_s = self.client(request), time.monotonic()
         with self._lock:
-            if len(self._tried) > _MOST_CLIENTS:
-                self._tried.clear()
-            wait_s, report = self._tried[self.client(request)].wait_s(time.monotonic())
-        if report:
+            if len(self._recent) > _MOST_CLIENTS:
+                self._recent.clear()
+                self._reported.clear()
+            recent = self._recent.setdefault(client, deque(maxlen=PER_MINUTE))
+            wait_s = 60 - (now_s - recent[0]) if len(recent) == PER_MINUTE else 0.0
+            if wait_s <= 0:
+                recent.append(now_s)
+                self._reported.discard(client)
+                return
+            is_reported = client in self._reported
+            self._reported.add(client)
+        if not is_reported:
             self.audit(request, "limited")
-        if wait_s:
-            raise HTTPException(
-                429, f"at most {PER_MINUTE} per minute", {"Retry-After": str(int(wait_s) + 1)}
-            )
-
-
-@dataclass(slots=True)
-class _RecentRequests:
-    """Requests of one client in the last minute; `limit_reported`: the audit has its limiting."""
-
-    at: deque[float] = field(default_factory=deque)
-    limit_reported: bool = False
-
-    def wait_s(self, now_s: float) -> tuple[float, bool]:
-        """Seconds to wait, and whether to write that to the audit: once, not for every request."""
-        while self.at and now_s - self.at[0] > 60:
-            self.at.popleft()
-        if len(self.at) < PER_MINUTE:
-            self.at.append(now_s)
-            self.limit_reported = False
-            return 0.0, False
-        report, self.limit_reported = not self.limit_reported, True
-        return 60 - (now_s - self.at[0]), report
+        after_s = str(int(wait_s) + 1)
+        raise HTTPException(429, f"at most {PER_MINUTE} per minute", {"Retry-After": after_s})

@@ -135,7 +135,7 @@ def _driver_lag(status: JobStatus | None) -> list[PartitionLag]:
                     partition=part.partition,
                     offset=part.offset,
                     end_offset=part.latest_offset,
-                    lag_records=max(part.latest_offset - part.offset, 0),
+                    lag_records=part.lag_records,
                 )
                 if place not in found or found[place].offset > part.offset:
                     found[place] = lag

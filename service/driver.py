@@ -2,18 +2,12 @@
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
-from service.files import FileProblem, RecordFile
+from service.files import RecordFile
+from service.models import Reason
 from spark_jobs.job_record import JOB_FILE, JobRecord
 from spark_jobs.status import STATUS_FILE, JobStatus
-
-StatusProblem = Literal["status_missing", "status_unreadable", "status_stale"]
-_PROBLEMS: dict[FileProblem, StatusProblem] = {
-    "missing": "status_missing", "unreadable": "status_unreadable"
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +16,13 @@ class DriverView:
 
     status: JobStatus | None
     age_s: float | None
-    problem: StatusProblem | None
-    detail: str
+    problem: Reason | None
 
 
 class Driver:
     """Reads `status.json` and `job.json` of one folder."""
 
     def __init__(self, folder: Path, stale_after_s: float) -> None:
-        self.folder = folder
         self._status = RecordFile(folder / STATUS_FILE, JobStatus)
         self._job = RecordFile(folder / JOB_FILE, JobRecord)
         self._stale_after_s = stale_after_s
@@ -42,24 +34,18 @@ class Driver:
     def look(self) -> DriverView:
         """Read the status; never raises."""
         found = self._status.read()
-        problem = None if found.problem is None else _PROBLEMS[found.problem]
+        problem = None
+        if found.problem is not None:
+            problem = Reason(code=f"status_{found.problem}", message=found.detail)
         if found.record is None:
-            return DriverView(None, None, problem, found.detail)
-        age_s = time.time() - instant(found.record.updated_at)
-        if problem is not None:
-            return DriverView(found.record, age_s, problem, found.detail)
-        if abs(age_s) > self._stale_after_s:
+            return DriverView(None, None, problem)
+        age_s = time.time() - found.record.updated_at.timestamp()
+        if problem is None and abs(age_s) > self._stale_after_s:
             # a status from the future is stale too: one of the clocks is wrong
             side = "old" if age_s > 0 else "ahead of this clock"
-            return DriverView(found.record, age_s, "status_stale", f"{abs(age_s):.0f} s {side}")
-        return DriverView(found.record, age_s, None, "")
+            problem = Reason(code="status_stale", message=f"{abs(age_s):.0f} s {side}")
+        return DriverView(found.record, age_s, problem)
 
     def job(self) -> JobRecord | None:
         """The job record; None if the driver has not written one yet."""
         return self._job.read().record
-
-
-def instant(time_of_status: datetime) -> float:
-    """Unix time; a time without a zone is UTC."""
-    zoned = time_of_status if time_of_status.tzinfo else time_of_status.replace(tzinfo=UTC)
-    return zoned.timestamp()

@@ -1,6 +1,7 @@
 """Examples in the OpenAPI document, made from one small job by the sidecar's own functions."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import chain, repeat
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -39,9 +40,9 @@ _NOON_MS = int(_NOON.timestamp() * 1000)
 _OPERATOR = "enriched/temporal-join-1"
 
 
-def _source(table: str, lag: int, partition: int) -> SourceStatus:
+def _source(table: str, lag: int) -> SourceStatus:
     end = PartitionStatus(
-        partition=partition, offset=4812, latest_offset=4812 + lag, watermark_ms=_NOON_MS - 5000
+        partition=0, offset=4812, latest_offset=4812 + lag, watermark_ms=_NOON_MS - 5000
     )
     return SourceStatus(table=table, topic=f"shop.{table}", partitions=(end,), lag_records=lag)
 
@@ -66,7 +67,7 @@ _STATUS = JobStatus(
             transactions_committed_total=1624,
             rejects={"json-malformed": 2},
             late_rows_total=3,
-            sources=(_source("orders", 12, 0), _source("prices", 0, 0)),
+            sources=(_source("orders", 12), _source("prices", 0)),
             operators=(
                 OperatorStatus(
                     id=_OPERATOR,
@@ -99,11 +100,9 @@ _JOB = JobRecord(
         QueryRecord(
             name="enriched",
             nodes=(
-                GraphNode(
-                    id="orders", kind="source", title="orders", table="orders", tells_time=True
-                ),
-                GraphNode(
-                    id="prices", kind="source", title="prices", table="prices", tells_time=True
+                *(
+                    GraphNode(id=table, kind="source", title=table, table=table, tells_time=True)
+                    for table in ("orders", "prices")
                 ),
                 GraphNode(
                     id="join", kind="operator", title="TemporalJoin(left)", operator=_OPERATOR
@@ -125,25 +124,29 @@ _JOB = JobRecord(
         ),
     ),
 )
-_VIEW = DriverView(_STATUS, 0.4, None, "")
-_SILENT = DriverView(_STATUS, 75.2, "status_stale", "75 s old")
-_MISSING = DriverView(None, None, "status_missing", "none")
 _STALE = Reason(code="status_stale", message="75 s old")
+_VIEW = DriverView(_STATUS, 0.4, None)
+_SILENT = DriverView(_STATUS, 75.2, _STALE)
+_MISSING = DriverView(None, None, Reason(code="status_missing", message="none"))
 _DOWN = Reason(code="broker_unreachable", message="127.0.0.1:9092: timed out")
 
 
 def _history() -> History:
     """Two samples, a minute apart, so that there are rates."""
-    moments = iter((0.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0))
+    moments = chain((0.0,), repeat(60.0))
     history = History(lambda: next(moments))
     history.add(_STATUS)
     history.add(_STATUS)
     return history
 
 
-def _answer(body: object, **others: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+def _content(body: object, **others: dict[str, Any]) -> dict[str, Any]:
     shown = TypeAdapter(type(body)).dump_python(body, mode="json")
-    return {200: {"content": {"application/json": {"example": shown}, **others}}}
+    return {"content": {"application/json": {"example": shown}, **others}}
+
+
+def _answer(body: object, **others: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    return {200: _content(body, **others)}
 
 
 LIVE = _answer(Health(ok=True))
@@ -151,26 +154,11 @@ READY = _answer(Health(ok=True)) | {
     503: {
         "model": Health,
         "description": "the job is not working now",
-        "content": {
-            "application/json": {
-                "example": Health(
-                    ok=False,
-                    reasons=unready_reasons(_MISSING),
-                ).model_dump(mode="json")
-            }
-        },
+        **_content(Health(ok=False, reasons=unready_reasons(_MISSING))),
     }
 }
-METRICS: dict[int | str, dict[str, Any]] = {
-    200: {
-        "content": {
-            "text/plain": {
-                "example": "# TYPE rejoin_epochs_total counter\n"
-                'rejoin_epochs_total{query="enriched"} 812.0\n'
-            }
-        }
-    }
-}
+_SCRAPE = '# TYPE rejoin_epochs_total counter\nrejoin_epochs_total{query="enriched"} 812.0\n'
+METRICS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"example": _SCRAPE}}}}
 STATUS = _answer(
     StatusBody(status=_STATUS, age_seconds=75.2, problem=_STALE, unready=unready_reasons(_SILENT))
 )

@@ -5,7 +5,7 @@ import stat
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import BinaryIO, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -41,22 +41,18 @@ class RecordFile(Generic[Record]):
         return found
 
     def _read(self) -> ReadResult[Record]:
+        # O_NONBLOCK: a pipe must not block the sidecar; O_NOFOLLOW: no link to other files
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
         try:
-            # O_NONBLOCK: a pipe must not block the sidecar; O_NOFOLLOW: no link to other files
-            handle = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+            with open(self._path, "rb", opener=lambda path, _: os.open(path, flags)) as file:
+                return self._parse(file)
         except FileNotFoundError:
             return self._problem("missing", f"no {self._path.name} in {self._path.parent}")
         except OSError as error:
             return self._problem("unreadable", error.strerror or str(error))
-        try:
-            return self._parse(handle)
-        except OSError as error:
-            return self._problem("unreadable", error.strerror or str(error))
-        finally:
-            os.close(handle)
 
-    def _parse(self, handle: int) -> ReadResult[Record]:
-        facts = os.fstat(handle)
+    def _parse(self, file: BinaryIO) -> ReadResult[Record]:
+        facts = os.fstat(file.fileno())
         version = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
         if version == self._last.version:
             return self._last
@@ -64,10 +60,8 @@ class RecordFile(Generic[Record]):
             return self._problem("unreadable", "not a regular file")
         if facts.st_size > MAX_BYTES:
             return self._problem("unreadable", f"larger than {MAX_BYTES} bytes")
-        with open(handle, "rb", closefd=False) as file:
-            data = file.read(MAX_BYTES + 1)
         try:
-            record = self._model.model_validate_json(data)
+            record = self._model.model_validate_json(file.read(MAX_BYTES + 1))
         except (ValidationError, RecursionError, ValueError) as error:
             reason = _first_problem(error)
             return replace(self._problem("unreadable", reason), version=version)

@@ -2,14 +2,11 @@
 
 from service.driver import DriverView
 from service.models import Reason
-from spark_jobs.status import BootstrapStatus
 
 
 def unready_reasons(view: DriverView) -> tuple[Reason, ...]:
     """All reasons why the job is not ready; problems of the status file come first."""
-    reasons = []
-    if view.problem is not None:
-        reasons.append(Reason(code=view.problem, message=view.detail))
+    reasons = [] if view.problem is None else [view.problem]
     if view.status is None:
         return tuple(reasons)
     if view.status.state != "running":
@@ -24,16 +21,10 @@ def unready_reasons(view: DriverView) -> tuple[Reason, ...]:
     if waiting:
         names = ", ".join(waiting)[:500]
         reasons.append(Reason(code="first_epoch_pending", message=f"no epoch yet in {names}"))
-    reasons += [
-        _bootstrap_pending(query.name, operator.bootstrap)
-        for query in view.status.queries
-        for operator in query.operators
-        if operator.bootstrap is not None and not operator.bootstrap.complete
-    ]
+    for query in view.status.queries:
+        for at in (operator.bootstrap for operator in query.operators):
+            if at is not None and not at.complete:
+                loaded = f"{at.partitions_loaded} of {at.partitions_total} partitions loaded"
+                message = f"{query.name}: {loaded}, {at.waiting_rows} rows wait for the build side"
+                reasons.append(Reason(code="bootstrap_pending", message=message))
     return tuple(reasons)
-
-
-def _bootstrap_pending(query: str, bootstrap: BootstrapStatus) -> Reason:
-    loaded = f"{bootstrap.partitions_loaded} of {bootstrap.partitions_total} partitions loaded"
-    message = f"{query}: {loaded}, {bootstrap.waiting_rows} rows wait for the build side"
-    return Reason(code="bootstrap_pending", message=message)

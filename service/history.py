@@ -15,13 +15,10 @@ RATE_WINDOW_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One sample: totals by query, or by (query, operator)."""
+    """One sample: a number for each (what, query) and (what, query, operator)."""
 
     at_s: float
-    rows_in: dict[str, int]
-    rows_out: dict[str, int]
-    state_rows: dict[tuple[str, str], int]
-    state_bytes: dict[tuple[str, str], int]
+    values: dict[tuple[str, ...], int]
 
 
 class History:
@@ -50,44 +47,42 @@ class History:
 
     def input_rate(self, query: str) -> float | None:
         """Rows per second over the last minute; None with fewer than two samples."""
-        return self._slope(lambda p: p.rows_in.get(query))
+        return self._slope("rows in", query)
 
     def output_rate(self, query: str) -> float | None:
-        return self._slope(lambda p: p.rows_out.get(query))
+        return self._slope("rows out", query)
 
     def state_rows_per_minute(self, query: str, operator: str) -> float | None:
-        return _per_minute(self._slope(lambda p: p.state_rows.get((query, operator))))
+        return self._slope("state rows", query, operator, per_s=60)
 
     def state_bytes_per_minute(self, query: str, operator: str) -> float | None:
-        return _per_minute(self._slope(lambda p: p.state_bytes.get((query, operator))))
+        return self._slope("state bytes", query, operator, per_s=60)
 
     def state_series(self, query: str, operator: str) -> list[tuple[float, int]]:
         """Samples as (seconds ago, rows), oldest first."""
-        with self._lock:
-            now = self._clock()
-            key = (query, operator)
-            return [(now - p.at_s, p.state_rows[key]) for p in self._points if key in p.state_rows]
+        now = self._clock()
+        return [(now - at_s, rows) for at_s, rows in self._series("state rows", query, operator)]
 
-    def _slope(self, value: Callable[[Point], int | None]) -> float | None:
+    def _series(self, *key: str) -> list[tuple[float, int]]:
         with self._lock:
-            points = [(p.at_s, v) for p in self._points if (v := value(p)) is not None]
+            return [(p.at_s, p.values[key]) for p in self._points if key in p.values]
+
+    def _slope(self, *key: str, per_s: int = 1) -> float | None:
+        points = self._series(*key)
         if len(points) < 2:
             return None
         last_s, last = points[-1]
         first_s, first = next(p for p in points if last_s - p[0] <= RATE_WINDOW_S)
-        return (last - first) / (last_s - first_s) if last_s > first_s else None
-
-
-def _per_minute(per_second: float | None) -> float | None:
-    return None if per_second is None else per_second * 60
+        return (last - first) / (last_s - first_s) * per_s if last_s > first_s else None
 
 
 def _point(now: float, status: JobStatus) -> Point:
-    operators = [(q.name, o) for q in status.queries for o in q.operators]
-    return Point(
-        now,
-        {q.name: q.input_rows_total for q in status.queries},
-        {q.name: q.output_rows_total for q in status.queries},
-        {(name, o.id): sum(side.rows for side in o.sides) for name, o in operators},
-        {(name, o.id): o.state_bytes for name, o in operators},
-    )
+    values: dict[tuple[str, ...], int] = {}
+    for query in status.queries:
+        values["rows in", query.name] = query.input_rows_total
+        values["rows out", query.name] = query.output_rows_total
+        for operator in query.operators:
+            rows = sum(side.rows for side in operator.sides)
+            values["state rows", query.name, operator.id] = rows
+            values["state bytes", query.name, operator.id] = operator.state_bytes
+    return Point(now, values)

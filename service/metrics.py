@@ -15,7 +15,7 @@ from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from service.driver import Driver, DriverView, instant
+from service.driver import Driver, DriverView
 from spark_jobs.status import JobStatus, QueryStatus, SourceStatus
 
 Sample: TypeAlias = tuple[str, tuple[str, ...], float]
@@ -25,12 +25,16 @@ _MS = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """Name, kind, help text and labels of a metric; a counter's name ends in `_total`."""
+    """Name, help text and labels of a metric; `is_of_clock`: it changes between two statuses."""
 
     name: str
-    kind: Literal["counter", "gauge"]
     help: str
     labels: tuple[str, ...] = ()
+    is_of_clock: bool = False
+
+    @property
+    def kind(self) -> Literal["counter", "gauge"]:
+        return "counter" if self.name.endswith("_total") else "gauge"
 
 
 _QUERY = ("query",)
@@ -40,162 +44,124 @@ _OPERATOR = ("query", "operator", "kind")
 METRICS: tuple[MetricInfo, ...] = (
     MetricInfo(
         "rejoin_build_info",
-        "gauge",
         "Always 1; the labels have the release of the driver and the name of the job.",
         ("version", "name"),
     ),
     MetricInfo(
         "rejoin_job_state_info",
-        "gauge",
         "1 for the job's state: starting, running, draining, stopped or failed.",
         ("state",),
     ),
     MetricInfo(
         "rejoin_job_error_info",
-        "gauge",
         "1 if the job has failed; docs/errors.md lists the codes.",
         ("code",),
     ),
-    MetricInfo("rejoin_job_start_timestamp_seconds", "gauge", "Start of the driver, in Unix time."),
+    MetricInfo("rejoin_job_start_timestamp_seconds", "Start of the driver, in Unix time."),
     MetricInfo(
         "rejoin_status_age_seconds",
-        "gauge",
         "Age of the last good status; grows if the driver has stopped writing it.",
+        is_of_clock=True,
     ),
     MetricInfo(
         "rejoin_registry_waiting_seconds",
-        "gauge",
         "How long epochs have waited for a schema registry that does not answer; 0 if none waits.",
+        is_of_clock=True,
     ),
     MetricInfo(
         "rejoin_status_errors_total",
-        "counter",
         "Reads of the status file that found it unreadable.",
+        is_of_clock=True,
     ),
-    MetricInfo(
-        "rejoin_epochs_total", "counter", "Epochs committed since the checkpoint began.", _QUERY
-    ),
+    MetricInfo("rejoin_epochs_total", "Epochs committed since the checkpoint began.", _QUERY),
     MetricInfo(
         "rejoin_input_rows_total",
-        "counter",
         "Rows that the query read, and records that it could not read, since the checkpoint began.",
         _QUERY,
     ),
     MetricInfo(
         "rejoin_output_rows_total",
-        "counter",
         "Records written to the sink since the checkpoint began.",
         _QUERY,
     ),
     MetricInfo(
         "rejoin_output_changes_total",
-        "counter",
         "Changes of the result by row kind (+I, -U, +U, -D); -U and -D retract rows. A repeated"
         " epoch counts again.",
         ("query", "kind"),
     ),
     MetricInfo(
         "rejoin_sink_transactions_total",
-        "counter",
         "Transactions of the sink's writers, one per writer and epoch, by outcome: committed or"
         " aborted.",
         ("query", "outcome"),
     ),
     MetricInfo(
         "rejoin_registry_calls_total",
-        "counter",
         "Requests to schema registries by outcome: answered or failed. Schemas are cached.",
         ("outcome",),
     ),
     MetricInfo(
         "rejoin_rejected_records_total",
-        "counter",
         "Records that could not become rows and were dead-lettered or skipped, by reason.",
         ("query", "reason"),
     ),
-    MetricInfo(
-        "rejoin_late_rows_total", "counter", "Rows that arrived behind the watermark.", _QUERY
-    ),
+    MetricInfo("rejoin_late_rows_total", "Rows that arrived behind the watermark.", _QUERY),
     MetricInfo(
         "rejoin_operator_late_rows_total",
-        "counter",
         "Rows that arrived behind the watermark, by operator.",
         _OPERATOR,
     ),
-    MetricInfo(
-        "rejoin_query_restarts_total",
-        "counter",
-        "Restarts of a failed query by the driver.",
-        _QUERY,
-    ),
+    MetricInfo("rejoin_query_restarts_total", "Restarts of a failed query by the driver.", _QUERY),
     MetricInfo(
         "rejoin_lost_records_total",
-        "counter",
         "Records that were deleted before they were read, if the job continues after data loss.",
         _QUERY,
     ),
-    MetricInfo("rejoin_epoch_duration_seconds", "gauge", "Duration of the last epoch.", _QUERY),
+    MetricInfo("rejoin_epoch_duration_seconds", "Duration of the last epoch.", _QUERY),
     MetricInfo(
         "rejoin_epoch_phase_duration_seconds",
-        "gauge",
         "Duration of each phase of the last epoch, by Spark's name of the phase.",
         ("query", "phase"),
     ),
     MetricInfo(
         "rejoin_source_lag_records",
-        "gauge",
         "Offsets between the next record to read and the end of the partition.",
         _PARTITION,
     ),
     MetricInfo(
         "rejoin_source_watermark_timestamp_seconds",
-        "gauge",
         "Watermark of a partition: the event time up to which it is complete.",
         _PARTITION,
     ),
     MetricInfo(
         "rejoin_watermark_timestamp_seconds",
-        "gauge",
         "Watermark of a query: the event time up to which its result is complete.",
         _QUERY,
     ),
     MetricInfo(
         "rejoin_event_time_lag_seconds",
-        "gauge",
         "How far the query's watermark is behind the clock; grows while no event times arrive.",
         _QUERY,
+        is_of_clock=True,
     ),
     MetricInfo(
         "rejoin_unknown_retraction_rows_total",
-        "counter",
         "Retractions of rows that are not in the operator's state; they are ignored.",
         _OPERATOR,
     ),
     MetricInfo(
         "rejoin_bootstrap_waiting_rows",
-        "gauge",
         "Rows that wait until the build side of a processing-time join is loaded.",
         _OPERATOR,
     ),
     MetricInfo(
-        "rejoin_state_rows",
-        "gauge",
-        "Rows of one input that an operator keeps.",
-        (*_OPERATOR, "side"),
+        "rejoin_state_rows", "Rows of one input that an operator keeps.", (*_OPERATOR, "side")
     ),
-    MetricInfo("rejoin_state_bytes", "gauge", "Size of an operator's state.", _OPERATOR),
+    MetricInfo("rejoin_state_bytes", "Size of an operator's state.", _OPERATOR),
 )
-
-
-# these change between two status files
-_TIME_DEPENDENT = frozenset(
-    {
-        "rejoin_status_age_seconds",
-        "rejoin_status_errors_total",
-        "rejoin_registry_waiting_seconds",
-        "rejoin_event_time_lag_seconds",
-    }
-)
+_STATUS_METRICS = tuple(metric for metric in METRICS if not metric.is_of_clock)
+_CLOCK_METRICS = tuple(metric for metric in METRICS if metric.is_of_clock)
 
 
 class Exposition:
@@ -242,10 +208,6 @@ class Exposition:
         self._rendered_s = time.monotonic()
 
 
-_STATUS_METRICS = tuple(metric for metric in METRICS if metric.name not in _TIME_DEPENDENT)
-_CLOCK_METRICS = tuple(metric for metric in METRICS if metric.name in _TIME_DEPENDENT)
-
-
 class _Families(Collector):
     def __init__(self, families: Sequence[Metric]) -> None:
         self._families = families
@@ -264,7 +226,8 @@ def _render(metrics: Sequence[MetricInfo], samples: Iterable[Sample]) -> bytes:
         kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
         family = kind(metric.name, metric.help, labels=metric.labels)
         for labels, value in values[metric.name].items():
-            family.add_metric(labels, value)
+            # a status file with negative counts must not break the scrape either
+            family.add_metric(labels, max(value, 0) if metric.kind == "counter" else value)
         families.append(family)
     return generate_latest(_Families(families))
 
@@ -276,11 +239,13 @@ def _clock_samples(view: DriverView, read_errors: int) -> Iterator[Sample]:
     if view.status is None:
         return
     since = view.status.registry_waiting_since
-    waiting_s = 0.0 if since is None else max(time.time() - instant(since), 0.0)
+    waiting_s = 0.0 if since is None else max(time.time() - since.timestamp(), 0.0)
     yield "rejoin_registry_waiting_seconds", (), waiting_s
     for query in view.status.queries:
         if query.watermark_ms is not None:
-            yield "rejoin_event_time_lag_seconds", (query.name,), _behind_s(query.watermark_ms)
+            # ended inputs have a watermark far in the future
+            behind_s = max(time.time() - query.watermark_ms / _MS, 0.0)
+            yield "rejoin_event_time_lag_seconds", (query.name,), behind_s
 
 
 def _status_samples(status: JobStatus | None) -> Iterator[Sample]:
@@ -288,9 +253,9 @@ def _status_samples(status: JobStatus | None) -> Iterator[Sample]:
         return
     yield "rejoin_build_info", (status.build.version, status.job), 1
     yield "rejoin_job_state_info", (status.state,), 1
-    yield "rejoin_job_start_timestamp_seconds", (), instant(status.started_at)
-    failures = _count(status.registry_failures_total)
-    answered = _count(status.registry_calls_total - failures)
+    yield "rejoin_job_start_timestamp_seconds", (), status.started_at.timestamp()
+    failures = max(status.registry_failures_total, 0)
+    answered = status.registry_calls_total - failures
     yield "rejoin_registry_calls_total", ("answered",), answered
     yield "rejoin_registry_calls_total", ("failed",), failures
     if status.error is not None:
@@ -305,29 +270,28 @@ def _status_samples(status: JobStatus | None) -> Iterator[Sample]:
 
 def _query_samples(query: QueryStatus) -> Iterator[Sample]:
     one = (query.name,)
-    yield "rejoin_epochs_total", one, _count(query.epochs_total)
-    yield "rejoin_input_rows_total", one, _count(query.input_rows_total)
-    yield "rejoin_output_rows_total", one, _count(query.output_rows_total)
-    yield "rejoin_late_rows_total", one, _count(query.late_rows_total)
-    yield "rejoin_query_restarts_total", one, _count(query.restarts_total)
-    yield "rejoin_lost_records_total", one, _count(query.lost_records_total)
+    yield "rejoin_epochs_total", one, query.epochs_total
+    yield "rejoin_input_rows_total", one, query.input_rows_total
+    yield "rejoin_output_rows_total", one, query.output_rows_total
+    yield "rejoin_late_rows_total", one, query.late_rows_total
+    yield "rejoin_query_restarts_total", one, query.restarts_total
+    yield "rejoin_lost_records_total", one, query.lost_records_total
     yield "rejoin_epoch_duration_seconds", one, query.trigger_ms / _MS
     if query.watermark_ms is not None:
         yield "rejoin_watermark_timestamp_seconds", one, query.watermark_ms / _MS
     for kind, count in query.changes.items():
-        yield "rejoin_output_changes_total", (query.name, kind), _count(count)
-    committed, aborted = query.transactions_committed_total, query.transactions_aborted_total
-    yield "rejoin_sink_transactions_total", (query.name, "committed"), _count(committed)
-    yield "rejoin_sink_transactions_total", (query.name, "aborted"), _count(aborted)
+        yield "rejoin_output_changes_total", (query.name, kind), count
+    outcomes = "rejoin_sink_transactions_total"
+    yield outcomes, (query.name, "committed"), query.transactions_committed_total
+    yield outcomes, (query.name, "aborted"), query.transactions_aborted_total
     for reason, count in query.rejects.items():
-        yield "rejoin_rejected_records_total", (query.name, reason), _count(count)
+        yield "rejoin_rejected_records_total", (query.name, reason), count
     for phase, duration_ms in query.durations_ms.items():
         yield "rejoin_epoch_phase_duration_seconds", (query.name, phase), duration_ms / _MS
     for operator in query.operators:
         labels = (query.name, operator.id, operator.kind)
-        yield "rejoin_operator_late_rows_total", labels, _count(operator.late_rows)
-        unknown = _count(operator.unknown_retractions)
-        yield "rejoin_unknown_retraction_rows_total", labels, unknown
+        yield "rejoin_operator_late_rows_total", labels, operator.late_rows
+        yield "rejoin_unknown_retraction_rows_total", labels, operator.unknown_retractions
         if operator.bootstrap is not None:
             yield "rejoin_bootstrap_waiting_rows", labels, operator.bootstrap.waiting_rows
         yield "rejoin_state_bytes", labels, operator.state_bytes
@@ -338,40 +302,32 @@ def _query_samples(query: QueryStatus) -> Iterator[Sample]:
 def _source_samples(query: str, source: SourceStatus) -> Iterator[Sample]:
     for part in source.partitions:
         labels = (query, source.table, source.topic, str(part.partition))
-        lag = max(part.latest_offset - part.offset, 0)
-        yield "rejoin_source_lag_records", labels, lag
+        yield "rejoin_source_lag_records", labels, part.lag_records
         if part.watermark_ms is not None:
             at = part.watermark_ms / _MS
             yield "rejoin_source_watermark_timestamp_seconds", labels, at
 
 
-def _behind_s(watermark_ms: int) -> float:
-    """Seconds behind the clock; 0 for ended inputs, whose watermark is far in the future."""
-    return max(time.time() - watermark_ms / _MS, 0.0)
+_PAGE_HEAD = """\
+# Metrics
 
+The metrics at the sidecar's `/metrics`. `python -m service.metrics` prints this page; a
+test compares it with the code. Totals that are kept in the checkpoint survive restarts
+(a killed driver may lose ten seconds of them); transactions, registry calls and restarts
+start at zero with the driver. Let Prometheus derive rates.
 
-def _count(number: int) -> int:
-    """Zero for a negative number, because a counter must not be negative."""
-    return max(number, 0)
+| Name | Type | Labels | Meaning |
+|---|---|---|---|
+"""
 
 
 def metrics_page() -> str:
     """docs/metrics.md."""
-    lines = [
-        "# Metrics",
-        "",
-        "The metrics at the sidecar's `/metrics`. `python -m service.metrics` prints this page; a",
-        "test compares it with the code. Totals that are kept in the checkpoint survive restarts",
-        "(a killed driver may lose ten seconds of them); transactions, registry calls and restarts",
-        "start at zero with the driver. Let Prometheus derive rates.",
-        "",
-        "| Name | Type | Labels | Meaning |",
-        "|---|---|---|---|",
-    ]
+    page = _PAGE_HEAD
     for metric in METRICS:
         labels = ", ".join(f"`{label}`" for label in metric.labels) or "none"
-        lines.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
-    return "\n".join(lines) + "\n"
+        page += f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |\n"
+    return page
 
 
 if __name__ == "__main__":

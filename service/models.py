@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from spark_jobs.job_record import AdviceRecord, GraphEdge, GraphNode
-from spark_jobs.status import BootstrapStatus, ErrorStatus, JobStatus
+from spark_jobs.status import BootstrapStatus, ErrorStatus, JobStatus, SideStatus
 
 
 class _Body(BaseModel):
@@ -18,13 +18,13 @@ class Problem(_Body):
     detail: str = Field(examples=["no such query"])
 
 
-NO_QUERY: dict[int | str, dict[str, Any]] = {
-    404: {
-        "model": Problem,
-        "description": "no such query",
-        "content": {"application/json": {"example": {"detail": "no such query"}}},
-    }
-}
+def failure(description: str, detail: str) -> dict[str, Any]:
+    """An error response in the OpenAPI document, with an example."""
+    content = {"application/json": {"example": {"detail": detail}}}
+    return {"description": description, "model": Problem, "content": content}
+
+
+NO_QUERY: dict[int | str, dict[str, Any]] = {404: failure("no such query", "no such query")}
 
 
 class Reason(_Body):
@@ -32,6 +32,9 @@ class Reason(_Body):
 
     code: str = Field(examples=["status_stale"])
     message: str = Field(examples=["75 s old"])
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
 
 
 class Health(_Body):
@@ -50,13 +53,6 @@ class StatusBody(_Body):
     unready: tuple[Reason, ...] = Field(description="the reasons of /health/ready")
 
 
-class SideState(_Body):
-    """Rows that an operator keeps of one input."""
-
-    side: str = Field(examples=["left"])
-    rows: int
-
-
 class OperatorState(_Body):
     """The state of one operator. Growth is that of the last minute; null until it is known."""
 
@@ -64,7 +60,7 @@ class OperatorState(_Body):
     operator: str
     kind: str = Field(examples=["regular-join"])
     title: str
-    sides: tuple[SideState, ...]
+    sides: tuple[SideStatus, ...]
     state_bytes: int
     rows_per_minute: float | None
     bytes_per_minute: float | None

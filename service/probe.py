@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     view = Driver(options.status_dir, options.silent_after).look()
     if view.status is None or view.problem is not None:
-        sys.stdout.write(f"{view.problem}: {view.detail}\n")
+        sys.stdout.write(f"{view.problem}\n")
         return 1
     sys.stdout.write(f"{view.status.state}, status is {view.age_s or 0:.0f} s old\n")
     return 0 if view.status.state in ("starting", "running", "draining") else 1

@@ -1,6 +1,5 @@
 """The read-only endpoints of the sidecar; they work even if the driver does not."""
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
@@ -19,7 +18,6 @@ from service.models import (
     QueryPlan,
     QuerySummary,
     QueryWatermarks,
-    Reason,
     StatusBody,
 )
 from service.state import operator_states, query_summaries
@@ -35,18 +33,14 @@ def build_router(driver: Driver, history: History) -> APIRouter:
     """The endpoints for one driver; none of them blocks, so they need no threads."""
     router = APIRouter(tags=["job"])
     router.include_router(_health(driver))
-    router.include_router(_metrics(driver))
 
     @router.get("/status", responses=examples.STATUS)
     async def status() -> StatusBody:
         """The driver's last good status."""
         view = driver.look()
-        problem = Reason(code=view.problem, message=view.detail) if view.problem else None
+        unready = unready_reasons(view)
         return StatusBody(
-            status=view.status,
-            age_seconds=view.age_s,
-            problem=problem,
-            unready=unready_reasons(view),
+            status=view.status, age_seconds=view.age_s, problem=view.problem, unready=unready
         )
 
     @router.get("/queries", responses=examples.QUERIES)
@@ -69,22 +63,7 @@ def build_router(driver: Driver, history: History) -> APIRouter:
 
 
 def _job(driver: Driver) -> APIRouter:
-    """The endpoints for configuration and plan, which do not change while the driver runs."""
-    router = APIRouter()
-
-    @router.get("/config", responses=examples.CONFIG)
-    async def config() -> ConfigBody:
-        """The effective settings and table options; secrets are masked."""
-        job = driver.job()
-        return ConfigBody(settings=job.config if job else {}, tables=job.tables if job else {})
-
-    router.get("/plan", response_model=tuple[QueryPlan, ...], responses=examples.PLAN | NO_QUERY)(
-        _plan(driver)
-    )
-    return router
-
-
-def _metrics(driver: Driver) -> APIRouter:
+    """The endpoints for metrics, configuration and plan."""
     router = APIRouter()
     exposition = Exposition(driver)
 
@@ -95,10 +74,13 @@ def _metrics(driver: Driver) -> APIRouter:
             return Response(exposition.compressed(), headers=_GZIP, media_type=_METRICS)
         return Response(exposition.text(), headers=_VARY, media_type=_METRICS)
 
-    return router
+    @router.get("/config", responses=examples.CONFIG)
+    async def config() -> ConfigBody:
+        """The effective settings and table options; secrets are masked."""
+        job = driver.job()
+        return ConfigBody(settings=job.config if job else {}, tables=job.tables if job else {})
 
-
-def _plan(driver: Driver) -> Callable[..., object]:
+    @router.get("/plan", response_model=list[QueryPlan], responses=examples.PLAN | NO_QUERY)
     async def plan(
         query: Annotated[str | None, Query(description="name of a query; all if omitted")] = None,
         format: Annotated[Literal["json", "text"], Query()] = "json",
@@ -110,9 +92,9 @@ def _plan(driver: Driver) -> Callable[..., object]:
             raise HTTPException(404, "no such query")
         if format == "text":
             return PlainTextResponse("\n\n".join(q.text for q in found) + "\n")
-        return tuple(QueryPlan(**q.model_dump()) for q in found)
+        return [QueryPlan(**q.model_dump()) for q in found]
 
-    return plan
+    return router
 
 
 def _sampled(driver: Driver, history: History) -> DriverView:

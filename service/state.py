@@ -4,7 +4,7 @@ import shlex
 
 from service.driver import DriverView
 from service.history import History
-from service.models import OperatorState, QuerySummary, SideState
+from service.models import OperatorState, QuerySummary
 from spark_jobs.job_record import GraphNode, JobRecord, QueryRecord
 from spark_jobs.status import OperatorStatus
 
@@ -15,23 +15,15 @@ def query_summaries(
     """One summary per INSERT."""
     records = _records(job)
     return tuple(
-        QuerySummary(
-            name=query.name,
-            sink=query.sink,
-            epoch=query.epoch,
-            epoch_ms=query.trigger_ms,
-            input_rows_total=query.input_rows_total,
-            input_rows_per_second=history.input_rate(query.name),
-            output_rows_total=query.output_rows_total,
-            output_rows_per_second=history.output_rate(query.name),
-            lag_records=query.lag_records,
-            late_rows_total=query.late_rows_total,
-            rejects=query.rejects,
-            watermark_ms=query.watermark_ms,
-            restarts_total=query.restarts_total,
-            last_failure=query.last_failure,
-            lost_records_total=query.lost_records_total,
-            warnings=records[query.name].warnings if query.name in records else (),
+        QuerySummary.model_validate(
+            dict(query)
+            | {
+                "epoch_ms": query.trigger_ms,
+                "input_rows_per_second": history.input_rate(query.name),
+                "output_rows_per_second": history.output_rate(query.name),
+                "lag_records": query.lag_records,
+                "warnings": records[query.name].warnings if query.name in records else (),
+            }
         )
         for query in (view.status.queries if view.status else ())
     )
@@ -42,8 +34,10 @@ def operator_states(
 ) -> tuple[OperatorState, ...]:
     """One entry per stateful operator."""
     nodes = {n.operator: n for q in _records(job).values() for n in q.nodes if n.operator}
+    folder = None if job is None else job.config.get("rejoin.checkpoint")
+    options = "" if folder is None else f" --checkpoint {shlex.quote(folder)}"
     return tuple(
-        _state(query.name, operator, nodes.get(operator.id), history, _checkpoint(job))
+        _state(query.name, operator, nodes.get(operator.id), history, options)
         for query in (view.status.queries if view.status else ())
         for operator in query.operators
     )
@@ -52,29 +46,20 @@ def operator_states(
 def _state(
     query: str, operator: OperatorStatus, node: GraphNode | None, history: History, options: str
 ) -> OperatorState:
-    return OperatorState(
-        query=query,
-        operator=operator.id,
-        kind=operator.kind,
-        title=node.title if node is not None else operator.kind,
-        sides=tuple(SideState(side=s.side, rows=s.rows) for s in operator.sides),
-        state_bytes=operator.state_bytes,
-        rows_per_minute=history.state_rows_per_minute(query, operator.id),
-        bytes_per_minute=history.state_bytes_per_minute(query, operator.id),
-        retention=node.retention if node is not None else "",
-        ttl_ms=node.ttl_ms if node is not None else (),
-        late_rows=operator.late_rows,
-        unknown_retractions=operator.unknown_retractions,
-        bootstrap=operator.bootstrap,
-        series=tuple(history.state_series(query, operator.id)),
-        top_keys=f"rejoin state top JOB.sql --operator {shlex.quote(operator.id)}{options}",
+    return OperatorState.model_validate(
+        dict(operator)
+        | {
+            "query": query,
+            "operator": operator.id,
+            "title": node.title if node is not None else operator.kind,
+            "rows_per_minute": history.state_rows_per_minute(query, operator.id),
+            "bytes_per_minute": history.state_bytes_per_minute(query, operator.id),
+            "retention": node.retention if node is not None else "",
+            "ttl_ms": node.ttl_ms if node is not None else (),
+            "series": history.state_series(query, operator.id),
+            "top_keys": f"rejoin state top JOB.sql --operator {shlex.quote(operator.id)}{options}",
+        }
     )
-
-
-def _checkpoint(job: JobRecord | None) -> str:
-    """The command line option with the job's checkpoint, if the job record has it."""
-    folder = None if job is None else job.config.get("rejoin.checkpoint")
-    return "" if folder is None else f" --checkpoint {shlex.quote(folder)}"
 
 
 def _records(job: JobRecord | None) -> dict[str, QueryRecord]:

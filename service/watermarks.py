@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from service.models import HeldBack, PartitionWatermark, QueryWatermarks
 from spark_jobs.job_record import GraphNode, JobRecord
-from spark_jobs.status import JobStatus, PartitionStatus, QueryStatus
+from spark_jobs.status import JobStatus, QueryStatus
 
 _END_MS = 2**62  # inputs that have ended have a watermark above this
 
@@ -50,30 +50,26 @@ def _partitions(query: QueryStatus, nodes: dict[str, GraphNode]) -> Iterator[Par
                 partition=part.partition,
                 watermark_ms=part.watermark_ms,
                 idle=part.idle,
-                lag_records=max(part.latest_offset - part.offset, 0),
+                lag_records=part.lag_records,
                 records_read=part.offset,
-                counts=_counts(node, part),
+                counts=part.watermark_ms is not None if node is None else node.tells_time,
             )
-
-
-def _counts(node: GraphNode | None, part: PartitionStatus) -> bool:
-    return node.tells_time if node is not None else part.watermark_ms is not None
 
 
 def _held_back(part: PartitionWatermark, node: GraphNode | None) -> HeldBack:
     place = f"partition {part.partition} of topic {part.topic} (table {part.table})"
+    advice = _advice(node)
     if part.idle:
-        reason = f"{place} is idle like all others: event time stops until a record arrives"
-        return HeldBack(partition=part, reason=reason, advice="send a record; no setting helps")
-    if part.lag_records > 0:
-        reason = f"{place} has {part.lag_records} unread records"
+        reason = "is idle like all others: event time stops until a record arrives"
+        advice = "send a record; no setting helps"
+    elif part.lag_records > 0:
+        reason = f"has {part.lag_records} unread records"
         advice = "the job is catching up; more cores or fewer records per epoch help"
-        return HeldBack(partition=part, reason=reason, advice=advice)
-    if part.watermark_ms is None:
-        reason = f"{place} has sent no event time yet"
+    elif part.watermark_ms is None:
+        reason = "has sent no event time yet"
     else:
-        reason = f"{place} has the lowest watermark and no unread records"
-    return HeldBack(partition=part, reason=reason, advice=_advice(node))
+        reason = "has the lowest watermark and no unread records"
+    return HeldBack(partition=part, reason=f"{place} {reason}", advice=advice)
 
 
 def _advice(node: GraphNode | None) -> str:

@@ -39,6 +39,10 @@ class PartitionStatus(_Record):
     watermark_ms: Count | None = None
     idle: bool = False
 
+    @property
+    def lag_records(self) -> int:
+        return max(self.latest_offset - self.offset, 0)
+
 
 class LoadStatus(_Record):
     """How much of a table's initial content has been read, in records; probe rows wait for it."""

@@ -12,10 +12,10 @@ Level: TypeAlias = Literal["ok", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result.
+    """What one check has found out about a query, a table or a topic.
 
     `code` is stable: docs/check.md lists it, or docs/errors.md if `rejoin run` has the error too.
-    `about` names the query, table or topic. `exit_code` is the command's if this is the worst.
+    `about` names it. `exit_code` is the command's if this is the worst.
     """
 
     level: Level

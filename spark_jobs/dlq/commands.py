@@ -16,7 +16,7 @@ from spark_jobs.dlq import render
 from spark_jobs.dlq.dead_letter import DeadLetter
 from spark_jobs.dlq.handling import BATCH, Handler, read_contents
 from spark_jobs.dlq.reading import TopicReader
-from spark_jobs.dlq.replaying import ReplayPlan, Unreplayable, plan_replay, replay_all
+from spark_jobs.dlq.replaying import ReplayPlan, Unreplayable, fix_command, plan_replay, replay_all
 from spark_jobs.dlq.selection import Selection, parse_offset_ranges, parse_since
 from spark_jobs.dlq.topics import DeadLetterTopic, find_topics
 from spark_jobs.errors import ConfigError
@@ -86,7 +86,7 @@ class Consent:
 class ReplayOptions:
     """`superseded` replays old versions of rows too; `limit` is per topic, None for all."""
 
-    fix: str | None
+    fix: list[str] | None
     superseded: bool
     limit: int | None
 
@@ -211,8 +211,9 @@ def replay(
     and a second replay does nothing. A dead letter whose --fix command fails stays open. So does an
     old version of a row: a record whose key has a later one in its topic.
     """
+    options = ReplayOptions(None if fix is None else fix_command(fix), superseded, limit)
     for topic in request.topics:
-        _replay(topic, request, Consent(dry_run, yes), ReplayOptions(fix, superseded, limit))
+        _replay(topic, request, Consent(dry_run, yes), options)
 
 
 @_verb("rejoin dlq drop orders.sql --table orders --reason null-record-key")

@@ -72,7 +72,11 @@ def as_replay(dead_letter: DeadLetter, value: bytes | None, all_of: Sequence[Dea
 
 
 class Handler:
-    """Writes marks and replayed records, alone: raises DLQ_FENCED once another handler starts."""
+    """Writes marks and replayed records of one dead-letter topic.
+
+    A topic has one handler at a time: once another one starts, even in another process, the next
+    write of this one raises DLQ_FENCED.
+    """
 
     def __init__(self, topic: DeadLetterTopic) -> None:
         self._topic = topic

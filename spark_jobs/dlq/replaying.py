@@ -119,10 +119,16 @@ def _superseded(
 
 
 def replay_all(
-    handler: Handler, reader: TopicReader, to_do: ReplayPlan, fix: str | None, progress: OnProgress
+    handler: Handler,
+    reader: TopicReader,
+    to_do: ReplayPlan,
+    command: list[str] | None,
+    progress: OnProgress,
 ) -> tuple[int, list[Unreplayable]]:
-    """Replay in transactions of `BATCH` records; returns how many, and what could not be."""
-    command = None if fix is None else shlex.split(fix)
+    """Replay in transactions of `BATCH` records; returns how many, and what could not be.
+
+    `command` repairs values; None replays them as they are.
+    """
     done, left = 0, list(to_do.left)
     for start in range(0, len(to_do.ready), BATCH):
         replays: list[Replay] = []
@@ -157,6 +163,23 @@ def _restored(
     return Unreplayable(item, fixed) if isinstance(fixed, str) else as_replay(whole, fixed, all_of)
 
 
+def fix_command(text: str) -> list[str]:
+    """The program of `--fix` and its arguments; raises ConfigError if a quote is not closed."""
+    try:
+        return shlex.split(text)
+    except ValueError as cause:
+        raise _unusable_fix(cause) from cause
+
+
+def _unusable_fix(cause: Exception) -> ConfigError:
+    return ConfigError(
+        "DLQ_FIX_FAILED",
+        f"--fix cannot be run: {cause}",
+        hint="give a program and its arguments; there is no shell: --fix 'python fix.py', "
+        "--fix \"sh -c 'sed s/,}/}/'\"",
+    )
+
+
 def fixed_value(command: Sequence[str], value: bytes) -> bytes | str:
     """The command's output for this value, or as a string the reason why there is none."""
     try:
@@ -166,12 +189,7 @@ def fixed_value(command: Sequence[str], value: bytes) -> bytes | str:
     except subprocess.TimeoutExpired:
         return f"the command took longer than {_FIX_S:.0f} s"
     except (OSError, IndexError) as cause:
-        raise ConfigError(
-            "DLQ_FIX_FAILED",
-            f"--fix cannot be run: {cause}",
-            hint="give a program and its arguments; there is no shell: --fix 'python fix.py', "
-            "--fix \"sh -c 'sed s/,}/}/'\"",
-        ) from cause
+        raise _unusable_fix(cause) from cause
     if done.returncode != 0:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
         return f"the command ended with {done.returncode}{': ' + lines[-1] if lines else ''}"

@@ -81,6 +81,13 @@ def find_topics(
                 hint="give rejoin dlq ls JOB.sql, or --topic NAME --bootstrap-server HOST:PORT",
             )
         return [topic_by_name(name, servers, properties)]
+    options = {"--bootstrap-server": servers, "--properties": properties}
+    if given := [option for option, value in options.items() if value is not None]:
+        raise ConfigError(
+            "DLQ_OPTIONS",
+            f"{' and '.join(given)} cannot be given with {job}, whose tables name the brokers",
+            hint="leave out the option; or leave out the file and name the topic with --topic",
+        )
     found = topics_of_job(job)
     chosen = [topic for topic in found if name is None or topic.name == name]
     if not chosen:

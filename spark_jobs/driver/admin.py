@@ -5,7 +5,7 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.commands import Command, answer, take
+from spark_jobs.commands import answer, take
 from spark_jobs.driver.replays import Replays
 
 End = Literal["stop", "drain"]
@@ -20,8 +20,11 @@ def carry_out(spark: SparkSession, folder: Path, replays: Replays) -> End | None
             case "stop" | "drain" as verb:
                 end = verb
                 answer(folder, command, _ENDING[verb])
+            case "log-level" if command.level is not None:
+                spark.sparkContext.setLogLevel(command.level)
+                answer(folder, command, f"the driver's log level is {command.level}")
             case "log-level":
-                answer(folder, command, _set_level(spark, command))
+                answer(folder, command, "nothing changed: the command has no level")
             case "dlq-replay":
                 replays.begin(command)
     return end
@@ -31,10 +34,3 @@ _ENDING: dict[End, str] = {
     "stop": "the running epoch is aborted",
     "drain": "the job stops after the running epoch",
 }
-
-
-def _set_level(spark: SparkSession, command: Command) -> str:
-    if command.level is None:
-        return "nothing changed: the command has no level"
-    spark.sparkContext.setLogLevel(command.level)
-    return f"the driver's log level is {command.level}"

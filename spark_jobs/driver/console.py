@@ -1,7 +1,4 @@
-"""Progress for people: one line that a terminal rewrites, or a new line now and then elsewhere.
-
-For programs the same as JSON, one object per line.
-"""
+"""A job's progress: a line that a terminal rewrites, lines now and then in a log, or JSON lines."""
 
 import time
 from collections import defaultdict

@@ -101,7 +101,16 @@ class OpenQuery:
                 self.manifest = follow_recreated_topics(
                     self.spark, scans(self.sink), self.folder, self.manifest, bounded
                 )
-            running = self._running(ending)
+            running = Running(
+                spark=self.spark,
+                query=self.name,
+                manifest=self.manifest,
+                max_offsets=settings.max_offsets_per_trigger,
+                ending=ending,
+                generation=self.ownership.own.generation,
+                heartbeat_ms=settings.ledger_heartbeat_ms,
+                goes_on_after_data_loss=settings.goes_on_after_data_loss,
+            )
             self.ledgers.take_over(running)
             self.refresh_partitions()
             self.spark.conf.set("spark.sql.shuffle.partitions", self.manifest.parallelism)
@@ -111,18 +120,6 @@ class OpenQuery:
                 return writer.trigger(availableNow=True).start()
             interval = f"{settings.trigger_interval_ms} milliseconds"
             return writer.trigger(processingTime=interval).start()
-
-    def _running(self, ending: bool) -> Running:
-        return Running(
-            spark=self.spark,
-            query=self.name,
-            manifest=self.manifest,
-            max_offsets=self.settings.max_offsets_per_trigger,
-            ending=ending,
-            generation=self.ownership.own.generation,
-            heartbeat_ms=self.settings.ledger_heartbeat_ms,
-            goes_on_after_data_loss=self.settings.goes_on_after_data_loss,
-        )
 
     def _remaining(self) -> int:
         committed = [at for at in self.folder.committed_offsets() if at is not None]

@@ -30,7 +30,7 @@ class Ledgers:
     _taken: bool = False
 
     def take_over(self, running: Running) -> None:
-        """Fence earlier drivers' writers and read their ledgers, once in the life of a driver."""
+        """Fence the writers of earlier drivers and read their ledgers; later calls do nothing."""
         if self._taken or self.sink.guarantee != "exactly-once":
             return
         writers, dense = running.manifest.parallelism, is_dense(self.sink)

@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from spark_jobs.errors import StateError
 from spark_jobs.streaming.manifest import CheckpointFolder
@@ -22,14 +22,12 @@ _WATCHED_BEATS = 4  # a driver that is silent for so many is replaced
 _SETTLE_S = 1.0
 
 
-class Owner(BaseModel):
+class Owner(BaseModel, frozen=True):
     """The driver that took the checkpoint last.
 
     `writers`: the number of writers whose epoch ledgers exist. `beat` counts up while the driver
     lives, on file systems without locks. `released`: it has stopped gracefully.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     generation: int
     driver: str

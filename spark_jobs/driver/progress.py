@@ -1,10 +1,11 @@
 """How fast a query reads, and when it will have caught up, computed from successive statuses."""
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from spark_jobs.status import QueryStatus, SourceStatus
+from spark_jobs.status import QueryStatus
 
 _WINDOW = timedelta(seconds=30)  # several epochs: offsets change only at the end of an epoch
 _MIN_SHOWN_S = 3.0
@@ -58,16 +59,12 @@ class ProgressTracker:
         first = self._points[0]
         seconds = (point.at - first.at).total_seconds()
         if seconds <= 0 or point.read <= first.read:
-            return Progress(loading=tuple(_loading(s, None) for s in _unloaded(query)))
+            return Progress(loading=tuple(_loading(query, first, 0)))
         rate = (point.read - first.read) / seconds
         shrinks = rate - max(point.latest - first.latest, 0) / seconds
         left_s = query.lag_records / shrinks if shrinks > 0 else None
         caught_up_s = left_s if left_s is not None and left_s >= _MIN_SHOWN_S else None
-        loading = []
-        for source in _unloaded(query):
-            gained = point.loaded[source.topic] - first.loaded.get(source.topic, 0)
-            loading.append(_loading(source, gained / seconds))
-        return Progress(rate, caught_up_s, tuple(loading))
+        return Progress(rate, caught_up_s, tuple(_loading(query, first, seconds)))
 
 
 def _point(query: QueryStatus, at: datetime) -> _Point:
@@ -77,13 +74,13 @@ def _point(query: QueryStatus, at: datetime) -> _Point:
     return _Point(at, read, latest, loaded)
 
 
-def _unloaded(query: QueryStatus) -> list[SourceStatus]:
-    return [s for s in query.sources if s.load is not None and s.load.read < s.load.total]
-
-
-def _loading(source: SourceStatus, rate: float | None) -> Loading:
-    read, total = (source.load.read, source.load.total) if source.load is not None else (1, 1)
-    return Loading(source.table, read / total, (total - read) / rate if rate else None)
+def _loading(query: QueryStatus, first: _Point, seconds: float) -> Iterator[Loading]:
+    """The tables that are not loaded yet; `seconds` since `first`, 0 if nothing was read."""
+    for source in query.sources:
+        if (load := source.load) is not None and load.read < load.total:
+            rate = (load.read - first.loaded.get(source.topic, 0)) / seconds if seconds else 0.0
+            left_s = (load.total - load.read) / rate if rate else None
+            yield Loading(source.table, load.read / load.total, left_s)
 
 
 def duration_text(seconds: float) -> str:

@@ -1,11 +1,12 @@
 """The life of a query: start, restart, drain if its inputs end, graceful stop."""
 
 import contextlib
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -89,6 +90,13 @@ class QueryLife:
     def runs_epoch(self) -> bool:
         query = self.query
         return query is not None and query.isActive and bool(query.status["isTriggerActive"])
+
+    @property
+    def progress(self) -> Mapping[str, Any] | None:
+        """Spark's newest report of an epoch; None before the first one."""
+        handle: Any = self.query
+        latest = None if handle is None else handle._jsq.lastProgress()
+        return None if latest is None else json.loads(latest.json())
 
 
 def stop_queries(spark: SparkSession, lives: Sequence[QueryLife], wait_s: float) -> None:

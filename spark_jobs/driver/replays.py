@@ -8,6 +8,7 @@ must keep beating. One replay runs at a time, of a bounded number of records, an
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,27 +88,23 @@ class Replays:
         self._process = self._command = None
         if process is None or command is None or before is None:
             return
-        outcomes, errors = _read(self._folder / LOG)
-        replayed, left, more = (sum(column) for column in zip((0, 0, 0), *outcomes, strict=True))
+        counts, errors = _read(self._folder / LOG)
         failed = bool(why) or process.exit_code != 0
         reason = (why or errors) if failed else ""
-        message = f"replayed {replayed}, left {left}, {more} more beyond the limit"
+        message = "replayed {replayed}, left {left}, {more} more beyond the limit".format(**counts)
         message += f": {reason}" if reason else ""
-        ended = {"ended_at": now(), "replayed": replayed, "left": left, "more": more}
-        ended["message"] = message
-        state = "failed" if failed else "done"
-        self.status = before.model_copy(update={"state": state, **ended})
+        ended = {"state": "failed" if failed else "done", "ended_at": now(), "message": message}
+        self.status = before.model_copy(update={**ended, **counts})
         answer(self._folder, command, message, done=not failed)
 
 
-def _read(log: Path) -> tuple[list[tuple[int, int, int]], str]:
-    """Per topic the records replayed, left and beyond the limit; and the errors."""
+def _read(log: Path) -> tuple[Counter[str], str]:
+    """The records replayed, left and beyond the limit; and the errors."""
+    counts, errors = Counter(replayed=0, left=0, more=0), list[str]()
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        return [], str(error)
-    outcomes: list[tuple[int, int, int]] = []
-    errors: list[str] = []
+        return counts, str(error)
     for line in filter(None, text.splitlines()):
         if not line.startswith("{"):
             errors.append(line)
@@ -118,5 +115,6 @@ def _read(log: Path) -> tuple[list[tuple[int, int, int]], str]:
             continue  # the process was killed in the middle of the line
         errors += [f"{error['code']} {error['message']}" for error in outcome.get("errors", ())]
         if "errors" not in outcome:
-            outcomes.append((outcome["replayed"], len(outcome["left"]), outcome.get("more", 0)))
-    return outcomes, " ".join(errors)[:_MAX_ERROR_CHARS]
+            of_topic = {"left": len(outcome["left"]), "more": outcome.get("more", 0)}
+            counts.update(replayed=outcome["replayed"], **of_topic)
+    return counts, " ".join(errors)[:_MAX_ERROR_CHARS]

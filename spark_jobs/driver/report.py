@@ -1,9 +1,11 @@
 """The status record of a running job, from Spark's progress and the kernel's counters."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -105,7 +107,7 @@ class JobReport:
         if counters is not None:
             registry = counters.jvm.get("registry", {})
             self._registry = registry.get("calls", 0), registry.get("failures", 0)
-            found = [query_status(s, (progress or {}).get(s.name), counters) for s in self.shapes]
+            found = (query_status(s, (progress or {}).get(s.name), counters) for s in self.shapes)
             queries = tuple(_with_restarts(status, lives) for status in found)
         self.latest = JobStatus(
             job=self.job,
@@ -115,7 +117,9 @@ class JobReport:
             state=state,
             error=None if error is None else _error(error),
             build=BuildStatus(version=__version__),
-            registry_waiting_since=min(map(_time, (waits or {}).values()), default=None),
+            registry_waiting_since=(
+                datetime.fromtimestamp(min(waits.values()) / 1000, UTC) if waits else None
+            ),
             registry_calls_total=self._registry[0],
             registry_failures_total=self._registry[1],
             replay=self.replay,
@@ -123,10 +127,6 @@ class JobReport:
         )
         write_status(self.folder, self.latest)
         return self.latest
-
-
-def _time(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def query_status(
@@ -137,7 +137,9 @@ def query_status(
     tables = set(shape.tables.values())
     counted = counters.of(shape.name)
     rejects = _rejects(shape, counted)
-    operators = _operators(shape, report, counted)
+    reported = [*report.get("stateOperators", []), *repeat({}, len(shape.operators))]
+    pairs = zip(shape.operators, reported, strict=False)
+    operators = tuple(_operator(operator, counted, r) for operator, r in pairs)
     watermarks = [_levels(o, counted).get("watermark") for o in shape.operators if o.tells_time]
     known = [w for w in watermarks if w is not None and w != _UNKNOWN_TIME]
     durations: Mapping[str, int] = report.get("durationMs", {})
@@ -174,36 +176,28 @@ def _with_restarts(status: QueryStatus, lives: Sequence[QueryLife]) -> QueryStat
 
 
 def _rejects(shape: QueryShape, counted: QueryCounters) -> dict[str, int]:
-    found: dict[str, int] = {}
+    found: Counter[str] = Counter()
     for table in sorted(set(shape.tables.values())):
-        for reason, n in counted.get("rejects", {}).get(table, {}).items():
-            found[reason] = found.get(reason, 0) + n
-    return found
+        found.update(counted.get("rejects", {}).get(table, {}))
+    return dict(found)
 
 
-def _operators(
-    shape: QueryShape, report: Mapping[str, Any], counted: QueryCounters
-) -> tuple[OperatorStatus, ...]:
-    state_bytes = [_state_bytes(o) for o in report.get("stateOperators", [])]
-    return tuple(
-        _operator(operator, counted, state_bytes[i] if i < len(state_bytes) else 0)
-        for i, operator in enumerate(shape.operators)
-    )
-
-
-def _operator(shape: OperatorShape, counted: QueryCounters, state_bytes: int) -> OperatorStatus:
-    # the kernel counts a single input as the left one
+def _operator(
+    shape: OperatorShape, counted: QueryCounters, reported: Mapping[str, Any]
+) -> OperatorStatus:
     levels = _levels(shape, counted)
     rows = levels.get("rows", {})
-    sides = tuple(
-        SideStatus(side=side, rows=rows.get("right" if side == "right" else "left", 0))
-        for side in shape.sides
-    )
+    custom: Mapping[str, int] = reported.get("customMetrics", {})
     return OperatorStatus(
         id=shape.id,
         kind=shape.kind,
-        sides=sides,
-        state_bytes=state_bytes,
+        # the kernel counts a single input as the left one
+        sides=tuple(
+            SideStatus(side=side, rows=rows.get("right" if side == "right" else "left", 0))
+            for side in shape.sides
+        ),
+        # SST files plus RocksDB's memory
+        state_bytes=custom.get("rocksdbSstFileSize", 0) + reported.get("memoryUsedBytes", 0),
         late_rows=levels.get("late", 0),
         unknown_retractions=levels.get("unknown-retractions", 0),
         bootstrap=_bootstrap(shape, levels) if shape.waits else None,
@@ -248,10 +242,12 @@ def _sources(
                 )
                 for p, at in sorted((int(p), at) for p, at in offsets.items())
             )
-            lag = sum(p.latest_offset - p.offset for p in partitions)
-            load = _load(shape.loads.get(topic, {}), partitions)
             yield SourceStatus(
-                table=table, topic=topic, partitions=partitions, lag_records=lag, load=load
+                table=table,
+                topic=topic,
+                partitions=partitions,
+                lag_records=sum(p.lag_records for p in partitions),
+                load=_load(shape.loads.get(topic, {}), partitions),
             )
 
 
@@ -261,8 +257,7 @@ def _load(
     if not content:
         return None
     at = {p.partition: p.offset for p in partitions}
-    ranges = ((first, end, at.get(p, first)) for p, (first, end) in content.items())
-    read = sum(min(max(offset, first), end) - first for first, end, offset in ranges)
+    read = sum(min(max(at.get(p, 0), first), end) - first for p, (first, end) in content.items())
     return LoadStatus(read=read, total=sum(end - first for first, end in content.values()))
 
 
@@ -278,12 +273,6 @@ def _partition_times(shape: QueryShape, counted: QueryCounters) -> tuple[dict[in
             if levels["idle"]:
                 idle.add(source)
     return watermarks, idle
-
-
-def _state_bytes(operator: Mapping[str, Any]) -> int:
-    """SST files plus RocksDB's memory, in bytes."""
-    custom: Mapping[str, int] = operator.get("customMetrics", {})
-    return int(custom.get("rocksdbSstFileSize", 0)) + int(operator.get("memoryUsedBytes", 0))
 
 
 def _error(error: RejoinError) -> ErrorStatus:

@@ -1,7 +1,6 @@
 """Counts the restarts of a failed query, and decides when the next attempt is due."""
 
 import random
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ class Restarts:
     total: int = 0
     attempts: int = 0  # since the last time without failures
     _failed_at: float = 0.0
+    _delay_s: float = 0.0  # the last one, without jitter
 
     def after_failure(self) -> float | None:
         """Seconds to wait before the next attempt; None if no attempt is left."""
@@ -27,17 +27,12 @@ class Restarts:
         self._failed_at = now
         if self.attempts >= strategy.attempts:
             return None
-        delay_s = min(strategy.delay_s * self._growth(), strategy.longest_s)
+        grown_s = self._delay_s * strategy.multiplier if self.attempts else strategy.delay_s
+        self._delay_s = min(grown_s, strategy.longest_s)
         self.attempts += 1
         self.total += 1
-        spread = strategy.jitter * delay_s
-        return delay_s + random.SystemRandom().uniform(-spread, spread)
-
-    def _growth(self) -> float:
-        try:
-            return self._strategy.multiplier**self.attempts
-        except OverflowError:  # after hundreds of attempts
-            return sys.float_info.max
+        spread = strategy.jitter * self._delay_s
+        return self._delay_s + random.SystemRandom().uniform(-spread, spread)
 
     def __str__(self) -> str:
         return f"restart {self.attempts} of {self._strategy.attempts}"

@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import groupby
-from operator import itemgetter
 
 from spark_jobs.access.acls import Need, check_topics, check_writer, topic_missing
 from spark_jobs.access.topics import resolved
@@ -56,8 +54,7 @@ def topic_needs(sink: KafkaSink) -> Iterator[tuple[Mapping[str, str], Need]]:
     """The rights on topics of one query, each with the properties of its connection."""
     for scan in scans(sink):
         for topic in scan.topics:
-            table = scan.table
-            yield scan.properties, Need("Read", "topic", topic.name, f"source {table}")
+            yield scan.properties, Need("Read", "topic", topic.name, f"source {scan.table}")
         yield from _dead_letters(sink, scan)
     yield sink.properties, Need("Write", "topic", sink.topic, f"sink {sink.table}")
     yield from _dead_letters(sink, sink)
@@ -79,18 +76,14 @@ def _dead_letters(
 
 def _missing_topics(sinks: Mapping[str, KafkaSink]) -> list[tuple[str, Need]]:
     """Topics that do not exist, by broker; raises AccessError for rights on the others."""
-    needs = sorted(
-        (
-            (json.dumps(dict(properties), sort_keys=True), need)
-            for sink in sinks.values()
-            for properties, need in topic_needs(sink)
-        ),
-        key=itemgetter(0),
-    )
+    needs: dict[str, list[Need]] = {}
+    for sink in sinks.values():
+        for properties, need in topic_needs(sink):
+            needs.setdefault(json.dumps(dict(properties), sort_keys=True), []).append(need)
     found: list[tuple[str, Need]] = []
-    for text, group in groupby(needs, key=itemgetter(0)):
+    for text, at_broker in sorted(needs.items()):
         properties = json.loads(text)
-        missing = check_topics(properties, list(dict.fromkeys(need for _, need in group)))
         servers = resolved(properties["bootstrap.servers"])
+        missing = check_topics(properties, list(dict.fromkeys(at_broker)))
         found += [(servers, need) for need in missing]
     return found

@@ -9,9 +9,8 @@ from pyspark import __version__ as spark_version
 from spark_jobs import __version__
 from spark_jobs.errors import StateError
 from spark_jobs.plan.check.compatibility import Difference, differences, wrong
-from spark_jobs.plan.check.fingerprint import Fingerprint, ScanPrint
+from spark_jobs.plan.check.fingerprint import Fingerprint
 from spark_jobs.streaming.manifest import STATE_FORMAT, VERSION, Manifest, Writer
-from spark_jobs.streaming.sources import ScanStart
 
 Verdict: TypeAlias = Literal["identical", "compatible", "incompatible"]
 
@@ -35,15 +34,16 @@ class Present:
 
 
 def judge(manifest: Manifest, present: Present, sources: int | None) -> list[Difference]:
-    """The incompatible differences; if there are none, the compatible ones.
+    """How the job differs from the one that wrote the checkpoint.
 
-    `sources`: their number in the checkpoint's offsets, None before the first epoch.
+    Only the incompatible differences if there are any, else the compatible ones. `sources`: how
+    many sources the checkpoint has offsets of; None before the first epoch.
     """
     found = [*_fixed(manifest, present)]
-    if manifest.plan is not None:
-        found += differences(manifest.plan, present.plan)
-    else:
+    if manifest.plan is None:
         found += _by_digest(manifest, present, sources)
+    else:
+        found += differences(manifest.plan, present.plan)
     return [difference for difference in found if difference.effect == "incompatible"] or found
 
 
@@ -124,16 +124,20 @@ def _fixed(manifest: Manifest, present: Present) -> Iterator[Difference]:
 
 
 def _by_digest(manifest: Manifest, present: Present, sources: int | None) -> Iterator[Difference]:
-    """Compare with a manifest of version 1, which has the inputs' offsets and a digest of state."""
+    """Compare with a manifest of version 1: it has no plan, only offsets and a digest of state."""
     before, after = tuple(manifest.scans.values()), present.plan.scans
     read = [list(start.starts) for start in before]
     reads = [list(scan.topics) for scan in after]
     topics = sorted((place, name) for scan in after for name, place in scan.topics.items())
     if read != reads or manifest.topics != tuple(name for _, name in topics):
         reason = "offsets and watermarks are stored by the topic's position in the query"
-        yield _mismatch("topics", _topics(read), _topics(reads), reason)
-    elif bounds := [(s, n) for s, n in zip(before, after, strict=True) if _ends(s) != n.bounded]:
-        yield from (_bound(start, scan) for start, scan in bounds)
+        then, now = ("; ".join(map(", ".join, topics)) for topics in (read, reads))
+        yield _mismatch("topics", then, now, reason)
+    elif moved := [n for s, n in zip(before, after, strict=True) if (s.ends is None) == n.bounded]:
+        for scan in moved:
+            was, is_ = ("unbounded", "bounded") if scan.bounded else ("bounded", "unbounded")
+            reason = "the first start fixes where inputs end"
+            yield _mismatch(f"scan {scan.id}, ends", was, is_, reason)
     elif sources not in (None, present.sources()):
         reason = "a clock was added or removed, and Spark identifies sources by their position"
         yield _mismatch("sources of the query", sources, present.sources(), reason)
@@ -143,20 +147,6 @@ def _by_digest(manifest: Manifest, present: Present, sources: int | None) -> Ite
     else:
         reason = "release 0.1.0 recorded only a digest of columns, keys, types and join kinds"
         yield wrong("STATE_INCOMPATIBLE", "state", manifest.state[:8], present.digest[:8], reason)
-
-
-def _ends(start: ScanStart) -> bool:
-    return start.ends is not None
-
-
-def _bound(start: ScanStart, scan: ScanPrint) -> Difference:
-    was, is_ = ("bounded" if ends else "unbounded" for ends in (_ends(start), scan.bounded))
-    reason = "the first start fixes where inputs end"
-    return _mismatch(f"scan {scan.id}, ends", was, is_, reason)
-
-
-def _topics(scans: Sequence[Sequence[str]]) -> str:
-    return "; ".join(", ".join(topics) for topics in scans)
 
 
 def _mismatch(place: str, then: object, now: object, reason: str) -> Difference:

@@ -27,7 +27,6 @@ from spark_jobs.settings import epoch_words
 from spark_jobs.status import State
 from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.manifest import COUNTERS
-from spark_jobs.streaming.progress import last_progress
 
 POLL_S = 0.1
 REPORT_EVERY_S = 1.0
@@ -51,7 +50,7 @@ def open_watch(
         for query in queries:
             loads = initial_content(scans(query.sink), query.manifest.scans)
             report.start_from(query.name, loads, query.folder.next_epoch)
-        # all queries of a job save the same counters
+        # every checkpoint of the job has the same counters: the first one found is enough
         saved = next(filter(None, (query.folder.read(COUNTERS) for query in queries)), None)
         if saved is not None:
             Kernel.of(spark).restore_counters(spark, saved)
@@ -159,7 +158,7 @@ class Watch:
     def _write_status(self, state: State) -> None:
         """Write the status and show it; a full disk there does not end the job."""
         for life in self._lives:
-            if life.query is not None and (latest := last_progress(life.query)) is not None:
+            if (latest := life.progress) is not None:
                 self._progress[life.name] = latest
         kernel = Kernel.of(self._spark)
         counted, waits = kernel.counters(self._spark), kernel.registry_waits()
@@ -170,9 +169,10 @@ class Watch:
             )
 
     def _save_counters(self) -> None:
-        """Save the counters for the next start, as key groups report only when they get rows.
+        """Save the counters in each checkpoint, so that the next driver counts on from them.
 
-        Results do not depend on them; a checkpoint that cannot be written fails the queries.
+        No result depends on them, so a failed write is ignored; Spark's own writes to the same
+        disk fail the query.
         """
         text = Kernel.of(self._spark).saved_counters(self._spark)
         for query in self._queries:

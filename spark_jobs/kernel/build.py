@@ -17,8 +17,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +28,7 @@ ROOT = SOURCES.parent.parent
 CONNECTOR_JARS = ROOT / "build" / "jars" / "connector"
 OUTPUT = ROOT / "build" / "kernel"
 JAR = OUTPUT / "rejoin-kernel.jar"
-# what the state machines may see beside Scala's library: byte access and hashing
+# all that `core` may use: Scala's library, and access to bytes, hashing and LZ4
 CORE_JARS = ("scala-library", "spark-unsafe", "spark-common-utils", "lz4-java")
 FLAGS = ["-deprecation", "-feature", "-Xlint", "-Wunused", "-Werror", "-release", "17"]
 
@@ -54,14 +53,15 @@ def kernel_jar() -> Path:
 def compiled(jar: Path, units: Sequence[Unit]) -> Path:
     """The jar with the classes of the units, compiled anew if a source or a jar has changed.
 
-    A fresh one needs no lock: an image that holds it may be read-only.
-
-    Raises:
-        ConfigError: a unit does not compile.
+    A fresh one needs no lock: an image that holds it may be read-only. Raises ConfigError if a unit
+    does not compile.
     """
     manifest = _manifest(units)
     if not _is_fresh(jar, manifest):
-        with _locked():
+        OUTPUT.mkdir(parents=True, exist_ok=True)
+        with (OUTPUT / ".lock").open("w") as lock:
+            # one build at a time: tests, the demo and `make` may all ask for the kernel at once
+            fcntl.flock(lock, fcntl.LOCK_EX)
             if not _is_fresh(jar, manifest):
                 _compile(jar, units, manifest)
     return jar
@@ -168,15 +168,6 @@ def _package(classes: Path, jar: Path) -> None:
             entry = zipfile.ZipInfo(path.relative_to(classes).as_posix(), (2020, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, path.read_bytes())
-
-
-@contextmanager
-def _locked() -> Iterator[None]:
-    """One build at a time: tests, the demo and `make` may all ask for the kernel at once."""
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    with (OUTPUT / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 if __name__ == "__main__":

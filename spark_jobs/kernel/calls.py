@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, cast
 from urllib.parse import unquote, urlparse
 
 from pyspark.sql import DataFrame, SparkSession
@@ -135,12 +135,12 @@ class Kernel:
         return _frame(changes, self._scala.rekey(changes._jdf, json.dumps(node)))
 
     def clock(self, spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-        """The clock's marks; options as Clock.scala has them."""
+        """A clock; its marks are ticks, partition counts and ends. Clock.scala has `options`."""
         made = self._scala.clock(spark._jsparkSession, json.dumps(options))
         return ClassicDataFrame(made, spark)
 
     def emit(self, changes: DataFrame, sink: Message, number: int) -> DataFrame:
-        """Changes of one of the sink's inputs to its records and dead-letter records."""
+        """Encode the changes of the sink's input `number` as records and dead-letter records."""
         return _frame(changes, self._scala.emit(changes._jdf, json.dumps(sink), number))
 
     def foreach_writer(self, records: DataFrame, sink: Message) -> DataStreamWriter:
@@ -207,13 +207,11 @@ class Kernel:
 
     def checkpoint_files(self, spark: SparkSession, folder: str) -> CheckpointFiles:
         """The driver's own files in a checkpoint, on any file system that Spark can reach."""
-        files: CheckpointFiles = self._scala.checkpointFiles(spark._jsparkSession, folder)
-        return files
+        return cast(CheckpointFiles, self._scala.checkpointFiles(spark._jsparkSession, folder))
 
     def stored_files(self, folder: str) -> CheckpointFiles:
         """The same without a session."""
-        files: CheckpointFiles = self._scala.storedFiles(folder)
-        return files
+        return cast(CheckpointFiles, self._scala.storedFiles(folder))
 
     def set_partitions(self, query: str, counts: Mapping[int, int]) -> None:
         """Say how many partitions each topic (by index) of a query has."""
@@ -225,23 +223,19 @@ class Kernel:
 
     def state_reader(self, folder: str, number: int, epoch: int, node: Message) -> StateReader:
         """Look into what an operator, the `number`th of its query, had in state at an epoch."""
-        reader: StateReader = self._scala.stateReader(folder, number, epoch, json.dumps(node))
-        return reader
+        return cast(StateReader, self._scala.stateReader(folder, number, epoch, json.dumps(node)))
 
     def fit(self, scan: Message, *, is_key: bool, schema_id: int) -> Message:
         """Whether a table could read records of a registered schema, as AvroFit.scala says it."""
-        found: Message = json.loads(self._scala.fit(json.dumps(scan), is_key, schema_id))
-        return found
+        return cast(Message, json.loads(self._scala.fit(json.dumps(scan), is_key, schema_id)))
 
     def broker_clock(self, client: Mapping[str, str]) -> Message:
         """The time at a cluster, as BrokerClock.scala says it."""
-        found: Message = json.loads(self._scala.brokerClock(json.dumps(dict(client))))
-        return found
+        return cast(Message, json.loads(self._scala.brokerClock(json.dumps(dict(client)))))
 
     def local(self, plan: Message) -> LocalRun:
         """A plan in memory, without Spark's engine."""
-        run: LocalRun = self._scala.local(json.dumps(plan))
-        return run
+        return cast(LocalRun, self._scala.local(json.dumps(plan)))
 
 
 def _frame(given: DataFrame, made: Any) -> DataFrame:

@@ -13,7 +13,7 @@ from spark_jobs.kernel.build import CONNECTOR_JARS, kernel_jar
 from spark_jobs.kernel.calls import Kernel
 
 _STOP_S = 10
-# it lives too briefly to earn back what the optimising compiler costs
+# without the optimising compiler, because the JVM ends before that would pay off
 _JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC")
 
 
@@ -22,29 +22,26 @@ def launch(*jars: Path, local_dir: Path | None = None) -> Any:
     java_options = [*_JVM_OPTIONS]
     if local_dir is not None:
         java_options += [f"-Dspark.local.dir={local_dir}", f"-Djava.io.tmpdir={local_dir}"]
-    options = _Options(
-        {
-            "spark.driver.extraClassPath": ":".join(
-                str(path) for path in [*jars, CONNECTOR_JARS / "*"]
-            ),
-            "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": " ".join(java_options),
-        }
-    )
+    options = _Options()
+    options["spark.driver.extraClassPath"] = ":".join(map(str, [*jars, CONNECTOR_JARS / "*"]))
+    options["spark.driver.memory"] = "1g"
+    options["spark.driver.extraJavaOptions"] = " ".join(java_options)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     start: Any = launch_gateway
     return start(options, quiet)
 
 
-def close(gateway: Any) -> None:
+def close(gateway: Any, within_s: int = _STOP_S) -> None:
+    """End the JVM; after `within_s` seconds it is killed."""
+    process = gateway.proc
     with contextlib.suppress(Exception):
         gateway.shutdown()
-    process = gateway.proc
-    process.stdin.close()
+    process.stdin.close()  # the JVM ends when its stdin closes
     try:
-        process.wait(_STOP_S)
+        process.wait(within_s)
     except subprocess.TimeoutExpired:
         process.kill()
+        process.wait()
 
 
 @contextmanager

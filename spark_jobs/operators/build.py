@@ -1,7 +1,6 @@
 """From a physical plan to a Spark query, by a walk from the sink to the scans."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial, reduce
 
 from pyspark.sql import DataFrame
@@ -16,7 +15,7 @@ from spark_jobs.operators.rekey import build_rekey
 from spark_jobs.operators.running import Running
 from spark_jobs.operators.sink_spec import describe
 from spark_jobs.operators.stateful import build_stateful
-from spark_jobs.plan.nodes.physical import JoinInput, KafkaScan, KafkaSink, Operator, Stateful
+from spark_jobs.plan.nodes.physical import JoinInput, KafkaScan, KafkaSink, Stateful
 
 ReadScan = Callable[[KafkaScan, bool], DataFrame]
 
@@ -30,30 +29,21 @@ def build_query(sink: KafkaSink, running: Running) -> DataStreamWriter:
 
 def records_of(sink: KafkaSink, described: Message, running: Running, read: ReadScan) -> DataFrame:
     """The sink's encoded records; `read` returns the envelopes of a scan, chunked or not."""
-    walk = _Walk(running, read)
-    encoded = [
-        build_project(project, walk.rows(project.input), described, number, running)
-        for number, project in enumerate(sink.inputs)
-    ]
-    return reduce(DataFrame.unionAll, encoded)
 
-
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    running: Running
-    read: ReadScan
-
-    def rows(self, node: Operator) -> DataFrame:
-        """Rows for the sink: the envelopes of a scan, or the changes of an operator."""
-        return self.read(node, False) if isinstance(node, KafkaScan) else self._changes(node)
-
-    def _changes(self, node: Stateful) -> DataFrame:
-        inputs = [self._envelopes(i) for i in node.inputs]
+    def changes(node: Stateful) -> DataFrame:
+        inputs = [envelopes(i) for i in node.inputs]
         if node.timing.tick_ms is not None:
-            inputs.append(build_clock(node, node.timing.tick_ms, self.running))
-        return build_stateful(node, reduce(DataFrame.unionAll, inputs), self.running)
+            inputs.append(build_clock(node, node.timing.tick_ms, running))
+        return build_stateful(node, reduce(DataFrame.unionAll, inputs), running)
 
-    def _envelopes(self, node: JoinInput) -> DataFrame:
+    def envelopes(node: JoinInput) -> DataFrame:
         if isinstance(node, KafkaScan):
-            return self.read(node, True)
-        return build_rekey(node, self._changes(node.input), self.running)
+            return read(node, True)
+        return build_rekey(node, changes(node.input), running)
+
+    encoded = []
+    for number, project in enumerate(sink.inputs):
+        given = project.input
+        rows = read(given, False) if isinstance(given, KafkaScan) else changes(given)
+        encoded.append(build_project(project, rows, described, number, running))
+    return reduce(DataFrame.unionAll, encoded)

@@ -13,7 +13,8 @@ from spark_jobs.plan.nodes.walk import scans
 def build_clock(node: Stateful, tick_ms: int, running: Running) -> DataFrame:
     """The clock of one operator, with its own interval, because each tick starts an epoch.
 
-    It marks those partitions of gated scans as loaded that have no initial content.
+    In gated scans, it marks the partitions without initial content as loaded; the scan itself
+    marks the others.
     """
     options = {
         "job": running.query,
@@ -26,7 +27,7 @@ def build_clock(node: Stateful, tick_ms: int, running: Running) -> DataFrame:
 
 
 def _loading(node: Stateful, running: Running) -> dict[str, list[int]]:
-    """By topic index, the partitions with initial content, which the scan marks as loaded."""
+    """The partitions that have initial content, by topic index."""
     found: dict[str, list[int]] = {}
     for scan in (scan for scan in scans(node) if scan.gated):
         ends = running.manifest.scans[scan.id].loaded or {}

@@ -18,8 +18,7 @@ def build_scan(running: Running, scan: KafkaScan, chunked: bool) -> DataFrame:
 
     `chunked`: many rows per envelope, as stateful operators expect them.
     """
-    ids = running.manifest.topic_ids
-    topic_ids = {topic.name: ids[topic.name] for topic in scan.topics}
+    topic_ids = {topic.name: running.manifest.topic_ids[topic.name] for topic in scan.topics}
     options = {
         **source_options(running.manifest.scans[scan.id], topic_ids, scan.properties),
         "maxOffsetsPerTrigger": str(running.max_offsets),

@@ -10,19 +10,14 @@ from spark_jobs.plan.nodes.physical import KafkaScan, Project
 def build_project(
     project: Project, rows: DataFrame, described: Message, number: int, running: Running
 ) -> DataFrame:
-    """The records and dead-letter records of input `number` of the sink that is `described`."""
-    changes = _changes(project, rows)
-    return Kernel.of(running.spark).emit(changes, described, number)
+    """The records and dead-letter records of input `number` of the sink that is `described`.
 
-
-def _changes(project: Project, rows: DataFrame) -> DataFrame:
-    """Rows of a scan as changes; rows of an operator are changes already.
-
-    Rows without a join key keep the order of their source partition.
+    Rows of an operator are changes already. Rows of a scan become changes here; without a join key
+    they keep the order of their source partition.
     """
-    if not isinstance(project.input, KafkaScan):
-        return rows
-    hashed = "`group`" if project.input.key else "source"
-    return rows.where("kind < 16 OR kind = 32").selectExpr(
-        "kind", f"{hashed} AS hash", "`row` AS `left`", "CAST(NULL AS BINARY) AS `right`"
-    )
+    if isinstance(project.input, KafkaScan):
+        hashed = "`group`" if project.input.key else "source"
+        rows = rows.where("kind < 16 OR kind = 32").selectExpr(
+            "kind", f"{hashed} AS hash", "`row` AS `left`", "CAST(NULL AS BINARY) AS `right`"
+        )
+    return Kernel.of(running.spark).emit(rows, described, number)

@@ -1,4 +1,4 @@
-"""Rekey: an operator's changes to envelopes under the key of the next one."""
+"""Rekey: the changes that one operator makes become input of the next one, under its key."""
 
 from pyspark.sql import DataFrame
 

@@ -1,4 +1,4 @@
-"""What the operators of one query share: the start they belong to, scans, JSON of plan nodes."""
+"""What the operators of one query share: facts of its present start, and JSON of plan nodes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from spark_jobs.streaming.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """One start of one query.
+    """One start of a query; a restart is another one.
 
     `ending`: the inputs are drained, and this start delivers the end mark. `generation`: the number
     of the driver among those that have owned the checkpoint.
@@ -32,8 +32,8 @@ class Running:
 
 def spec(node: Physical) -> dict[str, Json]:
     """The node's JSON without its inputs; the kernel resolves references to secrets itself."""
-    own = {k: v for k, v in to_json(node).items() if k not in ("input", "inputs")}
-    return {k: _resolve(k, v) for k, v in own.items()}
+    own = to_json(node).items()
+    return {k: _resolve(k, v) for k, v in own if k not in ("input", "inputs")}
 
 
 def resolve_public(options: Mapping[str, str]) -> dict[str, str]:

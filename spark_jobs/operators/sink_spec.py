@@ -14,7 +14,7 @@ from spark_jobs.sql.types.data_types import RowField
 def describe(sink: KafkaSink, running: Running) -> Message:
     """The sink's JSON, with what the encoder and the writer need to know about this start."""
     return {
-        **to_json(sink),  # with its inputs, because the SELECT list is bound to their schemas
+        **to_json(sink),  # keeps `inputs`: the SELECT list refers to their columns
         "properties": dict(sink.properties),
         "keyFormat": _format(sink, sink.key_format, "key"),
         "valueFormat": _format(sink, sink.value_format, "value"),

@@ -257,5 +257,7 @@ def _hint(text: str) -> str:
             )
         case _ if text.startswith("advance"):
             return "write advance 500ms; units: ms, s, m, h"
+        case _ if text.split()[0] == "loaded":
+            return "loaded needs the name of one table: loaded TABLE"
     known = nearest(text.partition(" ")[0], ("restart", "advance", "loaded", "end"))
     return known or "a step is >, <, restart, advance 5s, loaded TABLE or end; # is a comment"

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Literal, TypeAlias
 
 from spark_jobs.scenario.records import Change, keeps_kinds, physical_columns
-from spark_jobs.scenario.values import Row
+from spark_jobs.scenario.values import Row, Value
 from spark_jobs.sql.catalog import Table
 
 RowMark: TypeAlias = Literal["same", "missing", "extra"]
@@ -112,7 +113,11 @@ def view_difference(expected: SinkView, actual: SinkView) -> list[str]:
 
 
 def _net(table: Table, changes: Iterable[Change]) -> Counter[Change]:
-    """Changes with what cancels out removed: the last one per key, or the sum of each row."""
+    """What is left of a step's changes after those that cancel out, as the sink's records show it.
+
+    A sink with a key leaves the last change of each key; one whose records have row kinds leaves
+    all; any other, for each row, how many times it was inserted minus how many times deleted.
+    """
     key = sink_key(table)
     if key is not None:
         last = {tuple(change.row[i] for i in key): change for change in changes}
@@ -137,4 +142,16 @@ def change_text(change: Change) -> str:
 
 
 def row_text(row: Row) -> str:
-    return "(" + ", ".join("NULL" if v is None else str(v) for v in row) + ")"
+    return "(" + ", ".join(map(_value_text, row)) + ")"
+
+
+def _value_text(value: Value) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case Decimal():
+            return f"{value:f}"
+        case tuple():
+            return row_text(value)
+        case _:
+            return str(value)

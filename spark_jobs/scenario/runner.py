@@ -10,7 +10,14 @@ from spark_jobs.plan.nodes.physical import KafkaSink, QueryPlan
 from spark_jobs.plan.planner import plan
 from spark_jobs.scenario.checks import check_rows
 from spark_jobs.scenario.file import Expected, ExpectedDeadLetter, Scenario, Step
-from spark_jobs.scenario.fold import Compared, SinkView, compared, sink_key, view_difference
+from spark_jobs.scenario.fold import (
+    Compared,
+    SinkView,
+    compared,
+    row_text,
+    sink_key,
+    view_difference,
+)
 from spark_jobs.scenario.formats import in_json
 from spark_jobs.scenario.records import Change, Encoder, Record, decode, physical_columns, row_of
 from spark_jobs.sql.bind.binder import bind
@@ -201,8 +208,8 @@ def _repeated_keys(table: Table, actual: list[Change]) -> list[str]:
     key = sink_key(table)
     if key is None:
         return []
-    keys = [tuple(change.row[i] for i in key) for change in actual]
-    return [f"key written twice: {k}" for k in sorted(set(keys), key=repr) if keys.count(k) > 1]
+    keys = Counter(tuple(change.row[i] for i in key) for change in actual)
+    return [f"key written twice: {row_text(k)}" for k in sorted(keys, key=repr) if keys[k] > 1]
 
 
 def _compare_rejects(

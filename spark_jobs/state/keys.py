@@ -45,10 +45,9 @@ def key_columns(struct: Mapping[str, Json]) -> tuple[KeyColumn, ...]:
     for field in fields if isinstance(fields, list) else ():
         if isinstance(field, dict):
             sql_type = field.get("metadata")
-            named = sql_type.get("sqlType", "") if isinstance(sql_type, dict) else ""
-            found.append(
-                KeyColumn(str(field["name"]), field["type"], str(named).startswith("TIME"))
-            )
+            named = str(sql_type.get("sqlType", "")) if isinstance(sql_type, dict) else ""
+            is_time = named.partition("(")[0] == "TIME"
+            found.append(KeyColumn(str(field["name"]), field["type"], is_time))
     return tuple(found)
 
 

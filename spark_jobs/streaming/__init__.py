@@ -1,1 +1,1 @@
-"""What touches Spark's streaming API: sessions, sources, progress, failures, checkpoints."""
+"""What touches Spark's streaming API: sessions, sources, failures, checkpoints."""

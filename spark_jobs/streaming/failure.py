@@ -57,7 +57,7 @@ _KNOWN = {
     "RejectedRecordException": _KnownError("RECORD_REJECTED", FormatError),
     "UnknownTopicOrPartitionException": _KnownError("TOPIC_DELETED", StateError),
 }
-# by a part of the class or the message; the first one counts
+# by text in the class name or the message; the first match counts
 _KNOWN_PARTS = {
     "No space left on device": _KnownError("DISK_FULL", MachineError),
     "KAFKA_DATA_LOSS": _KnownError("SOURCE_DATA_LOST", StateError),
@@ -109,7 +109,8 @@ def query_failure(name: str, causes: Sequence[tuple[str, str]]) -> RejoinError:
     for kind, message in reversed(causes):
         if (error := _known_failure(kind, f"query {name}: {message}", message)) is not None:
             if error.code == "CHECKPOINT_DAMAGED":
-                error.message += "".join(f"; {place}" for place in _state_places(causes))
+                places = [p for _, text in causes for p in _STATE_PLACE.findall(text)]
+                error.message += "".join(f"; {place}" for place in dict.fromkeys(places))
             return error
     kind, message = causes[-1]
     first_line = message.split("\n", 1)[0]  # stack traces and plans follow
@@ -142,12 +143,6 @@ def _chain(throwable: Any) -> list[tuple[str, str]]:
     return found
 
 
-def _state_places(causes: Sequence[tuple[str, str]]) -> list[str]:
-    """Places in the checkpoint that the messages name as damaged."""
-    found = [place for _, message in causes for place in _STATE_PLACE.findall(message)]
-    return list(dict.fromkeys(found))
-
-
 def _known_failure(kind: str, text: str, message: str) -> RejoinError | None:
     short = kind.rpartition(".")[2]
     if short in _CODED:
@@ -161,11 +156,9 @@ def _known_failure(kind: str, text: str, message: str) -> RejoinError | None:
     for part, known in _KNOWN_PARTS.items():
         if part in f"{short} {message}":
             return known.error(first_line)
-    return (
-        KafkaError("KAFKA_FAILED", f"{first_line} ({short})")
-        if short == "TimeoutException"
-        else None
-    )
+    if short == "TimeoutException":
+        return KafkaError("KAFKA_FAILED", f"{first_line} ({short})")
+    return None
 
 
 def _client_failure(short: str, text: str) -> RejoinError:

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 from pyspark.sql import SparkSession
 
 from spark_jobs.access.topics import Offsets
@@ -28,17 +28,15 @@ MANIFEST = "rejoin/manifest.json"
 COUNTERS = "rejoin/counters.json"
 
 
-class Writer(BaseModel):
+class Writer(BaseModel, frozen=True):
     """The release that last wrote a manifest."""
-
-    model_config = ConfigDict(frozen=True)
 
     rejoin: str
     spark: str
     state_format: int
 
 
-class Manifest(BaseModel):
+class Manifest(BaseModel, frozen=True):
     """The identity of a checkpoint, and everything that its state depends on.
 
     `state`: the digest by which release 0.1.0 compares, so that a return to it is possible while it
@@ -49,8 +47,6 @@ class Manifest(BaseModel):
     job's name at the first start, so that a job can be renamed.
     If an older driver has not recorded the last three, the next start does.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     version: int
     checkpoint: str
@@ -131,15 +127,13 @@ class CheckpointFolder:
     def read_manifest(self) -> Manifest | None:
         """None before the first start."""
         text = self._files.read(MANIFEST)
-        if text is None:
-            if self._last("commits") is None:
-                return None
+        if text is None and self._last("commits") is not None:
             raise StateError(
                 "MANIFEST_MISSING",
                 f"query {self._query}: {self.path} is a checkpoint without {MANIFEST}",
                 hint="restore the file, or start from a new checkpoint",
             )
-        return Manifest.read(text, self._query, self.path)
+        return None if text is None else Manifest.read(text, self._query, self.path)
 
     def write_manifest(self, manifest: Manifest) -> None:
         self._files.write(MANIFEST, manifest.model_dump_json(indent=1))
@@ -151,21 +145,13 @@ class CheckpointFolder:
 
     def move_offsets(self, positions: Offsets) -> None:
         """Let the next epoch read the topics from `positions`; no epoch may be uncommitted."""
-        last = self._last("commits")
-        text = None if last is None else self._files.read(f"offsets/{last}")
-        if text is not None:
-            lines = text.splitlines()
+        if lines := self._offset_lines():
             moved = [_moved(line, positions) for line in lines[2:]]
-            self._files.write(f"offsets/{last}", "\n".join([*lines[:2], *moved]))
+            self._files.write(f"offsets/{self._last('commits')}", "\n".join(lines[:2] + moved))
 
     def committed_offsets(self) -> list[Offsets | None]:
         """Offsets per source after the last epoch, in the query's order; None for a clock."""
-        last = self._last("commits")
-        text = None if last is None else self._files.read(f"offsets/{last}")
-        if text is None:
-            return []
-        # a version, then metadata, then a line per source
-        return [_kafka_offsets(line) for line in text.splitlines()[2:]]
+        return [_kafka_offsets(line) for line in self._offset_lines()[2:]]
 
     @property
     def next_epoch(self) -> int:
@@ -188,6 +174,12 @@ class CheckpointFolder:
                     hint="restore the whole folder from one copy, or start from a new checkpoint; "
                     "this start has read and written nothing",
                 )
+
+    def _offset_lines(self) -> list[str]:
+        """The offsets of the last epoch: a version, then metadata, then a line per source."""
+        last = self._last("commits")
+        text = None if last is None else self._files.read(f"offsets/{last}")
+        return [] if text is None else text.splitlines()
 
     def _last(self, log: str) -> int | None:
         last = int(self._files.last(log))

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.calls import Kernel
+from spark_jobs.kernel.standalone import close
 from spark_jobs.settings import JobSettings, machine_memory_mb
 from spark_jobs.streaming.class_archive import java_options
 
@@ -30,6 +30,28 @@ _JVM_OPTIONS = (
 _SECRETS = r"(?i)secret|password|token|access[.]?key|jaas|user-info|ssl\.keystore\.key"
 _ROCKSDB = "spark.sql.streaming.stateStore.rocksdb."
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_FIXED = {
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.redaction.regex": _SECRETS,
+    "spark.speculation": "false",
+    "spark.dynamicAllocation.enabled": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.sql.streaming.stopTimeout": "5s",
+    "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
+    # from the first epoch on, because v1 could never change to real-time mode
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.stateStore.numStateStoreMaintenanceThreads": "2",
+    f"{_ROCKSDB}changelogCheckpointing.enabled": "true",
+    # half the throughput if Spark counts the rows; the kernel counts its rows itself
+    f"{_ROCKSDB}trackTotalNumberOfRows": "false",
+    f"{_ROCKSDB}boundedMemoryUsage": "true",
+}
 
 
 def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
@@ -71,50 +93,17 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join(
             [*_JVM_OPTIONS, f"-Xms{heap_mb}m", *java_options(environment.class_archive)]
         ),
-        "spark.driver.host": LOOPBACK,
-        "spark.driver.bindAddress": LOOPBACK,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.log.level": environment.spark_log_level,
-        "spark.redaction.regex": _SECRETS,
-        "spark.speculation": "false",
-        "spark.dynamicAllocation.enabled": "false",
         "spark.sql.shuffle.partitions": str(cores),
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.ansi.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.streaming.minBatchesToRetain": "20",
-        "spark.sql.streaming.stopTimeout": "5s",
-        **_state_options(state_mb),
-    }
-
-
-def _state_options(memory_mb: int) -> dict[str, str]:
-    """Checkpoint format v2 from the first epoch: v1 could never change to real-time mode."""
-    return {
-        "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
-        "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
-        "spark.sql.streaming.stateStore.numStateStoreMaintenanceThreads": "2",
-        f"{_ROCKSDB}changelogCheckpointing.enabled": "true",
-        # half the throughput if Spark counts the rows; the kernel counts its rows itself
-        f"{_ROCKSDB}trackTotalNumberOfRows": "false",
-        f"{_ROCKSDB}boundedMemoryUsage": "true",
-        f"{_ROCKSDB}maxMemoryUsageMB": str(memory_mb),
+        f"{_ROCKSDB}maxMemoryUsageMB": str(state_mb),
+        **_FIXED,
     }
 
 
 def stop_session(spark: SparkSession, within_s: int) -> None:
     """Stop Spark and its JVM; after `within_s` seconds the JVM halts itself."""
-    gateway: Any = spark.sparkContext._gateway
-    process = gateway.proc
+    gateway = spark.sparkContext._gateway
     Kernel.of(spark).halt_after(within_s)
     with contextlib.suppress(Exception):
         spark.stop()
-    with contextlib.suppress(Exception):
-        gateway.shutdown()
-    process.stdin.close()  # the JVM ends when its stdin closes
-    try:
-        process.wait(within_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    close(gateway, within_s)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from spark_jobs.access.topics import Offsets, resolved
 
@@ -11,14 +11,12 @@ from spark_jobs.access.topics import Offsets, resolved
 _NOT_FOR_SPARK = ("group.id", "auto.offset.reset", "enable.auto.commit")
 
 
-class ScanStart(BaseModel):
+class ScanStart(BaseModel, frozen=True):
     """Where a scan starts and, if it is bounded, where it ends.
 
-    `loaded`: the end of the initial content per partition, if probe rows wait for this table; None
-    otherwise. Partitions without initial content are left out.
+    `loaded`: where the initial content of each partition ends, if rows of a join wait until this
+    table is loaded; else None. Partitions without initial content are left out.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     starts: Offsets
     ends: Offsets | None
@@ -32,7 +30,7 @@ def source_options(
     options = {
         "subscribe": ",".join(topic_ids),
         "startingOffsets": offsets_json(start.starts),
-        # the default of 500 ms delays the end of every epoch
+        # a fetch waits this long for new records; the default, 500 ms, prolongs every epoch
         "kafka.fetch.max.wait.ms": "10",
         "kafka.max.partition.fetch.bytes": str(4 << 20),
         "kafka.max.poll.records": "5000",

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Message
+from typer.testing import CliRunner
 
+from spark_jobs.dlq.commands import app
 from spark_jobs.dlq.dead_letter import (
     Contents,
     DeadLetter,
@@ -260,3 +262,21 @@ def test_a_password_with_quotes_reaches_the_broker_as_it_is(tmp_path: Path) -> N
     )
     for config in (of_job.config, topic_by_name("d", "b:1", properties).config):
         assert config["sasl.password"] == 'a"b\\c'
+
+
+def test_a_fix_with_an_open_quote_is_refused_before_anything_is_read() -> None:
+    where = ["--topic", "dead", "--bootstrap-server", "127.0.0.1:1"]
+    refused = CliRunner().invoke(app, ["replay", *where, "--yes", "--fix", "sh -c 'oops"])
+    assert isinstance(refused.exception, ConfigError)
+    assert refused.exception.code == "DLQ_FIX_FAILED"
+    assert "No closing quotation" in refused.exception.message
+
+
+@pytest.mark.parametrize("option", ["--bootstrap-server", "--properties"])
+def test_a_job_names_its_brokers_itself(tmp_path: Path, option: str) -> None:
+    job = tmp_path / "job.sql"
+    job.write_text("nothing is read of it")
+    refused = CliRunner().invoke(app, ["ls", str(job), option, "broker:9092"])
+    assert isinstance(refused.exception, ConfigError)
+    assert refused.exception.code == "DLQ_OPTIONS"
+    assert option in refused.exception.message

@@ -78,6 +78,15 @@ def test_lines_that_mean_nothing_are_errors(line: str) -> None:
     assert found == [("SCENARIO_SYNTAX", 6)]
 
 
+@pytest.mark.parametrize("line", ["loaded", "loaded a b", "loaded -"])
+def test_loaded_without_a_table_says_so(line: str) -> None:
+    with pytest.raises(SqlErrors) as refused:
+        parse_scenario(HEADER + f"> a +I (1)\n{line}\n", "x")
+    assert [error.hint for error in refused.value.errors] == [
+        "loaded needs the name of one table: loaded TABLE"
+    ]
+
+
 def test_values_that_cannot_be_read_are_errors() -> None:
     assert problems(HEADER + "> a +I (1)\n> a +I (1 2)\n< +I (abc)\n") == [
         ("SCENARIO_ROW", 6),
@@ -301,6 +310,12 @@ def test_differences_keep_kinds_where_the_sink_does() -> None:
     options = {"connector": "kafka", "topic": "t", "format": "debezium-json"}
     assert net_difference(table(options), expected, actual) == []
     assert net_difference(table(options), expected, [*actual, *actual]) == ["unexpected: +I (1, a)"]
+
+
+def test_differences_show_decimals_without_an_exponent() -> None:
+    amount = canonical("100.00", DataType("DECIMAL", precision=10, scale=2))
+    change = Change("+I", (amount, (amount, None)))
+    assert net_difference(table(CHANGELOG), [change], []) == ["missing: +I (100, (100, NULL))"]
 
 
 def test_upsert_differences_are_by_key() -> None:

@@ -81,3 +81,10 @@ def test_a_time_of_day_is_its_millisecond() -> None:
     assert parse_key("01:02:03.004", columns) == [3_723_004]
     with pytest.raises(ValueError, match="is no TIME"):
         parse_key("24:00", columns)
+
+
+@pytest.mark.parametrize("declared", ["TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"])
+def test_a_timestamp_is_no_time_of_day(declared: str) -> None:
+    field = {"name": "t", "type": "timestamp_ntz", "metadata": {"sqlType": declared}}
+    columns = key_columns({"fields": [field]})
+    assert parse_key("2024-02-29 12:00", columns) == ["2024-02-29T12:00:00.000000"]
