@@ -101,8 +101,7 @@ class OpenQuery:
                 self.manifest = follow_recreated_topics(
                     self.spark, scans(self.sink), self.folder, self.manifest, bounded
                 )
-            running = self._running(ending)
-            self.ledgers.take_over(running)
+            running = self.ledgers.take_over(self._running(ending))
             self.refresh_partitions()
             self.spark.conf.set("spark.sql.shuffle.partitions", self.manifest.parallelism)
             writer = build_query(self.sink, running).queryName(self.name)

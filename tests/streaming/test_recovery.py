@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -226,3 +227,47 @@ def test_partition_that_expired_within_an_epoch_leaves_the_others_their_writers(
     left = Counter({row: n for row, n in found.items() if row not in lost})
     assert left == Counter([*range(10), *(100 * p + n for p in (2, 3, 4) for n in range(5))])
     assert all(found[row] <= 1 for row in lost)
+
+
+def refusal_of_copy(copies: Copies, starts: int, rows: int = 10) -> StateError:
+    """What a driver stops with on a copy that is `starts` starts old, each with so many rows."""
+    copies.send_ids(0, 10)
+    copies.driver()
+    copies.until_read("in", 10)
+    copies.end()
+    copy = copies.checkpoint.with_name("copy")
+    shutil.copytree(copies.checkpoint, copy)
+    for start in range(starts):
+        copies.send_ids(10 + rows * start, 10 + rows * (start + 1))
+        copies.driver()
+        copies.until(lambda: copies.is_active)
+        copies.until_read("in", 10 + rows * (start + 1))
+        copies.end()
+    shutil.rmtree(copies.checkpoint)
+    shutil.copytree(copy, copies.checkpoint)
+    error = copies.refusal()
+    assert isinstance(error, StateError)
+    return error
+
+
+@pytest.mark.parametrize("starts", [1, 2])
+def test_older_copy_of_the_checkpoint_is_named(copies: Copies, starts: int) -> None:
+    error = refusal_of_copy(copies, starts)
+    assert error.code == "SINK_LEDGER_GAP", error
+    assert "older" in error.message
+    assert "start anew" in str(error.hint)
+    assert copies.copied() == Counter(range(10 + 10 * starts))
+
+
+def test_copy_without_a_later_epoch_goes_on_with_the_later_drivers_number(copies: Copies) -> None:
+    error = refusal_of_copy(copies, 2, rows=0)
+    assert error.code == "SINK_LEDGER_GAP", error
+    assert "driver 3 of this checkpoint" in error.message
+    assert "expects epoch 1" in error.message
+    owner = copies.checkpoint / "sink" / "rejoin" / "driver.json"
+    text = json.loads(owner.read_text()) | {"generation": 3}
+    copies.launch.folder.write("rejoin/driver.json", json.dumps(text))
+    copies.send_ids(10, 20)
+    copies.driver()
+    copies.until_read("in", 20)
+    assert copies.copied() == Counter(range(20))
