@@ -111,7 +111,7 @@ class OpenQuery:
                 heartbeat_ms=settings.ledger_heartbeat_ms,
                 goes_on_after_data_loss=settings.goes_on_after_data_loss,
             )
-            self.ledgers.take_over(running)
+            running = self.ledgers.take_over(running)
             self.refresh_partitions()
             self.spark.conf.set("spark.sql.shuffle.partitions", self.manifest.parallelism)
             writer = build_query(self.sink, running).queryName(self.name)

@@ -1,6 +1,6 @@
 """The epoch ledgers of an exactly-once sink: taking them over from the drivers before this one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from spark_jobs.driver.inputs import partition_counts
@@ -9,8 +9,7 @@ from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import Running
 from spark_jobs.operators.sink_spec import describe, is_dense
-from spark_jobs.plan.nodes.physical import KafkaSink
-from spark_jobs.plan.nodes.walk import scans
+from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, Operator
 from spark_jobs.streaming.manifest import CheckpointFolder
 
 EpochWritten: TypeAlias = Literal["yes", "no"]
@@ -27,22 +26,27 @@ class Ledgers:
     folder: CheckpointFolder
     ownership: Ownership
     epoch_written: EpochWritten | None
-    _taken: bool = False
+    _taken: int | None = None
 
-    def take_over(self, running: Running) -> None:
-        """Fence the writers of earlier drivers and read their ledgers; later calls do nothing."""
-        if self._taken or self.sink.guarantee != "exactly-once":
-            return
-        writers, dense = running.manifest.parallelism, is_dense(self.sink)
-        if not dense:  # one per source task: the partitions, and the marks of a scan that is loaded
-            found = scans(self.sink)
-            writers = sum(sum(partition_counts(s).values()) + s.gated for s in found)
+    def take_over(self, running: Running) -> Running:
+        """Fence the writers of earlier drivers and read their ledgers; later calls do nothing.
+
+        Returns the start with the number of ledgers.
+        """
+        if self.sink.guarantee != "exactly-once":
+            return running
+        if self._taken is None:
+            self._taken = self._take_over(running)
+        return replace(running, ledgers=self._taken)
+
+    def _take_over(self, running: Running) -> int:
+        writers = most_writers(self.sink, running.manifest.parallelism)
         epoch, repeated = self.folder.next_epoch, self.folder.repeated_epoch() is not None
         known = self.ownership.own.writers
-        if self.ownership.before is None and dense and epoch > 0:
+        if self.ownership.before is None and is_dense(self.sink) and epoch > 0:
             known = writers  # drivers of older releases did not record the number
         answers_used = Kernel.of(running.spark).take_over(
-            describe(self.sink, running),
+            describe(self.sink, replace(running, ledgers=writers)),
             writers,
             epoch,
             repeated=repeated,
@@ -56,4 +60,21 @@ class Ledgers:
                 hint="leave the option out",
             )
         self.ownership.record_ledgers(writers)
-        self._taken = True
+        return writers
+
+
+def most_writers(sink: KafkaSink, parallelism: int) -> int:
+    """How many tasks the stage before a sink has at most; each task is a writer.
+
+    Spark numbers the tasks of a union branch by branch.
+    """
+    if sink.exchange:
+        return parallelism
+    return sum(_most_tasks(project.input, parallelism) for project in sink.inputs)
+
+
+def _most_tasks(node: Operator, parallelism: int) -> int:
+    """State partitions, or the partitions of a scan and one task for its `loaded` marks."""
+    if isinstance(node, KafkaScan):
+        return sum(partition_counts(node).values()) + node.gated
+    return parallelism

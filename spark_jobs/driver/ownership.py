@@ -73,7 +73,7 @@ class Ownership:
 
     def record_ledgers(self, writers: int) -> None:
         """Record that ledgers of so many writers exist: one that is missing later was lost."""
-        self._renew(writers=max(writers, self.own.writers))
+        self._renew(writers=writers)
 
     def check(self) -> None:
         """Raise StateError if another driver has taken the checkpoint."""

@@ -17,7 +17,8 @@ class Running:
     """One start of a query; a restart is another one.
 
     `ending`: the inputs are drained, and this start delivers the end mark. `generation`: the number
-    of the driver among those that have owned the checkpoint.
+    of the driver among those that have owned the checkpoint. `ledgers`: how many epoch ledgers it
+    has taken over.
     """
 
     spark: SparkSession
@@ -26,6 +27,7 @@ class Running:
     max_offsets: int
     ending: bool
     generation: int = 1
+    ledgers: int = 0
     heartbeat_ms: int = 0
     goes_on_after_data_loss: bool = False
 

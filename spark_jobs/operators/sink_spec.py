@@ -22,6 +22,7 @@ def describe(sink: KafkaSink, running: Running) -> Message:
         "checkpoint": running.manifest.checkpoint,
         "generation": running.generation,
         "dense": is_dense(sink),
+        "ledgers": running.ledgers,
         "partitions": running.manifest.sink_partitions,
         "heartbeatMs": running.heartbeat_ms,
         "deletesFirst": sink.exchange,
@@ -32,6 +33,7 @@ def is_dense(sink: KafkaSink) -> bool:
     """Whether every writer takes part in each epoch.
 
     State has the same partitions in every epoch; a scan without state only those with new records.
+    Beside such a scan in a UNION ALL the writers of an operator have another number in each epoch.
     """
     return sink.exchange or not any(isinstance(i.input, KafkaScan) for i in sink.inputs)
 

@@ -78,6 +78,8 @@ _HINTS = {
     "SINK_LEDGER_MISSING": "was 'sink.transactional-id-prefix' changed? It is part of the ledger's "
     "name. If not, compare the sink with the input (docs/operations.md says how), then "
     "`rejoin run --epoch-written QUERY=yes` or `QUERY=no`",
+    "SINK_LEDGER_GAP": "restore the newest copy of the checkpoint's folder, which helps only if no "
+    "epoch was committed after it; else start anew (docs/operations.md says how)",
     "SINK_FENCED": "another writer uses the transactional ids, or the broker has aborted the "
     "transaction after transaction.timeout.ms; run one driver per job, or give each a "
     "'sink.transactional-id-prefix'",

@@ -33,6 +33,16 @@ PAID = """\
 INSERT INTO paid_sink
 SELECT o.id, o.customer, p.amount FROM orders AS o JOIN payments AS p ON o.id = p.order_id;
 """
+UNIONS = """\
+INSERT INTO paid_sink
+SELECT o.id, o.customer, p.amount FROM orders AS o JOIN payments AS p ON o.id = p.order_id
+UNION ALL
+SELECT -o.id, o.customer, p.amount FROM orders AS o JOIN payments AS p ON o.id + 1 = p.order_id;
+INSERT INTO seen_sink
+SELECT id, customer FROM orders
+UNION ALL
+(SELECT DISTINCT -id, customer FROM orders UNION ALL SELECT order_id, 'paid' FROM payments);
+"""
 PRICED = """\
 INSERT INTO priced_sink
 SELECT o.id, p.price
@@ -293,7 +303,13 @@ def test_kill_at_random_moments_loses_and_repeats_nothing(shop: Shop) -> None:
         "SET 'rejoin.max-offsets-per-trigger' = '100';\n"
         "SET 'rejoin.trigger-interval' = '0 ms';\n" + payments_job(shop, bounded=True)
     )
-    pauses = [secrets.SystemRandom().uniform(0, 1.5) for _ in range(3)]
+    pauses = run_with_kills(shop, sql, 3)
+    assert shop.rows("paid_sink", paid(0, rows).total()) == paid(0, rows), f"pauses {pauses}"
+
+
+def run_with_kills(shop: Shop, sql: str, kills: int) -> list[float]:
+    """Run a bounded job, killed in the middle; returns how long after an epoch each time."""
+    pauses = [secrets.SystemRandom().uniform(0, 1.5) for _ in range(kills)]
     for pause_s in pauses:
         before = epoch(shop)
         child = shop.start(sql)
@@ -302,10 +318,35 @@ def test_kill_at_random_moments_loses_and_repeats_nothing(shop: Shop) -> None:
         time.sleep(pause_s)
         assert child.exit_code is None, "the job had ended before it could be killed"
         child.kill()
-    child = shop.start(sql)
-    assert child.wait(START_S), child.log_tail(40)
-    assert child.exit_code == 0, child.log_tail(40)
-    assert shop.rows("paid_sink", paid(0, rows).total()) == paid(0, rows), f"pauses {pauses}"
+    shop.run(sql)
+    return pauses
+
+
+@pytest.mark.timeout(900)
+def test_kill_in_unions_of_two_sinks_loses_and_repeats_nothing(shop: Shop) -> None:
+    """One sink of two joins, and one of two scans with an operator between them."""
+    shop.create("orders", "payments", "paid_sink", "seen_sink")
+    rows = 1500
+    shop.send("orders", orders(0, rows))
+    shop.send("payments", payments(0, rows))
+    tables = payments_job(shop, bounded=True).removesuffix(PAID)
+    seen_sink = shop.table("seen_sink", "id BIGINT, customer STRING")
+    pauses = run_with_kills(
+        shop,
+        "SET 'rejoin.max-offsets-per-trigger' = '100';\n"
+        f"SET 'rejoin.trigger-interval' = '0 ms';\n{tables}{seen_sink}{UNIONS}",
+        2,
+    )
+    before = Counter(
+        text({"id": -o["id"], "customer": o["customer"], "amount": p["amount"]})
+        for p in payments(1, rows)
+        for o in orders(p["order_id"] - 1, p["order_id"])
+    )
+    both = paid(0, rows) + before
+    assert shop.rows("paid_sink", both.total()) == both, f"pauses {pauses}"
+    seen = Counter(text({**o, "id": sign * o["id"]}) for o in orders(0, rows) for sign in (1, -1))
+    seen += Counter(text({"id": p["order_id"], "customer": "paid"}) for p in payments(0, rows))
+    assert shop.rows("seen_sink", seen.total()) == seen, f"pauses {pauses}"
 
 
 def test_at_least_once_delivers_everything(shop: Shop) -> None:

@@ -33,8 +33,8 @@ def found(entry: Entry | None) -> Any:
     )
 
 
-def admits(entry: Entry | None, epoch: int, dense: bool = True) -> bool:
-    return bool(ledger().admits(found(entry), epoch, OWN, dense))
+def admits(entry: Entry | None, epoch: int, dense: bool = True, new: bool = False) -> bool:
+    return bool(ledger().admits(found(entry), epoch, OWN, dense, new))
 
 
 def taken_over(
@@ -78,7 +78,9 @@ def test_partition_that_is_not_in_every_epoch_may_fall_behind() -> None:
 def test_ledger_that_is_lost_after_the_start() -> None:
     with pytest.raises(Py4JJavaError, match="SINK_LEDGER_MISSING"):
         admits(None, 7)
-    assert admits(None, 7, dense=False)  # a source partition has joined
+    with pytest.raises(Py4JJavaError, match="SINK_LEDGER_MISSING"):
+        admits(None, 7, dense=False)
+    assert admits(None, 7, dense=False, new=True)  # a source partition has joined
 
 
 def test_another_checkpoint_has_taken_the_ledger() -> None:
@@ -129,3 +131,10 @@ def test_replaced_driver_is_refused() -> None:
     ledger().refuseNewer(found((5, OTHER, GENERATION + 9)), OWN, GENERATION)
     with pytest.raises(Py4JJavaError, match="CHECKPOINT_TAKEN_OVER"):
         ledger().refuseNewer(found((5, OWN, GENERATION + 1)), OWN, GENERATION)
+
+
+def test_older_copy_of_the_folder_is_refused_by_its_drivers_number() -> None:
+    ledger().refuseOlderFolder(found((5, OWN, GENERATION)), OWN, GENERATION)
+    ledger().refuseOlderFolder(found((5, OTHER, GENERATION + 9)), OWN, GENERATION)
+    with pytest.raises(Py4JJavaError, match="SINK_LEDGER_GAP"):
+        ledger().refuseOlderFolder(found((5, OWN, GENERATION + 1)), OWN, GENERATION)

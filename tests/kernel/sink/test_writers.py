@@ -37,6 +37,7 @@ class Sink:
             "checkpoint": "c",
             "generation": generation,
             "dense": True,
+            "ledgers": 1,
             "heartbeatMs": 600_000,
             "deletesFirst": False,
             "onError": "fail",
@@ -205,3 +206,31 @@ def test_records_of_a_key_stay_in_their_partition_when_the_topic_grows(sink: Sin
     sink.take_over(spec, 1)
     assert sink.write(sink.writer(spec), 1, *keys)
     assert sink.committed() == sorted(before * 2)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_heartbeat_does_not_bring_back_a_fenced_producer(sink: Sink, dense: bool) -> None:
+    """A task that finds the pool empty makes a producer; the heartbeat ends after it."""
+    spec = sink.spec(1, dense=dense)
+    sink.take_over(spec, 0)
+    package: Any = jvm().org.apache.spark.sql.rejoin.sink
+    pool = package.SinkProducer
+    beating = pool.take(package.SinkSpec.read(spec), 0, 0)
+    assert sink.write(sink.writer(spec), 0, "a")
+    pool.giveBack(beating)
+    assert sink.write(sink.writer(spec), 1, "b")
+    assert sink.keys() == ["a", "b"]
+
+
+def test_ledger_that_another_executor_moved_is_read_again(sink: Sink) -> None:
+    """The partition goes from one executor to another, which has a pool of its own, and back."""
+    spec = sink.spec(1)
+    sink.take_over(spec, 0)
+    assert sink.write(sink.writer(spec), 0, "a")
+    package: Any = jvm().org.apache.spark.sql.rejoin.sink
+    elsewhere = package.SinkProducer(package.SinkSpec.read(spec), 0, 0)
+    assert elsewhere.begin(1)
+    elsewhere.commit(1)
+    elsewhere.close()
+    assert sink.write(sink.writer(spec), 2, "c")
+    assert sink.keys() == ["a", "c"]

@@ -63,18 +63,33 @@ final class GatedKafka extends TableProvider {
 
 object GatedKafka {
 
-  /** Topic and partition of a planned partition, by which they are sorted. Spark hides the class, in which
-    * there is a KafkaOffsetRange.
-    *
-    * A query without state writes the rows of a source partition under the number of its task, and Spark
-    * itself keeps no order from one driver to the next. In another order, a repeated epoch would skip rows
-    * that were not written and write others twice.
-    */
+  /** Topic and partition of a planned partition. Spark hides the class, in which there is a KafkaOffsetRange. */
   private def place(planned: InputPartition): (String, Int) = {
     val range = planned.asInstanceOf[Product].productElement(0).asInstanceOf[Product]
     val at = range.productElement(0).asInstanceOf[TopicPartition]
     (at.topic, at.partition)
   }
+
+  /** What Spark has planned, by topic and partition, with an empty partition where no record is left to read.
+    *
+    * A query without state writes the rows of a source partition under the number of its task. So the tasks
+    * must depend on nothing but the offsets in the checkpoint: neither on Spark's order, which differs from one
+    * driver to the next, nor on the records that still exist of a partition that is new. With other numbers, a
+    * repeated epoch would skip rows that were not written and write others twice.
+    */
+  private def numbered(planned: Seq[InputPartition], from: Ends, to: Ends): Seq[InputPartition] = {
+    val ranges = planned.groupBy(place)
+    val read = for {
+      (topic, offsets) <- to.toSeq
+      (partition, end) <- offsets.toSeq
+      if end > offsetAt(from, topic, partition)
+    } yield (topic, partition.toInt)
+    (read ++ ranges.keys).distinct.sorted.flatMap(ranges.getOrElse(_, Seq(NoRecords)))
+  }
+
+  /** A partition that the source has not read yet is read from its first record on. */
+  private def offsetAt(offsets: Ends, topic: String, partition: String): Long =
+    offsets.get(topic).flatMap(_.get(partition)).getOrElse(0L)
 
   /** What is read of one table; the options of [[GatedKafka]]. */
   private final case class ScanOptions(
@@ -170,9 +185,12 @@ object GatedKafka {
     override def prepareForRealTimeMode(): Unit = kafka.prepareForRealTimeMode()
     override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
       guard.checkTopics()
-      val lost = guard.checkRecords(parse(start.json()).extract[Ends])
+      val (from, to) = (parse(start.json()).extract[Ends], parse(end.json()).extract[Ends])
+      val lost = guard.checkRecords(to.map { case (topic, offsets) =>
+        topic -> offsets.map { case (partition, _) => partition -> offsetAt(from, topic, partition) }
+      })
       if (lost > 0) Counters.of(SparkContext.getOrCreate()).lost(query, table, lost)
-      kafka.planInputPartitions(start, end).sortBy(GatedKafka.place) ++ loadedBy(start, end)
+      (numbered(kafka.planInputPartitions(start, end).toSeq, from, to) ++ loadedBy(from, to)).toArray
     }
     override def planInputPartitions(start: Offset): Array[InputPartition] = kafka.planInputPartitions(start)
     override def mergeOffsets(offsets: Array[PartitionOffset]): Offset = kafka.mergeOffsets(offsets)
@@ -187,14 +205,11 @@ object GatedKafka {
     override def toString: String = table
 
     /** A partition of markers, if partitions of the topics become loaded in this epoch. */
-    private def loadedBy(start: Offset, end: Offset): Option[InputPartition] = {
-      val (from, to) = (parse(start.json()).extract[Ends], parse(end.json()).extract[Ends])
-      def at(offsets: Ends, topic: String, partition: String): Long =
-        offsets.get(topic).flatMap(_.get(partition)).getOrElse(0L)
+    private def loadedBy(from: Ends, to: Ends): Option[InputPartition] = {
       val reached = for {
         (topic, offsets) <- loaded.toSeq
         (partition, offset) <- offsets
-        if at(from, topic, partition) < offset && at(to, topic, partition) >= offset
+        if offsetAt(from, topic, partition) < offset && offsetAt(to, topic, partition) >= offset
       } yield LoadedMarker(topic, partition.toInt, offset)
       Option.when(reached.nonEmpty)(LoadedMarkers(reached))
     }
@@ -213,6 +228,8 @@ object GatedKafka {
   private final case class LoadedMarker(topic: String, partition: Int, offset: Long)
 
   private final case class LoadedMarkers(markers: Seq[LoadedMarker]) extends InputPartition
+
+  private val NoRecords = LoadedMarkers(Nil)
 
   /** Kafka's readers, and a reader for markers. */
   private final class GatedReaders(kafka: PartitionReaderFactory, schema: StructType) extends PartitionReaderFactory {

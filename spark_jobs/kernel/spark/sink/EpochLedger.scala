@@ -43,10 +43,10 @@ final case class Takeover(
     written: Option[Boolean],
     dense: Boolean)
 
-/** A sink partition cannot continue without losing or repeating rows. */
+/** A writer of a sink cannot continue without losing or repeating rows. */
 final class LedgerException(code: String, message: String) extends IllegalStateException(s"[$code] $message")
 
-/** The last committed epoch of one sink partition, kept by the broker as a consumer group's offset.
+/** The last committed epoch of one writer, kept by the broker as a consumer group's offset.
   *
   * It is committed in the same transaction as the epoch's records, so it shows for certain whether an epoch
   * that Spark repeats was written before. A driver also writes it before its first epoch: a ledger that is
@@ -100,29 +100,46 @@ final class EpochLedger(group: String, topic: String) {
         s"driver ${entry.generation} of this checkpoint has written to the epoch ledger '$group', this one is " +
           s"driver $generation")
 
+  /** Throws if a later driver than the checkpoint's folder knows of has written to the ledger.
+    *
+    * The starting driver owns the folder, so that was no other one: the folder was set back by two starts or more.
+    */
+  def refuseOlderFolder(found: Option[LedgerEntry], checkpoint: String, generation: Long): Unit =
+    for (entry <- found if entry.checkpoint == checkpoint && entry.generation > generation)
+      throw new LedgerException(
+        "SINK_LEDGER_GAP",
+        s"driver ${entry.generation} of this checkpoint wrote last to the epoch ledger '$group' on topic '$topic', " +
+          s"and the checkpoint's folder says that this is driver $generation: the folder is an older copy (the " +
+          s"ledger expects epoch ${entry.next})")
+
   /** Whether `epoch` is still to be written; false if it is committed.
     *
     * @param dense
-    *   whether the query writes every partition in every epoch
+    *   whether the query has a task for every writer in every epoch
+    * @param isNew
+    *   whether the writer may have no ledger yet: its source partition was added after the driver's start
     */
-  def admits(found: Option[LedgerEntry], epoch: Long, checkpoint: String, dense: Boolean): Boolean =
+  def admits(found: Option[LedgerEntry], epoch: Long, checkpoint: String, dense: Boolean, isNew: Boolean): Boolean =
     found match {
-      case Some(entry) if entry.checkpoint == checkpoint => admits(entry.next, epoch, dense)
+      case Some(entry) if entry.checkpoint == checkpoint => admits(entry, epoch, dense)
       case Some(_) => throw foreign(epoch)
-      case None if dense => throw missing(epoch)
-      case None => true // a source partition that was added after the driver's start
+      case None => isNew || (throw missing(epoch))
     }
+
+  /** Whether `epoch` follows on an entry or is the one that it has committed. */
+  def fits(entry: LedgerEntry, epoch: Long, dense: Boolean): Boolean =
+    entry.next == epoch || entry.next == epoch + 1 || (!dense && entry.next < epoch)
 
   /** The entry from which a starting driver continues.
     *
     * @param writer
-    *   number of the sink partition
+    *   number of the writer
     */
   def takenOver(found: Option[LedgerEntry], writer: Long, by: Takeover): LedgerEntry = {
     val isNew = writer >= by.writers
     val next = found match {
       case Some(entry) if entry.checkpoint == by.checkpoint =>
-        admits(entry.next, by.epoch, by.dense)
+        admits(entry, by.epoch, by.dense)
         if (entry.next > by.epoch && !by.repeated) throw gap(entry.next, by.epoch)
         entry.next
       case Some(_) if !isNew || by.epoch > 0 => throw foreign(by.epoch)
@@ -133,10 +150,8 @@ final class EpochLedger(group: String, topic: String) {
     LedgerEntry(next, by.checkpoint, by.generation)
   }
 
-  private def admits(next: Long, epoch: Long, dense: Boolean): Boolean =
-    if (next == epoch || (!dense && next < epoch)) true
-    else if (next == epoch + 1) false
-    else throw gap(next, epoch)
+  private def admits(entry: LedgerEntry, epoch: Long, dense: Boolean): Boolean =
+    if (fits(entry, epoch, dense)) entry.next <= epoch else throw gap(entry.next, epoch)
 
   private def gap(next: Long, epoch: Long) = new LedgerException(
     "SINK_LEDGER_GAP",

@@ -10,7 +10,9 @@ import org.json4s.{DefaultFormats, Formats}
   * @param generation
   *   number of this driver among all drivers of the checkpoint
   * @param dense
-  *   whether every epoch has a task for every sink partition
+  *   whether every epoch has a task for every writer
+  * @param ledgers
+  *   how many writers have had a ledger since this driver's start; writers beyond them are new
   * @param partitions
   *   the topic's partition count when the checkpoint was new: a key keeps its partition when the topic grows
   * @param heartbeatMs
@@ -30,13 +32,14 @@ final case class SinkSpec(
     checkpoint: String,
     generation: Long,
     dense: Boolean,
+    ledgers: Long,
     partitions: Option[Int],
     heartbeatMs: Long,
     deletesFirst: Boolean,
     onError: String,
     deadLetterTopic: Option[String]) {
   def exactlyOnce: Boolean = guarantee == "exactly-once"
-  def writerId(partition: Long): String = s"$transactionalIdPrefix-$name-$partition"
+  def writerId(writer: Long): String = s"$transactionalIdPrefix-$name-$writer"
 }
 
 object SinkSpec {

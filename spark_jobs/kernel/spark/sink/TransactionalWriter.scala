@@ -19,7 +19,7 @@ import org.apache.spark.sql.ForeachWriter
 
 import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts, References}
 
-/** Writes the records of one query and sink partition to Kafka, one transaction per epoch.
+/** Writes the records of one task of a query's sink to Kafka, one transaction per epoch.
   *
   * `close` runs before Spark commits the epoch. If the driver dies in between, the next one repeats the
   * epoch, finds it in the [[EpochLedger]] and skips it. With the other guarantees there are no
@@ -31,11 +31,11 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
   @transient private var epoch: Long = _
   @transient private var records: Long = _
 
-  override def open(partition: Long, epoch: Long): Boolean = {
+  override def open(writer: Long, epoch: Long): Boolean = {
     this.epoch = epoch
     records = 0
     waiting = if (spec.deletesFirst) new ArrayBuffer[SinkRecord] else null
-    producer = SinkProducer.take(spec, partition)
+    producer = SinkProducer.take(spec, writer, epoch)
     try {
       val admitted = producer.begin(epoch)
       if (!admitted) release()
@@ -88,8 +88,9 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
   }
 }
 
-/** A producer of one sink partition, kept between epochs. */
-private[rejoin] final class SinkProducer(spec: SinkSpec, val id: String) {
+/** A producer of one writer, kept between epochs. */
+private[rejoin] final class SinkProducer(spec: SinkSpec, writer: Long, val serial: Long) {
+  val id: String = spec.writerId(writer)
   private val settings = SinkProducer.settings(spec, id)
   private val producer = new KafkaProducer[Array[Byte], Array[Byte]](settings)
   val admission = new SinkAdmission(spec, id, new RecordSizes(settings))
@@ -103,15 +104,16 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, val id: String) {
   def begin(epoch: Long): Boolean =
     if (!spec.exactlyOnce) true
     else {
-      if (known == null) known = acquire()
-      val admitted = ledger.admits(known, epoch, spec.checkpoint, spec.dense)
+      if (known == null) known = acquire(ledger.refuseNewer(_, spec.checkpoint, spec.generation))
+      val isNew = !spec.dense && writer >= spec.ledgers
+      val admitted = ledger.admits(known, epoch, spec.checkpoint, spec.dense, isNew)
       if (admitted) producer.beginTransaction()
       admitted
     }
 
   /** Makes the ledger this driver's; true if only the user's `--epoch-written` said which epoch is written. */
-  def takeOver(writer: Long, by: Takeover): Boolean = {
-    val found = acquire()
+  def takeOver(by: Takeover): Boolean = {
+    val found = acquire(ledger.refuseOlderFolder(_, by.checkpoint, by.generation))
     commitEntry(ledger.takenOver(found, writer, by))
     found.isEmpty && by.repeated && writer < by.writers
   }
@@ -121,13 +123,17 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, val id: String) {
     if (known != null && TimeUnit.NANOSECONDS.toMillis(System.nanoTime - committedAt) >= spec.heartbeatMs)
       known.foreach(commitEntry)
 
-  /** Fences an earlier writer, ends its transaction, and reads its ledger. */
-  private def acquire(): Option[LedgerEntry] =
+  /** Fences an earlier writer, ends its transaction, and reads its ledger.
+    *
+    * @param refuse
+    *   throws if the entry is of a later driver; called before an earlier writer is fenced, too
+    */
+  private def acquire(refuse: Option[LedgerEntry] => Unit): Option[LedgerEntry] =
     Using.resource(Admin.create(SinkProducer.clientSettings(settings))) { admin =>
-      ledger.refuseNewer(ledger.read(admin), spec.checkpoint, spec.generation)
+      refuse(ledger.read(admin))
       producer.initTransactions()
       val found = ledger.read(admin)
-      ledger.refuseNewer(found, spec.checkpoint, spec.generation)
+      refuse(found)
       committedAt = System.nanoTime
       found
     }
@@ -173,7 +179,9 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, val id: String) {
     }
   }
 
-  def serves(other: SinkSpec): Boolean = spec == other
+  /** Whether it can write an epoch. If the ledger that it knows does not fit, another executor may have moved it. */
+  def serves(other: SinkSpec, epoch: Long): Boolean =
+    spec == other && Option(known).flatten.forall(ledger.fits(_, epoch, spec.dense))
 
   def close(): Unit = producer.close(SinkProducer.CloseTimeout)
 
@@ -194,6 +202,8 @@ private[rejoin] object SinkProducer {
   private val CloseTimeout = Duration.ofSeconds(5)
   private val BeatMs = 5000L
   private val idle = new mutable.HashMap[String, SinkProducer]
+  private val newest = new mutable.HashMap[String, Long] // by id, the last producer's serial number
+  private var made = 0L
   private lazy val heart = Executors.newSingleThreadScheduledExecutor { beat =>
     val thread = new Thread(beat, "rejoin-ledger-heartbeat")
     thread.setDaemon(true)
@@ -201,17 +211,33 @@ private[rejoin] object SinkProducer {
   }
   private lazy val beating = heart.scheduleWithFixedDelay(() => beatAll(), BeatMs, BeatMs, TimeUnit.MILLISECONDS)
 
-  /** Takes the partition's producer out of the pool, so that no lingering task can share it. */
-  def take(spec: SinkSpec, partition: Long): SinkProducer = {
-    val id = spec.writerId(partition)
-    val kept = synchronized(idle.remove(id))
-    kept.filterNot(_.serves(spec)).foreach(_.close())
-    kept.filter(_.serves(spec)).getOrElse(new SinkProducer(spec, id))
+  /** Takes the writer's producer out of the pool, so that no lingering task can share it. */
+  def take(spec: SinkSpec, writer: Long, epoch: Long): SinkProducer = {
+    val kept = synchronized(idle.remove(spec.writerId(writer)))
+    val (fit, unfit) = kept.partition(_.serves(spec, epoch))
+    unfit.foreach(_.close())
+    fit.headOption.getOrElse(make(spec, writer))
   }
 
+  /** Puts a producer into the pool, unless there is a newer one of its id, which has fenced it. */
   def giveBack(producer: SinkProducer): Unit = {
     beating
-    synchronized(idle.put(producer.id, producer)).foreach(_.close())
+    val isNewest = synchronized {
+      val found = newest.get(producer.id).contains(producer.serial)
+      if (found) idle.put(producer.id, producer)
+      found
+    }
+    if (!isNewest) producer.close()
+  }
+
+  /** A producer that fences all others of its id once it begins. */
+  private def make(spec: SinkSpec, writer: Long): SinkProducer = {
+    val serial = synchronized {
+      made += 1
+      newest.put(spec.writerId(writer), made)
+      made
+    }
+    new SinkProducer(spec, writer, serial)
   }
 
   /** Makes all ledgers this driver's, before its first epoch, and fences the writers of earlier drivers.
@@ -220,9 +246,10 @@ private[rejoin] object SinkProducer {
     */
   def takeOver(spec: SinkSpec, writers: Int, by: Takeover): Int = {
     (0L until writers.toLong).count { writer =>
-      val producer = take(spec, writer)
+      synchronized(idle.remove(spec.writerId(writer))).foreach(_.close())
+      val producer = make(spec, writer)
       val answered =
-        try producer.takeOver(writer, by)
+        try producer.takeOver(by)
         catch {
           case e: Throwable =>
             producer.discard()
