@@ -1,4 +1,4 @@
-"""Golden plans and examples run: another few of them every day, all of them in `make test-long`."""
+"""Golden plans and examples run: a part of them, another every day; the others in `make test-long`."""
 
 import datetime
 from pathlib import Path
@@ -14,15 +14,15 @@ JOBS = [
     *(job for job in sorted((ROOT / "tests/plans").glob("*.sql")) if "refused_" not in job.name),
     *sorted((ROOT / "examples").glob("*.sql")),
 ]
-EVERY = 12
+PARTS = 12
+TODAY = datetime.date.today().toordinal() % PARTS  # noqa: DTZ011 - any part will do
 
 
-def test_a_few_of_the_jobs(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
-    today = datetime.date.today().toordinal()
-    jobs = JOBS[today % EVERY :: EVERY]
-    assert differences(spark, broker.bootstrap_servers, jobs, tmp_path, 300) == []
-
-
-@pytest.mark.long
-def test_all_jobs(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
-    assert differences(spark, broker.bootstrap_servers, JOBS, tmp_path, 1_500) == []
+@pytest.mark.parametrize(
+    "part", [pytest.param(p, marks=[] if p == TODAY else [pytest.mark.long]) for p in range(PARTS)]
+)
+def test_jobs_run_to_their_end(
+    part: int, broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    jobs = JOBS[part::PARTS]
+    assert differences(spark, broker.bootstrap_servers, jobs, tmp_path, 250) == []
