@@ -17,7 +17,7 @@ demo: setup ## broker, events, job and joined rows, live; Ctrl-C ends it
 
 test: setup lint classes ## lint and every test but the long ones
 	@$(BIN)/pytest -m "not service and not long" -n 2
-	@$(BIN)/pytest -m service -n 2 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/pytest -m "service and not long" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-fast: setup ## the tests that start neither Spark nor a broker
 	@$(BIN)/pytest -m "not service and not long" -n 2
