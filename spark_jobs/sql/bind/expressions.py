@@ -51,14 +51,6 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.SimilarTo: "SIMILAR TO",
     exp.RegexpLike: "RLIKE",
     exp.ILike: "ILIKE",
-    exp.IntDiv: "DIV",
-    exp.Xor: "XOR",
-    exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|",
-    exp.BitwiseXor: "^",
-    exp.BitwiseNot: "~",
-    exp.AtTimeZone: "AT TIME ZONE",
-    exp.Collate: "COLLATE",
     exp.Tuple: "a list of values",
     exp.Overlaps: "OVERLAPS",
     exp.Lambda: "a lambda",
@@ -193,15 +185,12 @@ class ExpressionBinder:
         return Call("NOT", (inner,), inner.type)
 
     def is_predicate(self, node: exp.Expr) -> Expr:
-        value = self.bind(node.this)
-        match node.expression:
-            case exp.Null():
-                op = "IS NULL"
-            case exp.Boolean(this=truth):
-                op = "IS TRUE" if truth else "IS FALSE"
-                value = self.condition(node.this, op)
-            case _:
-                self.at.refuse(node, "IS with anything but NULL, TRUE and FALSE")
+        """IS NULL, TRUE, FALSE; IS UNKNOWN is IS NULL of a BOOLEAN."""
+        word = node.expression.name
+        if word == "JSON":
+            self.at.refuse(node, "IS JSON")
+        op = "IS NULL" if word == "UNKNOWN" else f"IS {word}"
+        value = self.bind(node.this) if word == "NULL" else self.condition(node.this, f"IS {word}")
         return Call(op, (value,), with_nullable(data_types.BOOLEAN, False))
 
     def between(self, node: exp.Expr) -> Expr:
@@ -245,8 +234,7 @@ class ExpressionBinder:
         if escape and not (isinstance(escape[0], Literal) and len(str(escape[0].value)) == 1):
             self.at.fail("BAD_LITERAL", "ESCAPE needs a constant of one character", node)
         nullable = any(a.type.nullable for a in args)
-        call = Call("LIKE", args, with_nullable(data_types.BOOLEAN, nullable))
-        return self.negated(call) if inner.args.get("negate") else call
+        return Call("LIKE", args, with_nullable(data_types.BOOLEAN, nullable))
 
     def concatenation(self, node: exp.Expr) -> Expr:
         args = (self.bind(node.this), self.bind(node.expression))

@@ -12,6 +12,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from spark_jobs.sql.parse.operators import OperatorParser
 from spark_jobs.sql.parse.syntax import (
     HintText,
     IntervalLiteral,
@@ -85,7 +86,7 @@ class FlinkTokenizer(tokens.Tokenizer):
     }
 
 
-class FlinkParser(parser.Parser):
+class FlinkParser(OperatorParser):
     """Reads one statement's tokens at a time; stops at the first error of a statement."""
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
@@ -376,6 +377,5 @@ def _unsupported(what: str, start: Token) -> UnparsableError:
 class Flink(Dialect):
     """The dialect; only its tokenizer and parser are used."""
 
-    NORMALIZE_NOT_NULL = True
     Tokenizer = FlinkTokenizer
     Parser = FlinkParser
