@@ -271,11 +271,10 @@ class ExpressionBinder:
         return found
 
     def sign(self, node: exp.Expr) -> Expr:
+        signed = _signed_number(node)
+        if signed is not None:
+            return literals.number(signed)
         inner = self.bind(node.this)
-        if isinstance(inner, Literal):
-            constant = literals.negated(inner)
-            if constant is not None:
-                return constant
         if inner.type.name not in (*data_types.NUMERIC, *data_types.INTERVALS):
             self.at.fail("INCOMPATIBLE_TYPES", f"cannot negate {inner.type.sql()}", node)
         return Call("-", (inner,), inner.type)
@@ -376,6 +375,22 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expr]] = 
     **dict.fromkeys(COMPARISONS, ExpressionBinder.comparison),
     **dict.fromkeys(_ARITHMETIC, ExpressionBinder.arithmetic),
 }
+
+
+def _signed_number(node: exp.Expr) -> str | None:
+    """The text of a number with its signs, which are part of it; None if it is something else."""
+    match node:
+        case exp.Neg():
+            inner = _signed_number(node.this)
+            if inner is None:
+                return None
+            return inner[1:] if inner.startswith("-") else f"-{inner}"
+        case exp.Paren():
+            return _signed_number(node.this)
+        case exp.Literal() if not node.args.get("is_string"):
+            return str(node.this)
+        case _:
+            return None
 
 
 def _is_whole_days(args: Sequence[Expr]) -> bool:

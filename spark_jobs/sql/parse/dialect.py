@@ -253,6 +253,13 @@ class FlinkParser(OperatorParser):
                 return self._parse_column_ops(constructor)
         return self._parse_primary_or_column()
 
+    def _parse_primary(self) -> exp.Expr | None:
+        """`.5` as it is written, because its digits are its type."""
+        start = self._curr
+        if self._match_pair(TokenType.DOT, TokenType.NUMBER):
+            return exp.Literal.number(f".{self._prev.text}").update_positions(start)
+        return super()._parse_primary()
+
     def _parse_primary_or_column(self) -> exp.Expr | None:
         return self._parse_atom() or self._parse_column()
 
