@@ -104,6 +104,8 @@ class CallBinder:
                 same = self.compare("=", args[0], args[1], node)
                 nothing = Literal(None, with_nullable(args[0].type, True))
                 return Call("CASE", (same, nothing, args[0]), with_nullable(args[0].type, True))
+            case "FLOOR" if (args[0].type.name in data_types.TIMESTAMPS) != (len(args) > 1):
+                raise FunctionError("FLOOR of a timestamp, and of nothing else, has TO unit", 0)
             case "IFNULL":
                 return Call("COALESCE", args, signature.result_type(args))
             case _:

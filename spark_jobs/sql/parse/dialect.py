@@ -112,7 +112,6 @@ class FlinkParser(OperatorParser):
         TokenType.NULL: lambda _, token: exp.Null().update_positions(token),
     }
     NO_PAREN_FUNCTIONS: ClassVar[dict[TokenType, Any]] = {}
-    VERSION_PHRASES: ClassVar[dict[tuple[str, ...], str]] = {("FOR", "SYSTEM_TIME"): "SYSTEM_TIME"}
 
     def begin(self, statement: list[Token], sql: str) -> None:
         """Stand at the first token of a statement."""
@@ -229,6 +228,17 @@ class FlinkParser(OperatorParser):
         if self._match(TokenType.COMMA):
             return exp.Join(this=self._parse_table(), kind="CROSS")
         return super()._parse_join(*args, **kwargs)
+
+    def _parse_version(self) -> exp.Version | None:
+        """`FOR SYSTEM_TIME AS OF time`."""
+        if not self._match_text_seq("FOR", "SYSTEM_TIME"):
+            return None
+        if not self._match_text_seq("AS", "OF"):
+            self.raise_error("expected AS OF after FOR SYSTEM_TIME")
+        time = self._parse_bitwise()
+        if time is None:
+            self.raise_error("expected a time after AS OF")
+        return exp.Version(this="SYSTEM_TIME", expression=time, kind="AS OF")
 
     def _parse_type(
         self, parse_interval: bool = True, fallback_to_identifier: bool = False

@@ -32,6 +32,7 @@ _PATTERNS: dict[TokenType, type[exp.Binary]] = {
     TokenType.RLIKE: exp.RegexpLike,
     TokenType.SIMILAR_TO: exp.SimilarTo,
 }
+_LONG_CHAIN = 50
 _PREFIXES = (TokenType.NOT, TokenType.DASH, TokenType.PLUS)
 _NEGATABLE = (*_PATTERNS, TokenType.BETWEEN, TokenType.IN)
 _STRENGTHS = {
@@ -60,7 +61,7 @@ class OperatorParser(parser.Parser):
         while (operator := self._operator(weakest)) is not None:
             parts += [operator, *self._behind(operator)]
         try:
-            return grouping.grouped(parts)
+            return _shallow(grouping.grouped(parts))
         except GroupingError as error:
             self.raise_error(error.message, error.token)
             raise AssertionError from error
@@ -151,6 +152,25 @@ class OperatorParser(parser.Parser):
 
     def _missing_operand(self) -> None:
         self.raise_error("Required keyword")
+
+
+def _shallow(node: exp.Expr) -> exp.Expr:
+    """A long chain of ANDs or ORs in halves, because all that follows recurses into them."""
+    parts: list[exp.Expr] = []
+    left = node
+    while isinstance(left, exp.Connector) and type(left) is type(node):
+        parts.append(left.expression)
+        left = left.this
+    if len(parts) < _LONG_CHAIN:
+        return node
+    return _halved(type(node), [left, *reversed(parts)])
+
+
+def _halved(kind: type[exp.Expr], parts: list[exp.Expr]) -> exp.Expr:
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return kind(this=_halved(kind, parts[:half]), expression=_halved(kind, parts[half:]))
 
 
 def _prefix(token: Token) -> Operator:
