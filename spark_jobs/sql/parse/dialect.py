@@ -229,6 +229,12 @@ class FlinkParser(OperatorParser):
             return exp.Join(this=self._parse_table(), kind="CROSS")
         return super()._parse_join(*args, **kwargs)
 
+    def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
+        found = super()._parse_projections()
+        if not found[0]:
+            self.raise_error("expected a column or an expression after SELECT")
+        return found
+
     def _parse_version(self) -> exp.Version | None:
         """`FOR SYSTEM_TIME AS OF time`."""
         if not self._match_text_seq("FOR", "SYSTEM_TIME"):

@@ -64,6 +64,8 @@ def test_many_conditions(connective: str) -> None:
         ("SELECT 2 FROM a HAVING TRUE", ["EMPTY_INPUT"]),
         (script("SELECT", " + ".join(["id"] * 450), "FROM a"), ["NESTED_TOO_DEEPLY"]),
         (script("SELECT", "(" * 450, "id", ")" * 450, "FROM a"), ["NESTED_TOO_DEEPLY"]),
+        ("SELECT DISTINCT FROM a JOIN a AS b ON a.id = b.id", ["SQL_SYNTAX"]),
+        ("SELECT FROM a", ["SQL_SYNTAX"]),
         ("SELECT FLOOR(at) FROM a", ["WRONG_ARGUMENT"]),
         ("SELECT FLOOR(id TO DAY) FROM a", ["WRONG_ARGUMENT"]),
         ("SELECT t.id FROM a t JOIN a FOR SYSTEM_TIME AS OF AS r ON r.id = t.id", ["SQL_SYNTAX"]),
