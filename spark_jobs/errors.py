@@ -3,7 +3,8 @@
 A record that cannot be decoded raises no exception: its table's 'rejoin.on-error' applies to it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Literal, TypeAlias
 
 Domain: TypeAlias = Literal["user", "external", "internal"]
@@ -113,6 +114,17 @@ class CatalogError(PositionedError):
 
 class ScenarioError(PositionedError):
     """A scenario file has a syntax error, or its rows do not fit its tables."""
+
+
+@contextmanager
+def nesting_refused(line: int = 0, column: int = 0) -> Iterator[None]:
+    """A statement at this place that is too deep for recursion is an error of its text."""
+    try:
+        yield
+    except RecursionError as cause:
+        message = "the statement is nested too deeply"
+        hint = "split it: a view or a table of its own for a part of it"
+        raise SqlError("NESTED_TOO_DEEPLY", message, hint, line=line, column=column) from cause
 
 
 class SqlErrors(RejoinError):

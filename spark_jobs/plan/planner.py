@@ -7,7 +7,7 @@ stateful nodes again; what cannot run is refused before.
 
 from itertools import chain, count
 
-from spark_jobs.errors import PositionedError, SqlErrors
+from spark_jobs.errors import PositionedError, SqlErrors, nesting_refused
 from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.plan.check.advice import advise
 from spark_jobs.plan.check.missing_rows import null_columns
@@ -29,10 +29,15 @@ def plan(job: Job) -> tuple[QueryPlan, ...]:
     problems: list[PositionedError] = []
     plans: list[QueryPlan] = []
     for name, insert in zip(query_names(job), job.inserts, strict=True):
-        optimized = optimize(insert, job.settings)
-        problems += refusals(insert, optimized, job.settings)
-        if not problems:
-            plans.append(_plan(optimized, name, job.settings))
+        at = insert.position
+        try:
+            with nesting_refused(at.line, at.column):
+                optimized = optimize(insert, job.settings)
+                problems += refusals(insert, optimized, job.settings)
+                if not problems:
+                    plans.append(_plan(optimized, name, job.settings))
+        except PositionedError as too_deep:
+            problems.append(too_deep)
     if problems:
         for problem in problems:
             problem.locate(job.text, job.source_name)
@@ -42,12 +47,16 @@ def plan(job: Job) -> tuple[QueryPlan, ...]:
 
 def plan_query(query: Logical, settings: DeclaredSettings = NOTHING_SET) -> QueryPlan:
     """The plan of one query, with or without a sink."""
-    optimized = optimize(query, settings)
-    problems = list(refusals(query, optimized, settings))
-    if problems:
-        raise SqlErrors(problems)
-    name = optimized.table.name if isinstance(optimized, Sink) else BARE_QUERY
-    return _plan(optimized, name, settings)
+    try:
+        with nesting_refused():
+            optimized = optimize(query, settings)
+            problems = list(refusals(query, optimized, settings))
+            if problems:
+                raise SqlErrors(problems)
+            name = optimized.table.name if isinstance(optimized, Sink) else BARE_QUERY
+            return _plan(optimized, name, settings)
+    except PositionedError as too_deep:
+        raise SqlErrors([too_deep]) from too_deep
 
 
 def query_names(job: Job) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
-"""Conditions without columns: TRUE goes away, literals are compared at once."""
+"""Conditions without columns: TRUE and IS TRUE go away, literals are compared at once."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from spark_jobs.plan.rules.rewriting import map_inputs, without_true
@@ -26,7 +27,18 @@ def fold_constants(node: Logical) -> Logical:
 
 
 def _folded(condition: Expr) -> Expr | None:
-    return and_all(without_true(map(_decided, conjuncts(condition))))
+    return and_all(without_true(map(_decided, _required(condition))))
+
+
+def _required(condition: Expr) -> Iterator[Expr]:
+    """What has to be TRUE, as every condition of a filter or join has to: `(a = b) IS TRUE` is
+    `a = b` there, which may be the equality of a join."""
+    for part in conjuncts(condition):
+        match part:
+            case Call(op="IS TRUE", args=(inner,)):
+                yield from _required(inner)
+            case _:
+                yield part
 
 
 def _decided(predicate: Expr) -> Expr:

@@ -125,7 +125,7 @@ def _prune_aggregate(node: Aggregate, needed: Needed) -> tuple[Logical, Places]:
     """Leave out unread calls; without keys one stays, because even no rows make a row."""
     keys = len(node.keys)
     kept = [i for i in range(len(node.calls)) if i + keys in needed]
-    if not kept and not keys:
+    if not kept and not keys and node.calls:
         kept = [0]
     calls = tuple(node.calls[i] for i in kept)
     exprs = [*node.keys, *(e for c in calls for e in (c.argument, c.filter) if e is not None)]

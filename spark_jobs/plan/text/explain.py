@@ -6,7 +6,7 @@ modes, unique keys, state layout, how long state is kept, delivery, warnings.
 
 from collections.abc import Sequence
 
-from spark_jobs.errors import SqlErrors
+from spark_jobs.errors import SqlError, SqlErrors, nesting_refused
 from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.plan.nodes.parts import Advice
 from spark_jobs.plan.nodes.physical import QueryPlan
@@ -63,6 +63,14 @@ def explain_job(job: Job, plans: Sequence[QueryPlan]) -> str:
 
 def explain_query(query: Logical, plan: QueryPlan, settings: DeclaredSettings = NOTHING_SET) -> str:
     """One query, as bound, and its plan under these settings."""
+    try:
+        with nesting_refused():
+            return _query_text(query, plan, settings)
+    except SqlError as too_deep:
+        raise SqlErrors([too_deep]) from too_deep
+
+
+def _query_text(query: Logical, plan: QueryPlan, settings: DeclaredSettings) -> str:
     optimized = optimize(query, settings)
     sections = [
         ("Logical Plan", draw(logical_tree(query))),

@@ -7,7 +7,13 @@ from typing import Self, TypeVar, assert_never
 
 from sqlglot import exp
 
-from spark_jobs.errors import CatalogError, SqlError, SqlErrors, UnsupportedError
+from spark_jobs.errors import (
+    CatalogError,
+    SqlError,
+    SqlErrors,
+    UnsupportedError,
+    nesting_refused,
+)
 from spark_jobs.options.settings import (
     REFUSED_SETTINGS,
     SETTINGS,
@@ -105,7 +111,8 @@ class _ScriptBinder:
     def run(self) -> Self:
         for statement in parse(self.source):
             self.ends_in_select = isinstance(statement, Query)
-            with self.source.collecting():
+            line, column = self.source.position(_start(statement))
+            with self.source.collecting(), nesting_refused(line, column):
                 self._statement(statement)
         return self
 
@@ -214,3 +221,13 @@ class _ScriptBinder:
             hint = nearest(name.text, known) or "CREATE TABLE must come before the INSERT"
             error = CatalogError("UNKNOWN_TABLE", f"no table {name.text}", hint)
             self.source.report(error, name.start)
+
+
+def _start(statement: Statement) -> int:
+    match statement:
+        case InsertInto() | Query():
+            return statement.start
+        case SetOption():
+            return statement.key.start
+        case _:
+            return statement.name.start

@@ -30,11 +30,8 @@ class CallBinder:
     def bind(self, node: exp.Expr) -> Expr:
         """The typed call."""
         name = node.name.upper()
-        if name in functions.EXTRACTS and len(node.expressions) == 1:
-            unit = Literal(functions.EXTRACTS[name], data_types.STRING)
-            return self._call(
-                FUNCTIONS["EXTRACT"], (unit, self.argument(node.expressions[0])), node
-            )
+        if name in functions.EXTRACTS:
+            return self._extract(name, node)
         if name in CONSTRUCTORS.values():
             return self._constructor(name[:-2], node)
         name = functions.SYNONYMS.get(name, name)
@@ -46,6 +43,14 @@ class CallBinder:
             for i, a in enumerate(node.expressions)
         ]
         return self._call(signature, args, node)
+
+    def _extract(self, name: str, node: exp.Expr) -> Expr:
+        """YEAR(x) and its like."""
+        if len(node.expressions) != 1:
+            message = f"{name} takes 1 argument, not {len(node.expressions)}"
+            self.at.fail("WRONG_ARGUMENT", message, node)
+        unit = Literal(functions.EXTRACTS[name], with_nullable(data_types.STRING, False))
+        return self._call(FUNCTIONS["EXTRACT"], (unit, self.argument(node.expressions[0])), node)
 
     def _unit(self, node: exp.Expr) -> Expr:
         """The unit in TIMESTAMPADD(SECOND, ...), which the parser takes for a column."""
@@ -85,7 +90,9 @@ class CallBinder:
                 args = [cast(a, same) if signature.kind(i) == "same" else a for i, a in pairs]
             return self._finished(signature, tuple(args), node)
         except FunctionError as error:
-            at = node if error.argument is None else node.expressions[error.argument]
+            # YEAR(x) has no unit among its arguments
+            missing = len(args) - len(node.expressions)
+            at = node if error.argument is None else node.expressions[error.argument - missing]
             self.at.fail("WRONG_ARGUMENT", error.message, at if start_of(at) else node)
 
     def _finished(self, signature: Signature, args: tuple[Expr, ...], node: exp.Expr) -> Expr:
@@ -97,6 +104,8 @@ class CallBinder:
                 same = self.compare("=", args[0], args[1], node)
                 nothing = Literal(None, with_nullable(args[0].type, True))
                 return Call("CASE", (same, nothing, args[0]), with_nullable(args[0].type, True))
+            case "FLOOR" if (args[0].type.name in data_types.TIMESTAMPS) != (len(args) > 1):
+                raise FunctionError("FLOOR of a timestamp, and of nothing else, has TO unit", 0)
             case "IFNULL":
                 return Call("COALESCE", args, signature.result_type(args))
             case _:

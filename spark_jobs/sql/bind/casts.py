@@ -48,7 +48,8 @@ def comparable(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:
     target = common_type(left.type, right.type)
     if target is None or _has_map(target):
         return None
-    if "DECIMAL" in (left.type.name, right.type.name) and target.name == "DECIMAL":
+    names = (left.type.name, right.type.name)
+    if "DECIMAL" in names and "NULL" not in names and target.name == "DECIMAL":
         return _as_decimal(left, target), _as_decimal(right, target)
     return cast(left, target), cast(right, target)
 

@@ -51,14 +51,6 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.SimilarTo: "SIMILAR TO",
     exp.RegexpLike: "RLIKE",
     exp.ILike: "ILIKE",
-    exp.IntDiv: "DIV",
-    exp.Xor: "XOR",
-    exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|",
-    exp.BitwiseXor: "^",
-    exp.BitwiseNot: "~",
-    exp.AtTimeZone: "AT TIME ZONE",
-    exp.Collate: "COLLATE",
     exp.Tuple: "a list of values",
     exp.Overlaps: "OVERLAPS",
     exp.Lambda: "a lambda",
@@ -191,15 +183,12 @@ class ExpressionBinder:
         return Call("NOT", (inner,), inner.type)
 
     def is_predicate(self, node: exp.Expr) -> Expr:
-        value = self.bind(node.this)
-        match node.expression:
-            case exp.Null():
-                op = "IS NULL"
-            case exp.Boolean(this=truth):
-                op = "IS TRUE" if truth else "IS FALSE"
-                value = self.condition(node.this, op)
-            case _:
-                self.at.refuse(node, "IS with anything but NULL, TRUE and FALSE")
+        """IS NULL, TRUE, FALSE; IS UNKNOWN is IS NULL of a BOOLEAN."""
+        word = node.expression.name
+        if word == "JSON":
+            self.at.refuse(node, "IS JSON")
+        op = "IS NULL" if word == "UNKNOWN" else f"IS {word}"
+        value = self.bind(node.this) if word == "NULL" else self.condition(node.this, f"IS {word}")
         return Call(op, (value,), with_nullable(data_types.BOOLEAN, False))
 
     def between(self, node: exp.Expr) -> Expr:
@@ -240,8 +229,7 @@ class ExpressionBinder:
             self._need_text("LIKE", arg, node)
         if escape and not (isinstance(escape[0], Literal) and len(str(escape[0].value)) == 1):
             self.at.fail("BAD_LITERAL", "ESCAPE needs a constant of one character", node)
-        call = predicate("LIKE", args)
-        return self.negated(call) if inner.args.get("negate") else call
+        return predicate("LIKE", args)
 
     def concatenation(self, node: exp.Expr) -> Expr:
         args = (self.bind(node.this), self.bind(node.expression))
@@ -278,11 +266,10 @@ class ExpressionBinder:
         return found
 
     def sign(self, node: exp.Expr) -> Expr:
+        signed = _signed_number(node)
+        if signed is not None:
+            return literals.number(signed)
         inner = self.bind(node.this)
-        if isinstance(inner, Literal):
-            constant = literals.negated(inner)
-            if constant is not None:
-                return constant
         if inner.type.name not in (*data_types.NUMERIC, *data_types.INTERVALS):
             self.at.fail("INCOMPATIBLE_TYPES", f"cannot negate {inner.type.sql()}", node)
         return Call("-", (inner,), inner.type)
@@ -383,6 +370,22 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expr]] = 
     **dict.fromkeys(COMPARISONS, ExpressionBinder.comparison),
     **dict.fromkeys(_ARITHMETIC, ExpressionBinder.arithmetic),
 }
+
+
+def _signed_number(node: exp.Expr) -> str | None:
+    """The text of a number with its signs, which are part of it; None if it is something else."""
+    match node:
+        case exp.Neg():
+            inner = _signed_number(node.this)
+            if inner is None:
+                return None
+            return inner[1:] if inner.startswith("-") else f"-{inner}"
+        case exp.Paren():
+            return _signed_number(node.this)
+        case exp.Literal() if not node.args.get("is_string"):
+            return str(node.this)
+        case _:
+            return None
 
 
 def _is_whole_days(args: Sequence[Expr]) -> bool:

@@ -12,6 +12,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from spark_jobs.sql.parse.operators import OperatorParser
 from spark_jobs.sql.parse.syntax import (
     HintText,
     IntervalLiteral,
@@ -85,7 +86,7 @@ class FlinkTokenizer(tokens.Tokenizer):
     }
 
 
-class FlinkParser(parser.Parser):
+class FlinkParser(OperatorParser):
     """Reads one statement's tokens at a time; stops at the first error of a statement."""
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
@@ -111,7 +112,6 @@ class FlinkParser(parser.Parser):
         TokenType.NULL: lambda _, token: exp.Null().update_positions(token),
     }
     NO_PAREN_FUNCTIONS: ClassVar[dict[TokenType, Any]] = {}
-    VERSION_PHRASES: ClassVar[dict[tuple[str, ...], str]] = {("FOR", "SYSTEM_TIME"): "SYSTEM_TIME"}
 
     def begin(self, statement: list[Token], sql: str) -> None:
         """Stand at the first token of a statement."""
@@ -229,6 +229,23 @@ class FlinkParser(parser.Parser):
             return exp.Join(this=self._parse_table(), kind="CROSS")
         return super()._parse_join(*args, **kwargs)
 
+    def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
+        found = super()._parse_projections()
+        if not found[0]:
+            self.raise_error("expected a column or an expression after SELECT")
+        return found
+
+    def _parse_version(self) -> exp.Version | None:
+        """`FOR SYSTEM_TIME AS OF time`."""
+        if not self._match_text_seq("FOR", "SYSTEM_TIME"):
+            return None
+        if not self._match_text_seq("AS", "OF"):
+            self.raise_error("expected AS OF after FOR SYSTEM_TIME")
+        time = self._parse_bitwise()
+        if time is None:
+            self.raise_error("expected a time after AS OF")
+        return exp.Version(this="SYSTEM_TIME", expression=time, kind="AS OF")
+
     def _parse_type(
         self, parse_interval: bool = True, fallback_to_identifier: bool = False
     ) -> exp.Expr | None:
@@ -251,6 +268,13 @@ class FlinkParser(parser.Parser):
             if constructor is not None:
                 return self._parse_column_ops(constructor)
         return self._parse_primary_or_column()
+
+    def _parse_primary(self) -> exp.Expr | None:
+        """`.5` as it is written, because its digits are its type."""
+        start = self._curr
+        if self._match_pair(TokenType.DOT, TokenType.NUMBER):
+            return exp.Literal.number(f".{self._prev.text}").update_positions(start)
+        return super()._parse_primary()
 
     def _parse_primary_or_column(self) -> exp.Expr | None:
         return self._parse_atom() or self._parse_column()
@@ -376,6 +400,5 @@ def _unsupported(what: str, start: Token) -> UnparsableError:
 class Flink(Dialect):
     """The dialect; only its tokenizer and parser are used."""
 
-    NORMALIZE_NOT_NULL = True
     Tokenizer = FlinkTokenizer
     Parser = FlinkParser

@@ -5,14 +5,14 @@ import re
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from spark_jobs.errors import SqlError, UnsupportedError
+from spark_jobs.errors import SqlError, UnsupportedError, nesting_refused
 from spark_jobs.sql.parse.dialect import Flink, UnparsableError
 from spark_jobs.sql.parse.source_text import SourceText
 from spark_jobs.sql.parse.statement_parser import StatementParser
 from spark_jobs.sql.parse.statements import Statement
 
 # what sqlglot raises for some texts that are not SQL, besides its own error
-_STUMBLES = (ParseError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+_STUMBLES = (ParseError, LookupError, TypeError, ValueError, AttributeError)
 _UNCLOSED = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|`(?:[^`]|``)*`", re.DOTALL)
 
 
@@ -30,8 +30,9 @@ def parse(source: SourceText) -> list[Statement]:
     for statement in _split(tokens):
         parser = StatementParser(dialect=Flink())
         try:
-            found += parser.statement(statement, source.text)
-            continue
+            with source.collecting(), nesting_refused(*source.position(statement[0].start)):
+                found += parser.statement(statement, source.text)
+                continue
         except UnparsableError as error:
             _report(source, error)
         except _STUMBLES:

@@ -3,13 +3,12 @@
 import re
 from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from math import isinf
 
 from spark_jobs.sql.types import data_types
 from spark_jobs.sql.types.data_types import DataType, with_nullable
 from spark_jobs.sql.types.expr import Literal
 
-_INT_MAX = 2**31 - 1
-_BIGINT_MAX = 2**63 - 1
 _MS = {"WEEK": 604_800_000, "DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1_000}
 _MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _FINER = ("DAY", "HOUR", "MINUTE", "SECOND")
@@ -22,32 +21,21 @@ class LiteralError(Exception):
 
 
 def number(text: str) -> Literal:
-    """A number: INT, BIGINT or DECIMAL by its digits, DOUBLE with an exponent.
+    """A number, with its sign: INT, BIGINT or DECIMAL by its digits, DOUBLE with an exponent.
 
-    >>> number("12.50").type.sql()
-    'DECIMAL(4, 2) NOT NULL'
+    >>> number("12.50").type.sql(), number("0.5").type.sql(), number(".5").type.sql()
+    ('DECIMAL(4, 2) NOT NULL', 'DECIMAL(2, 1) NOT NULL', 'DECIMAL(1, 1) NOT NULL')
     """
-    if re.fullmatch(r"\d+", text):
-        value = int(text)
-        if value <= _INT_MAX:
-            return Literal(value, _not_null(data_types.INT))
-        if value <= _BIGINT_MAX:
-            return Literal(value, _not_null(data_types.BIGINT))
-        return _decimal(text)
     if "e" in text.lower():
-        return Literal(float(text), _not_null(data_types.DOUBLE))
-    return _decimal(text)
-
-
-def negated(literal: Literal) -> Literal | None:
-    """The literal with a minus in front, None if it is not a number."""
-    match literal:
-        case Literal(value=int() | float() as value, type=type_) if not isinstance(value, bool):
-            return Literal(-value, type_)
-        case Literal(value=str() as text, type=DataType(name="DECIMAL") as type_):
-            return Literal(text[1:] if text.startswith("-") else f"-{text}", type_)
-        case _:
-            return None
+        return _double(text)
+    if "." in text.rstrip("."):
+        return _decimal(text)
+    value = int(text.rstrip("."))
+    for type_ in (data_types.INT, data_types.BIGINT):
+        bound = 2 ** (_BITS[type_.name] - 1)
+        if -bound <= value < bound:
+            return Literal(value, _not_null(type_))
+    raise LiteralError(f"{text} is beyond BIGINT")
 
 
 def converted(literal: Literal, target: DataType) -> Literal | None:
@@ -113,13 +101,25 @@ def _not_null(type_: DataType) -> DataType:
     return with_nullable(type_, False)
 
 
+def _double(text: str) -> Literal:
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise LiteralError(f"{text} is not a number") from error
+    if isinf(value):
+        raise LiteralError(f"{text} is beyond DOUBLE")
+    return Literal(value, _not_null(data_types.DOUBLE))
+
+
 def _decimal(text: str) -> Literal:
-    whole, _, fraction = text.partition(".")
-    whole = whole.lstrip("0")
-    precision = max(len(whole) + len(fraction), 1)
-    if precision > data_types.MAX_DECIMAL:
+    """Every digit that is written counts, zeros in front included."""
+    sign = "-" if text.startswith("-") else ""
+    whole, _, fraction = text.removeprefix("-").partition(".")
+    written = f"{sign}{whole.lstrip('0') or '0'}.{fraction}"
+    digits = len(whole.lstrip("0")) + len(fraction)
+    if digits > data_types.MAX_DECIMAL:
         raise LiteralError(f"{text} has more than {data_types.MAX_DECIMAL} digits")
-    written = f"{whole or '0'}.{fraction}" if fraction else (whole or "0")
+    precision = min(len(whole) + len(fraction), data_types.MAX_DECIMAL)
     return Literal(written, _not_null(data_types.decimal(precision, len(fraction))))
 
 

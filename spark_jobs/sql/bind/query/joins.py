@@ -100,8 +100,6 @@ class FromBinder:
         version = node.this.args.get("version")
         as_of = None
         if version is not None:
-            if version.args.get("kind") != "AS OF":
-                self.context.refuse(node, "FOR SYSTEM_TIME with anything but AS OF")
             scope = join_scope(self.context, relations)
             with self.source.collecting():
                 as_of = ExpressionBinder(scope).bind(version.expression)

@@ -56,6 +56,12 @@ def places(root: Logical) -> dict[str, str]:
         ("a LEFT JOIN b ON a2 = b2 AND a1 < 2", {"on": "<(a1, 2) & =(a2, b2)"}),
         ("a LEFT JOIN b ON a2 = b2 AND b1 < 2", {"on": "=(a2, b2)", "right": "<(b1, 2)"}),
         ("a LEFT JOIN b ON a2 = b2 WHERE a1 < 2", {"on": "=(a2, b2)", "left": "<(a1, 2)"}),
+        ("a LEFT JOIN b ON a2 = b2 IS TRUE", {"on": "=(a2, b2)"}),
+        ("a LEFT JOIN b ON a2 = b2 IS NOT FALSE", {"on": "IS NOT FALSE(=(a2, b2))"}),
+        (
+            "a, b WHERE (a2 = b2 AND a1 < 2 IS TRUE) IS TRUE",
+            {"on": "=(a2, b2)", "left": "<(a1, 2)"},
+        ),
         (
             "a LEFT JOIN b ON a2 = b2 WHERE b1 IS NULL",
             {"on": "=(a2, b2)", "where": "IS NULL(b1)"},
