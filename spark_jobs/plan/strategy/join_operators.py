@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from spark_jobs.plan.facts.bounds import Interval
+from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.sources import column
 from spark_jobs.plan.nodes.parts import Advice, Gate, and_words
@@ -130,6 +131,7 @@ def temporal_join(join: Join, required: Required, building: Building) -> Planned
         gate=gate,
         pair=sides.pair(),
         late_probe=building.settings.late_probe,
+        probe_changes=facts(join.left).kinds != INSERT,
     )
     followed = timing(
         building,

@@ -103,6 +103,13 @@ final class StateReader(stored: StoredOperator, nodeJson: String) {
     val time = if (kept.timeMs == Envelope.NoTime) Nil else List("time" -> JInt(kept.timeMs))
     JObject(List("row" -> row) ++ time ++ kept.facts.map { case (name, value) => name -> fact(value) })
   }
+
+  private def fact(value: Any): JValue = value match {
+    case b: Boolean => JBool(b)
+    case n: Long => JInt(n)
+    case rows: Seq[_] => JArray(rows.collect { case kept: KeptRow => values(kept.row, schemas(kept.side)) }.toList)
+    case other => JString(other.toString)
+  }
 }
 
 private object StateReader {
@@ -145,12 +152,6 @@ private object StateReader {
   }
 
   def numbers(values: Seq[Long]): JArray = JArray(values.map(JInt(_)).toList)
-
-  def fact(value: Any): JValue = value match {
-    case b: Boolean => JBool(b)
-    case n: Long => JInt(n)
-    case other => JString(other.toString)
-  }
 
   def text(value: JValue): String = compact(render(value))
 }
