@@ -173,7 +173,7 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
     load(key, state)
     new KeyContents(Seq(waiting.size + memory.fold(0L)(_.size), build.stored.rows), hasTimes = false) {
       def foreach(visit: KeptRow => Unit): Unit = {
-        memory.foreach(_.show(LatestJoin.partnersIn)(visit))
+        memory.foreach(_.show(joined => (Envelope.NoTime, LatestJoin.partnersIn(joined)))(visit))
         waiting.foreach((kind, row) => visit(KeptRow(0, row, facts = Seq("waiting" -> RowKind.name(kind)))))
         build.stored.show(visit)
       }

@@ -6,7 +6,7 @@ import java.util.Arrays
 import scala.collection.mutable.ArrayBuffer
 
 import rejoin.core.machine.{SideSpec, TemporalJoinSpec}
-import rejoin.core.row.{CellReader, CellWriter, Envelope, KeptRow, RowFunctions}
+import rejoin.core.row.{Bytes, CellReader, CellWriter, KeptRow, RowFunctions}
 import rejoin.core.state.{Cell, KeyedState, SideRows, StateCell, StoredRow}
 import rejoin.core.time.{DueIndex, GroupState}
 
@@ -59,7 +59,7 @@ final class ProbeMemory(temporal: TemporalJoinSpec, functions: RowFunctions) {
     val page = in.int()
     val found = in.blob()
     turnTo(found, state)
-    read()
+    load()
     isChanged = stored.visit(page)
     save(group)
     Option.when(isEmpty)(found)
@@ -83,7 +83,7 @@ final class ProbeMemory(temporal: TemporalJoinSpec, functions: RowFunctions) {
 
   /** Different rows that are remembered under the key. */
   def size: Long = {
-    read()
+    load()
     stored.rows
   }
 
@@ -95,9 +95,15 @@ final class ProbeMemory(temporal: TemporalJoinSpec, functions: RowFunctions) {
     if (isTimed) ByteBuffer.allocate(id.length + TimeBytes).put(id).putLong(time).array() else id
   }
 
+  /** What the two halves of an update have in common that leaves the row its time. */
+  def updateOf(row: Array[Byte], time: Long): Bytes = {
+    val id = if (side.layout == SideSpec.NoUniqueKey) Array.emptyByteArray else uniqueKey(row)
+    Bytes(ByteBuffer.allocate(id.length + TimeBytes).put(id).putLong(time).array())
+  }
+
   /** Remembers what a row was joined with. */
   def add(id: Array[Byte], partner: Array[Byte]): Unit = {
-    read()
+    load()
     val found = stored.find(id)
     val known = partnersOf(found)
     val same = known.indexWhere(p => Arrays.equals(p.packed, partner))
@@ -107,7 +113,7 @@ final class ProbeMemory(temporal: TemporalJoinSpec, functions: RowFunctions) {
 
   /** Forgets a row; gives what it was joined with, or null where it is not known. */
   def take(id: Array[Byte]): Array[Byte] = {
-    read()
+    load()
     val found = stored.find(id)
     if (found == null) null
     else {
@@ -138,16 +144,19 @@ final class ProbeMemory(temporal: TemporalJoinSpec, functions: RowFunctions) {
     isChanged = true
   }
 
-  /** Visits the rows as they are displayed, with the build rows in what each was joined with. */
-  def show(partners: Array[Byte] => Seq[Array[Byte]])(visit: KeptRow => Unit): Unit = {
-    read()
+  /** Visits the rows as they are displayed.
+    *
+    * @param read
+    *   the event time, if any, and the build rows in what a row was joined with
+    */
+  def show(read: Array[Byte] => (Long, Seq[Array[Byte]]))(visit: KeptRow => Unit): Unit = {
+    load()
     stored.foreach { row =>
-      val written = if (ttlMs > 0) row.written else Envelope.NoTime
       partnersOf(row).foreach { partner =>
-        val joined = partners(partner.packed).map(KeptRow(1, _))
-        val copies = if (partner.copies > 1) Seq("copies" -> partner.copies) else Nil
-        val facts = copies ++ Seq("joined" -> joined) ++ (if (ttlMs > 0) Seq("written" -> written) else Nil)
-        visit(KeptRow(0, rowOf(row.id), written, facts))
+        val (time, joined) = read(partner.packed)
+        val facts = (if (partner.copies > 1) Seq("copies" -> partner.copies) else Nil) ++
+          Seq("joined" -> joined.map(KeptRow(1, _))) ++ (if (ttlMs > 0) Seq("written" -> row.written) else Nil)
+        visit(KeptRow(0, rowOf(row.id), time, facts))
       }
     }
   }
@@ -159,7 +168,7 @@ final class ProbeMemory(temporal: TemporalJoinSpec, functions: RowFunctions) {
     case _ => null
   }
 
-  private def read(): Unit = if (!isRead) {
+  private def load(): Unit = if (!isRead) {
     isRead = true
     stored.reset(key, state, now)
     val in = header.open(key, state)
