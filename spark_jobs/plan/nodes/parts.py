@@ -19,7 +19,7 @@ INLINE = {"json": "inline"}
 PLANNER_ONLY = {"json": "left out"}
 """Metadata of a field that Python reads: in no JSON, so neither in fingerprints nor digests."""
 
-UNLESS_DEFAULT = {"json": "left out by default"}
+UNLESS_DEFAULT = {"left out": "by default"}
 """Metadata of a field that is in the JSON only where it does not have its default."""
 
 FIRST_FORWARD = 1 << 14

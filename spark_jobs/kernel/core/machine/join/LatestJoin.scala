@@ -120,7 +120,10 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
       known.add(id, partners.result())
     } else {
       val joined = known.take(id)
-      if (joined != null) takeBack(kind, row, joined, hash, out)
+      if (joined != null) {
+        takeBack(kind, row, joined, hash, out)
+        if (build.stored.rows > 0) retention.refresh(group, gate.openedAt)
+      }
       else {
         group.unknownRetractions += 1
         joinNow(kind, row, matchable = true, hash, group, out)
