@@ -112,8 +112,8 @@ def _kept(join: Join, side: int) -> Needed:
 
 def _identity_key(node: Logical) -> Needed:
     """The key by which the changes of a row are recognised; nothing where there is none."""
-    known = facts(node)
-    return (smallest(known.unique_keys) or frozenset()) | (smallest(known.upsert_keys) or frozenset())
+    keys = facts(node).unique_keys, facts(node).upsert_keys
+    return frozenset().union(*(smallest(found) or () for found in keys))
 
 
 def _prune_union(union: Union, needed: Needed) -> tuple[Logical, Places]:

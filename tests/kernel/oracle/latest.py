@@ -17,8 +17,8 @@ from tests.kernel.oracle.check import (
     struct,
 )
 from tests.kernel.oracle.marks import NEVER, TimeModel
+from tests.kernel.oracle.nodes import RESIDUAL, output_node, probe_node, side_node, timing_node
 from tests.kernel.oracle.probes import IDENTITIES, Identity, Memory, ProbeWriter
-from tests.kernel.oracle.temporal import RESIDUAL, output_node, probe_node, side_node, timing_node
 
 Row: TypeAlias = tuple[Any, ...]
 Change: TypeAlias = tuple[str, Row]

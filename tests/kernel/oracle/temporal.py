@@ -17,6 +17,7 @@ from tests.kernel.oracle.check import (
     struct,
 )
 from tests.kernel.oracle.marks import END, NEVER, TimeModel
+from tests.kernel.oracle.nodes import RESIDUAL, output_node, probe_node, side_node, timing_node
 from tests.kernel.oracle.probes import IDENTITIES, Identity, Memory, ProbeWriter
 
 Row: TypeAlias = tuple[Any, ...]
@@ -27,8 +28,6 @@ RIGHT = (("r_t", "long"), ("r_k", "string"), ("r_v", "integer"))
 T, K, V, ID = range(4)
 _WIDTH = len(LEFT)
 _PADDING: Row = (None, None, None)
-RESIDUAL = "`l_v` < `r_v`"
-WHERE = "`r_v` IS NULL OR `r_v` > 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,41 +71,6 @@ class Join:
                 {"schema": struct(RIGHT), "key": [K], "time": T},
             ],
         }
-
-
-def side_node(
-    columns: tuple[tuple[str, str], ...],
-    layout: str = "no-unique-key",
-    unique_key: tuple[int, ...] = (),
-    upsert: bool = False,
-) -> dict[str, Any]:
-    key = list(unique_key)
-    return {"schema": struct(columns), "layout": layout, "uniqueKey": key, "upsert": upsert}
-
-
-def probe_node(
-    columns: tuple[tuple[str, str], ...], known_by: Identity | None, ident: int
-) -> dict[str, Any]:
-    by_key = known_by == "key"
-    return side_node(columns, *(("has-unique-key", (ident,)) if by_key else ()))
-
-
-def output_node(where: bool, paired: bool) -> dict[str, Any]:
-    return {
-        "where": WHERE if where else None,
-        "pairBy": ["`l_id`"] if paired else None,
-        "timeZone": "UTC",
-    }
-
-
-def timing_node(idle_timeout_ms: int, policy: str, forwards: bool, ttl_ms: int) -> dict[str, Any]:
-    return {
-        "inputs": [[{"topic": i, "idleTimeoutMs": idle_timeout_ms}] for i in (0, 1)],
-        "policy": policy,
-        "forward": 1 << 14 if forwards else None,
-        "tickMs": 0,
-        "ttlMs": [ttl_ms, ttl_ms],
-    }
 
 
 @dataclass(slots=True)
@@ -268,7 +232,8 @@ class JoinModel:
 
     def _used_by_watermark(self) -> None:
         moved = self._time.current > self._before
-        known = {identity[K if self._join.probes == "row" else 0] for identity in self._memory.known}
+        place = K if self._join.probes == "row" else 0
+        known = {identity[place] for identity in self._memory.known}
         for key, life in list(self._lives.items()):
             waiting = [w.row[T] for w in self._waiting if w.row[K] == key]
             if moved and life.use is not None and life.use <= self._time.current:

@@ -144,7 +144,7 @@ final class ProbeMemory(temporal: TemporalJoinSpec, functions: RowFunctions) {
     isChanged = true
   }
 
-  /** Visits the rows as they are displayed.
+  /** Visits the rows as they are displayed, equal ones as one.
     *
     * @param read
     *   the event time, if any, and the build rows in what a row was joined with
@@ -152,12 +152,12 @@ final class ProbeMemory(temporal: TemporalJoinSpec, functions: RowFunctions) {
   def show(read: Array[Byte] => (Long, Seq[Array[Byte]]))(visit: KeptRow => Unit): Unit = {
     load()
     stored.foreach { row =>
-      partnersOf(row).foreach { partner =>
-        val (time, joined) = read(partner.packed)
-        val facts = (if (partner.copies > 1) Seq("copies" -> partner.copies) else Nil) ++
-          Seq("joined" -> joined.map(KeptRow(1, _))) ++ (if (ttlMs > 0) Seq("written" -> row.written) else Nil)
-        visit(KeptRow(0, rowOf(row.id), time, facts))
-      }
+      val partners = partnersOf(row)
+      val joined = partners.flatMap(partner => read(partner.packed)._2.map(KeptRow(1, _))).toSeq
+      val equal = partners.map(_.copies).sum
+      val facts = Seq("joined" -> joined) ++ (if (equal > 1) Seq("equal" -> equal) else Nil) ++
+        (if (ttlMs > 0) Seq("written" -> row.written) else Nil)
+      visit(KeptRow(0, rowOf(row.id), read(partners.last.packed)._1, facts))
     }
   }
 
