@@ -165,6 +165,13 @@ class JoinModel:
     def _retract(self, probe: "Waiting") -> None:
         """A row that waits just goes; one that has left is taken back with what it has met."""
         row = probe.row
+        leaving = [w for w in self._due if w.kind in ADDS and self._id(w.row) == self._id(row)]
+        if leaving:
+            self._due.remove(leaving[-1])
+            met = leaving[-1].met
+            if probe.kind == "-U" and met is not None:
+                self._updates.setdefault(self._update_of(row, met[0]), []).append(met)
+            return
         for other in reversed(self._waiting):
             same = other.kind in ADDS and self._id(other.row) == self._id(row)
             if same and other.row[T] == row[T]:

@@ -10,10 +10,14 @@ import rejoin.core.row.Bytes
 final class ProbeUpdates {
   private val halves = new util.HashMap[Bytes, util.ArrayDeque[Array[Byte]]]
   private val versions = new mutable.LongMap[Array[Byte]]
+  private val added = new util.HashMap[Bytes, util.ArrayDeque[java.lang.Long]]
+  private val cancelled = mutable.HashSet.empty[Long]
 
   def clear(): Unit = {
     if (!halves.isEmpty) halves.clear()
     if (versions.nonEmpty) versions.clear()
+    if (!added.isEmpty) added.clear()
+    if (cancelled.nonEmpty) cancelled.clear()
   }
 
   /** Notes what became of an old half: what it had met, or [[ProbeUpdates.Dropped]]. */
@@ -26,6 +30,23 @@ final class ProbeUpdates {
     if (found == null) null else found.pollFirst()
   }
 
+  /** Notes a row that leaves in this batch, by its identity and arrival number. */
+  def leaves(id: Bytes, order: Long): Unit =
+    added.computeIfAbsent(id, _ => new util.ArrayDeque[java.lang.Long]).addLast(order)
+
+  /** Takes such a row back before it has left; gives its arrival number, or [[ProbeUpdates.None]]. */
+  def cancel(id: Bytes): Long = {
+    val found = added.get(id)
+    if (found == null || found.isEmpty) ProbeUpdates.None
+    else {
+      val order = found.pollLast().longValue
+      cancelled += order
+      order
+    }
+  }
+
+  def isCancelled(order: Long): Boolean = cancelled.nonEmpty && cancelled(order)
+
   /** Says what the row with this arrival number meets. */
   def fix(order: Long, met: Array[Byte]): Unit = versions(order) = met
 
@@ -34,6 +55,7 @@ final class ProbeUpdates {
 }
 
 object ProbeUpdates {
+  final val None = -1L
 
   /** The old half was not known, and late. */
   val Dropped = new Array[Byte](0)

@@ -5,7 +5,7 @@ import java.util.Arrays
 import scala.collection.mutable.ArrayBuffer
 
 import rejoin.core.machine.{Machine, OutputFunctions, TemporalJoinSpec}
-import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
+import rejoin.core.row.{Bytes, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
 import rejoin.core.state.{KeyedState, StateCell, TimePages, TimedRow}
 import rejoin.core.time.{DueSlot, GroupState, IdleRetention, KeyVisits}
 
@@ -87,12 +87,13 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   private def retract(known: ProbeMemory, row: Envelope, group: GroupState, out: Output): Unit = {
     val id = known.idOf(row.row, row.time)
     def isIt(kept: TimedRow) = RowKind.isAdd(kept.kind) && Arrays.equals(known.idOf(kept.row, kept.time), id)
-    if (!waiting.removeLast(row.time)(isIt)) {
+    val leaving = updates.cancel(Bytes(id))
+    if (leaving != ProbeUpdates.None) noteUpdate(known, row, updates.fixed(leaving))
+    else if (!waiting.removeLast(row.time)(isIt)) {
       val met = known.take(id)
       if (met != null) {
-        if (row.kind == RowKind.UpdateBefore)
-          updates.add(known.updateOf(row.row, MetVersion.timeOf(met)), met)
-        addAtOnce(row, met, group)
+        noteUpdate(known, row, met)
+        addAtOnce(known, row, met, group)
       } else if (isInTime(row, group)) addProbe(row, group)
       else {
         if (row.kind == RowKind.UpdateBefore) updates.add(known.updateOf(row.row, row.time), ProbeUpdates.Dropped)
@@ -102,17 +103,22 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
     }
   }
 
+  private def noteUpdate(known: ProbeMemory, row: Envelope, met: Array[Byte]): Unit =
+    if (met != null && row.kind == RowKind.UpdateBefore)
+      updates.add(known.updateOf(row.row, MetVersion.timeOf(met)), met)
+
   /** The new half of an update, behind the watermark: with its time unchanged it meets the version of its old half. */
   private def update(known: ProbeMemory, row: Envelope, group: GroupState, out: Output): Unit = {
     val met = updates.take(known.updateOf(row.row, row.time))
     if (met eq ProbeUpdates.Dropped) drop(row, group, out)
     else if (met == null && temporal.joinsLate) addProbe(row, group)
-    else addAtOnce(row, met, group)
+    else addAtOnce(known, row, met, group)
   }
 
   /** A row that leaves in this batch wherever the watermark is; with `met`, it does not look for a version. */
-  private def addAtOnce(row: Envelope, met: Array[Byte], group: GroupState): Unit = {
+  private def addAtOnce(known: ProbeMemory, row: Envelope, met: Array[Byte], group: GroupState): Unit = {
     if (met != null) updates.fix(nextOrder, met)
+    if (RowKind.isAdd(row.kind)) updates.leaves(Bytes(known.idOf(row.row, row.time)), nextOrder)
     due += new TimedRow(row.time, nextOrder, row.kind, row.row)
     nextOrder += 1
     if (retention.isEnabled) retention.refresh(group)
@@ -164,7 +170,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
     if (due.size > 1) due.sortInPlaceBy(_.order)
     val hash = GroupBatch.hash(key)
     val matchable = functions.canMatch(key)
-    due.foreach(join(_, matchable, group, hash, out))
+    due.foreach(row => if (!updates.isCancelled(row.order)) join(row, matchable, group, hash, out))
     results.flush(hash, out)
   }
 
