@@ -7,7 +7,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from tests.harness.gateway import new_machine
-from tests.kernel.oracle import latest, temporal
+from tests.kernel.oracle import latest, temporal_events
 from tests.kernel.oracle.check import Batch, Emitted
 from tests.kernel.oracle.probes import Identity
 
@@ -61,7 +61,7 @@ def event_time(**changed: Any) -> Driven:
         "idle_timeout_ms": 0,
         "paired": False,
     }
-    return Driven(temporal.Join(**{**given, **changed}).node())
+    return Driven(temporal_events.Join(**{**given, **changed}).node())
 
 
 def processing_time(fails: bool = False, **changed: Any) -> Driven:
