@@ -59,7 +59,7 @@ def test_every_cell_can_be_read_and_goes_on(run: tuple[OldJob, InMemory]) -> Non
 
 
 def test_temporal_joins_go_on_without_a_memory_of_their_probe_rows(tmp_path: Path) -> None:
-    """The cells are of a kernel that remembered no rows (docs/semantics.md, C6)."""
+    """The cells are of a kernel that remembered no rows (docs/semantics.md, U6)."""
     job = OldJob(ROOT / "probes", tmp_path, "localhost:9092")
     now = InMemory(job)
     now.restore(read_cells(job.folder))
