@@ -141,6 +141,7 @@ def temporal_join(join: Join, required: Required, building: Building) -> Planned
         ticks=gate.kind != "none",
     )
     late_topic = building.settings.late_topic if is_event else None
+    kept = (join.left,) if machine.probe_changes else ()
     return Planned(
         operator(
             machine, required, sides.names, facts(join), followed, building, late_topic=late_topic
@@ -149,6 +150,7 @@ def temporal_join(join: Join, required: Required, building: Building) -> Planned
         _temporal_inputs(join, sides, gate, required),
         (
             *_one_group(sides),
+            *growth(kept, (max(followed.ttl_ms),) * len(kept)),
             *(_finer_key(sides, building) if is_event else (warning(_NOT_REPEATABLE, EVENT_TIME),)),
         ),
         keeps_order(join),

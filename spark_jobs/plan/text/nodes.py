@@ -212,7 +212,7 @@ def _temporal_join(node: Stateful, join: TemporalJoin) -> list[str]:
     return [
         *_conditions(node, join.pair),
         f"left state: rows until the watermark reaches them, {_row(join.pair.left.schema)}",
-        *_memory(join),
+        *_memory(node, join),
         f"right state: versions by time, {_row(join.pair.right.schema)}",
         *retention_text(node),
         *watermark_text(node),
@@ -220,10 +220,12 @@ def _temporal_join(node: Stateful, join: TemporalJoin) -> list[str]:
     ]
 
 
-def _memory(join: TemporalJoin) -> list[str]:
-    """Left rows that change are kept until they are deleted, or for the TTL."""
+def _memory(node: Stateful, join: TemporalJoin) -> list[str]:
+    """What a left row that may change leaves in the state, for how long, and what it costs."""
     if not join.probe_changes:
         return []
+    ttl_ms = max(node.timing.ttl_ms)
+    end = f" or for {ttl_ms} ms" if ttl_ms else ""
     left = join.pair.left
     key = ", ".join(left.schema.fields[i].name for i in left.unique_key)
     known_by = {
@@ -232,7 +234,9 @@ def _memory(join: TemporalJoin) -> list[str]:
         "no-unique-key": "by all their columns",
     }[left.layout]
     price = f"about {remembered_bytes(join)} bytes per row and its texts"
-    return [f"left memory: what rows were joined with, as they may change: {known_by}, {price}"]
+    return [
+        f"left memory: what rows were joined with, until they are deleted{end}: {known_by}, {price}"
+    ]
 
 
 def _late(output: Output, join: TemporalJoin) -> str:
@@ -256,7 +260,7 @@ def _latest_join(node: Stateful, join: TemporalJoin) -> list[str]:
         *_conditions(node, join.pair),
         gate,
         f"left state: rows that wait for the gate, {_row(join.pair.left.schema)}",
-        *_memory(join),
+        *_memory(node, join),
         f"right state: {_layout(join.pair.right)}",
         *retention_text(node),
         *watermark_text(node),
