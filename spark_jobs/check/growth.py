@@ -47,7 +47,9 @@ def _growth_finding(
 ) -> Finding:
     row, key = formula.row_bytes(sample.scan.schema, sample.rows)
     each = row + key + formula.beside
-    named = f"(row {row:.0f}" + (f" + key {key:.0f}" if formula.key else "")
+    parts = [f"row {row:.0f}"] if formula.keeps_row else []
+    parts += [f"key {key:.0f}"] if formula.key else []
+    named = f"({' + '.join(parts) or '0'}"
     share = 1.0 if formula.grows == "window" else sample.new_share
     new = rate * share
     source = f"{sample.scan.table}: {rate:.0f} records/h"

@@ -81,7 +81,11 @@ def rows_of(
             return None
         found = json.loads(reader.get(json.dumps(values), limit))
         sides = [
-            {"side": side, "rows": of["rows"], "kept": [_named_row(r, struct_) for r in of["kept"]]}
+            {
+                "side": side,
+                "rows": of["rows"],
+                "kept": [_named_row(r, struct_, operator.structs[-1]) for r in of["kept"]],
+            }
             for side, of, struct_ in zip(
                 operator.sides, found.pop("sides"), operator.structs, strict=True
             )
@@ -103,9 +107,16 @@ def key_error(text: str, others: Sequence[str]) -> ConfigError:
     )
 
 
-def _named_row(row: JsonObject, struct: Mapping[str, Json]) -> JsonObject:
-    """A row with its column names; None where the operator keeps only facts about a row."""
+def _named_row(
+    row: JsonObject, struct: Mapping[str, Json], partner: Mapping[str, Json]
+) -> JsonObject:
+    """A row with its column names; None where the operator keeps only facts about a row.
+
+    `partner` are the columns of the rows that it was joined with, where those are kept with it.
+    """
     facts = {k: time_text(v) if k in _TIMES else v for k, v in row.items() if k != "row"}
+    if "joined" in facts:
+        facts["joined"] = [named(joined, partner) for joined in facts["joined"]]
     if facts.get("time") == facts.get("written"):
         facts.pop("time", None)  # the row has no time but that of its last write
     return {"row": None if row["row"] is None else named(row["row"], struct), **facts}

@@ -58,6 +58,40 @@ def test_every_cell_can_be_read_and_goes_on(run: tuple[OldJob, InMemory]) -> Non
     assert job.fold([*job.recorded(), *written]) == expected
 
 
+def test_temporal_joins_go_on_without_a_memory_of_their_probe_rows(tmp_path: Path) -> None:
+    """The cells are of a kernel that remembered no rows (docs/semantics.md, U6)."""
+    job = OldJob(ROOT / "probes", tmp_path, "localhost:9092")
+    now = InMemory(job)
+    now.restore(read_cells(job.folder))
+    found = {
+        step: sorted(
+            (r["table"], r["value"]["op"], *r["value"]["data"].values()) for r in now.step(step)
+        )
+        for step in job.steps[1:]
+    }
+    assert found == {
+        "rates": [],
+        # by processing time joined with the rate of now; by event time dropped as late, but for
+        # order 3, which waits for the watermark
+        "orders": [
+            ("now_", "+U", 1, 3, 116),
+            ("now_", "+U", 3, 8, 116),
+            ("now_", "-U", 1, 2, 116),
+            ("now_", "-U", 3, 7, 116),
+        ],
+        "newer": [("now_", "+I", 4, 1, 118), ("then_", "+U", 3, 8, 116)],
+        # what has been joined since is known; order 1 is unknown still by event time
+        "changes": [
+            ("now_", "+U", 1, 4, 118),
+            ("now_", "+U", 3, 9, 118),
+            ("now_", "-U", 1, 3, 116),
+            ("now_", "-U", 3, 8, 116),
+            ("then_", "+U", 3, 9, 116),
+            ("then_", "-U", 3, 8, 116),
+        ],
+    }
+
+
 def test_every_kind_of_cell_is_there() -> None:
     """By the tag in front of a cell's name: what is not there is not tested either."""
     kept = read_cells(ROOT / NEWEST).values()

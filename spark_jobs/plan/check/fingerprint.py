@@ -41,6 +41,7 @@ _NOT_OWN = {
     "kind", "gate", "key", "schema", "inputSchema", "left", "right", "sides",
     "positions",  # cells with and without source positions are read alike
     "waitMs",
+    "probeChanges",  # has cells of its own; without them no row is known
 }  # fmt: skip
 
 

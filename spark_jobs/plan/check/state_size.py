@@ -27,6 +27,7 @@ from spark_jobs.plan.nodes.physical import (
 from spark_jobs.sql.types.data_types import DataType
 
 _WORD = 8
+_BESIDE_REMEMBERED = 15
 _INLINE_DIGITS = 18  # a longer DECIMAL stands behind the row
 
 Grows: TypeAlias = Literal["rows", "keys", "window"]
@@ -37,8 +38,9 @@ class SideFormula:
     """What one input adds to an operator's state.
 
     `formula` is the text in docs/tuning.md, `beside` its bytes per row beside row and key, `key`
-    the ordinals of the columns that are kept once more as a key. `grows` with each row, with each
-    new key, or only as far as `kept_ms` reaches back; 0 keeps for ever.
+    the ordinals of the columns that are kept once more as a key, or instead of the row where
+    `keeps_row` is false. `grows` with each row, with each new key, or only as far as `kept_ms`
+    reaches back; 0 keeps for ever.
     """
 
     side: str
@@ -48,12 +50,13 @@ class SideFormula:
     beside: int
     key: tuple[int, ...] = ()
     kept_ms: int = 0
+    keeps_row: bool = True
 
     def row_bytes(self, schema: DataType, rows: Sequence[Sequence[Any]]) -> tuple[float, float]:
         """Mean sizes of row and key over a sample of rows."""
         fields = [schema.fields[i] for i in self.key]
         key = DataType("ROW", fields=tuple(fields))
-        whole = sum(packed_bytes(schema, row) for row in rows) / len(rows)
+        whole = sum(packed_bytes(schema, row) for row in rows) / len(rows) if self.keeps_row else 0
         if not self.key:
             return whole, 0.0
         return whole, sum(packed_bytes(key, [r[i] for i in self.key]) for r in rows) / len(rows)
@@ -98,6 +101,8 @@ def side_formulas(node: Stateful) -> Iterator[SideFormula]:
                 text, kept_ms = "rate x window x (row + 25)", window_ms + machine.min_cleanup_ms
                 yield SideFormula(names[i], i, "window", text, 25, kept_ms=kept_ms)
         case TemporalJoin():
+            if machine.probe_changes:
+                yield _memory(names[0], machine, kept_ms)
             # a version is kept under its time, the newest row of a key alone
             versions = "keys x (row + 30)", 30
             text, beside = versions if machine.time == "event" else ("keys x (row + 25)", 25)
@@ -115,6 +120,33 @@ def _table(name: str, number: int, side: Side, ttl_ms: int) -> SideFormula:
     key = side.unique_key if side.layout == "has-unique-key" else ()
     text = "rows x (row + unique key + 20) per side"
     return SideFormula(name, number, "rows", text, 20, key, kept_ms=ttl_ms)
+
+
+def _memory(name: str, join: TemporalJoin, kept_ms: int) -> SideFormula:
+    """What the probe rows were joined with."""
+    text = "rows x (row + build row + 15)"
+    if join.pair.left.layout != "no-unique-key":
+        text = "rows x (unique key + build row + 15)"
+    beside = _fixed_bytes(join.pair.right.schema) + _BESIDE_REMEMBERED
+    keeps_row = join.pair.left.layout == "no-unique-key"
+    key = join.pair.left.unique_key
+    return SideFormula(name, 0, "rows", text, beside, key, kept_ms=kept_ms, keeps_row=keeps_row)
+
+
+def remembered_bytes(join: TemporalJoin) -> int:
+    """What a probe row that may change leaves in the state, but for the texts in it."""
+    left = join.pair.left
+    known_by = {
+        "join-key-contains-unique-key": (),
+        "has-unique-key": tuple(left.schema.fields[i] for i in left.unique_key),
+        "no-unique-key": left.schema.fields,
+    }[left.layout]
+    identity = _fixed_bytes(DataType("ROW", fields=known_by)) if known_by else 0
+    return identity + _fixed_bytes(join.pair.right.schema) + _BESIDE_REMEMBERED
+
+
+def _fixed_bytes(schema: DataType) -> int:
+    return packed_bytes(schema, [None] * len(schema.fields))
 
 
 def feeds(node: Stateful, formula: SideFormula) -> tuple[JoinInput, ...]:

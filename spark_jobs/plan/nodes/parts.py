@@ -19,6 +19,9 @@ INLINE = {"json": "inline"}
 PLANNER_ONLY = {"json": "left out"}
 """Metadata of a field that Python reads: in no JSON, so neither in fingerprints nor digests."""
 
+UNLESS_DEFAULT = {"left out": "by default"}
+"""Metadata of a field that is in the JSON only where it does not have its default."""
+
 FIRST_FORWARD = 1 << 14
 """Topic indexes from here on are operators whose watermark goes on (kernel/Spec.scala, Timing)."""
 

@@ -14,6 +14,7 @@ from spark_jobs.options.formats import Format
 from spark_jobs.plan.nodes.parts import (
     INLINE,
     PLANNER_ONLY,
+    UNLESS_DEFAULT,
     Advice,
     AggregateCall,
     Debezium,
@@ -164,6 +165,7 @@ class TemporalJoin:
     `time` event: the version at the left row's event time; `late_probe` rows are dropped, or joined
     at the next watermark. `time` processing: the newest version when the row comes, behind a gate.
     The larger `ttl_ms` of `timing` is Flink's idle state retention, for both sides of a key.
+    `probe_changes`: left rows are updated or deleted, so that what each was joined with is kept.
     """
 
     kind: ClassVar[str] = "temporal-join"
@@ -172,6 +174,7 @@ class TemporalJoin:
     gate: Gate
     pair: Pair = field(metadata=INLINE)
     late_probe: OneOf["drop", "join"] = "drop"
+    probe_changes: bool = field(default=False, metadata=UNLESS_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)

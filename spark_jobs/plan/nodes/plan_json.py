@@ -5,7 +5,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeAlias
 
 from spark_jobs.options.formats import Format
-from spark_jobs.plan.nodes.parts import INLINE, PLANNER_ONLY
+from spark_jobs.plan.nodes.parts import INLINE, PLANNER_ONLY, UNLESS_DEFAULT
 from spark_jobs.plan.nodes.physical import Machine, Physical
 from spark_jobs.sql.types.data_types import DataType
 
@@ -47,6 +47,9 @@ def _fields(value: Any) -> Iterator[tuple[bool, str, object]]:
         held = getattr(value, field.name)
         if field.metadata == INLINE:
             yield from _fields(held)
+        elif field.metadata == UNLESS_DEFAULT:
+            if held != field.default:
+                yield True, _camel(field.name), held
         elif field.metadata != PLANNER_ONLY:
             name = field.metadata.get("json") or _camel(field.name)
             yield field.default is not MISSING, name, held

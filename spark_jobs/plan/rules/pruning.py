@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import assert_never
 
-from spark_jobs.plan.facts.changelog import changelog_of
+from spark_jobs.plan.facts.changelog import INSERT, changelog_of
 from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.keys import smallest
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.plan.rules.rewriting import moved
 from spark_jobs.sql.logical import (
@@ -97,14 +98,23 @@ def _kept(join: Join, side: int) -> Needed:
     """Columns that the join needs although the query does not name them.
 
     An upsert input without its primary key could only be stored as a multiset, after a
-    normaliser; the version side of a temporal join is made of its key and its time.
+    normaliser; the version side of a temporal join is made of its key and its time, and its probe
+    rows, if they change, are known by their key.
     """
     node = join.left if side == 0 else join.right
     keys: Needed = frozenset().union(*facts(node).unique_keys)
-    if not is_versioned(join) or side == 0:
-        return keys if changelog_of(node) == "upsert" and not is_versioned(join) else frozenset()
+    if not is_versioned(join):
+        return keys if changelog_of(node) == "upsert" else frozenset()
+    if side == 0:
+        return _identity_key(node) if facts(node).kinds != INSERT else frozenset()
     time = facts(node).version_time
     return keys if time is None else keys | {time}
+
+
+def _identity_key(node: Logical) -> Needed:
+    """The key by which the changes of a row are recognised; nothing where there is none."""
+    keys = facts(node).unique_keys, facts(node).upsert_keys
+    return frozenset().union(*(smallest(found) or () for found in keys))
 
 
 def _prune_union(union: Union, needed: Needed) -> tuple[Logical, Places]:

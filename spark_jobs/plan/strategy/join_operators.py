@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from spark_jobs.plan.facts.bounds import Interval
+from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.nodes.parts import Advice, Gate, and_words
 from spark_jobs.plan.nodes.physical import IntervalJoin, RegularJoin, TemporalJoin
@@ -119,6 +120,7 @@ def temporal_join(join: Join, required: Required, building: Building) -> Planned
         gate=gate,
         pair=sides.pair(),
         late_probe=building.settings.late_probe,
+        probe_changes=facts(join.left).kinds != INSERT,
     )
     followed = timing(
         building,
@@ -128,6 +130,7 @@ def temporal_join(join: Join, required: Required, building: Building) -> Planned
         ticks=gate.kind != "none",
     )
     by_arrival = not_repeatable("which version a row meets depends on when it is read")
+    kept = (join.left,) if machine.probe_changes else ()
     return operator(
         machine,
         required,
@@ -136,7 +139,11 @@ def temporal_join(join: Join, required: Required, building: Building) -> Planned
         followed,
         building,
         _temporal_inputs(join, sides, gate, required),
-        (*_one_group(sides), *(_finer_key(sides, building) if is_event else (by_arrival,))),
+        (
+            *_one_group(sides),
+            *growth(kept, (max(followed.ttl_ms),) * len(kept)),
+            *(_finer_key(sides, building) if is_event else (by_arrival,)),
+        ),
         late_topic=building.settings.late_topic if is_event else None,
         ordered=keeps_order(join),
     )

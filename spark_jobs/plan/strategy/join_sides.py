@@ -131,7 +131,8 @@ def _side(
     fed = versions(node, time) if time is not None and side == 1 else node
     valid_from = facts(node).version_time if time == "event" and side == 1 else None
     times = () if valid_from is None else (valid_from,)
-    known = input_side(node, keys, used, building, keeps_key=time != "event", times=times)
+    keeps_key = time != "event" or (probes and facts(node).kinds != INSERT)
+    known = input_side(node, keys, used, building, keeps_key=keeps_key, times=times)
     return replace(known, node=fed, source=source_of(fed), upsert=known.upsert and not probes)
 
 

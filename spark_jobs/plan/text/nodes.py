@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import assert_never
 
+from spark_jobs.plan.check.state_size import remembered_bytes
 from spark_jobs.plan.nodes.parts import AggregateCall, Named, Output, Pair, ReadFrom, Side
 from spark_jobs.plan.nodes.physical import (
     Aggregate,
@@ -203,10 +204,30 @@ def _temporal_join(node: Stateful, join: TemporalJoin) -> list[str]:
     return [
         *_conditions(node, join.pair),
         f"left state: rows until the watermark reaches them, {_row(join.pair.left.schema)}",
+        *_memory(node, join),
         f"right state: versions by time, {_row(join.pair.right.schema)}",
         *retention_text(node),
         *watermark_text(node),
         f"late rows: left {_late(node.output, join)}, right accepted",
+    ]
+
+
+def _memory(node: Stateful, join: TemporalJoin) -> list[str]:
+    """What a left row that may change leaves in the state, for how long, and what it costs."""
+    if not join.probe_changes:
+        return []
+    ttl_ms = max(node.timing.ttl_ms)
+    end = f" or for {ttl_ms} ms" if ttl_ms else ""
+    left = join.pair.left
+    key = ", ".join(left.schema.fields[i].name for i in left.unique_key)
+    known_by = {
+        "join-key-contains-unique-key": "by join key",
+        "has-unique-key": f"by unique key ({key})",
+        "no-unique-key": "by all their columns",
+    }[left.layout]
+    price = f"about {remembered_bytes(join)} bytes per row and its texts"
+    return [
+        f"left memory: what rows were joined with, until they are deleted{end}: {known_by}, {price}"
     ]
 
 
@@ -231,6 +252,7 @@ def _latest_join(node: Stateful, join: TemporalJoin) -> list[str]:
         *_conditions(node, join.pair),
         gate,
         f"left state: rows that wait for the gate, {_row(join.pair.left.schema)}",
+        *_memory(node, join),
         f"right state: {_layout(join.pair.right)}",
         *retention_text(node),
         *watermark_text(node),

@@ -157,6 +157,16 @@ final class MachineRun(nodeJson: String) {
   /** Rows that the machine says it stores, by side. */
   def stateRows(): String = GroupState.load(state).rows.mkString("[", ",", "]")
 
+  /** What is stored of a key, as the state reader shows it. */
+  def kept(keyJson: String): String = {
+    val packKey = new RowJson.Packer(OperatorNode.schema(node \ "key"))
+    val found = new ArrayBuffer[JValue]
+    machine.look(packKey(parse(keyJson).asInstanceOf[JArray]), state).foreach { row =>
+      found += StateReader.json(row, operator.node.inputs.map(_.schema))
+    }
+    compact(render(JArray(found.toList)))
+  }
+
   /** Rows that the machine says it dropped because they came late. */
   def lateRows(): Long = GroupState.load(state).lateRows
 

@@ -7,8 +7,9 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from tests.harness.gateway import new_machine
-from tests.kernel.oracle import latest, temporal
+from tests.kernel.oracle import latest, temporal_events
 from tests.kernel.oracle.check import Batch, Emitted
+from tests.kernel.oracle.probes import Identity
 
 SINGLE = "join-key-contains-unique-key"
 
@@ -38,6 +39,13 @@ class Driven:
         reads, writes, read, written = (b - a for a, b in zip(before, after, strict=True))
         return max(reads, writes), max(read, written)
 
+    def kept(self, key: str) -> list[Any]:
+        return list(json.loads(self._machine.kept(json.dumps([key]))))
+
+    @property
+    def size(self) -> int:
+        return int(self._machine.stateBytes())
+
     @property
     def cells(self) -> int:
         return int(self._machine.stateCells())
@@ -53,7 +61,7 @@ def event_time(**changed: Any) -> Driven:
         "idle_timeout_ms": 0,
         "paired": False,
     }
-    return Driven(temporal.Join(**{**given, **changed}).node())
+    return Driven(temporal_events.Join(**{**given, **changed}).node())
 
 
 def processing_time(fails: bool = False, **changed: Any) -> Driven:
@@ -251,3 +259,104 @@ def test_a_change_among_many_rows_of_a_key_touches_a_few_pages(side: str) -> Non
     cells, size = gated.traffic_of([side, "+I", ["x" if name else -1, "k", 1]])
     assert cells <= 8
     assert size <= 30_000
+
+
+@pytest.mark.parametrize("probes", ["key", "row"])
+def test_probe_rows_that_change_are_remembered_until_they_are_deleted(probes: Identity) -> None:
+    join = processing_time(probes=probes)
+    join.run(["right", "+I", [1, "k", 10]])
+    rows = [[str(i), "k", 0] for i in range(500)]
+    join.run(*(["left", "+I", row] for row in rows))
+    join.restart()
+    assert join.rows == [500, 1]
+    join.run(["right", "+U", [1, "k", 20]])
+    found = join.run(*(["left", "-D", row] for row in rows))
+    assert found == [["-D", *row, 1, "k", 10] for row in rows]
+    assert join.rows == [0, 1]
+    assert join.cells == 2
+
+
+def test_a_probe_side_that_only_grows_leaves_nothing() -> None:
+    join, timed = processing_time(), event_time()
+    join.run(["right", "+I", [1, "k", 10]])
+    timed.run(["right", "+I", [1, "k", 10]])
+    for machine in (join, timed):
+        before = machine.cells, machine.size
+        rows = [[str(i), "k", 0] if machine is join else [2, "k", 0, str(i)] for i in range(500)]
+        machine.run(*(["left", "+I", row] for row in rows), *marks(1))
+        machine.run(*marks(3))
+        assert machine.rows == [0, 1]
+        assert machine.cells == before[0]
+        assert machine.size < before[1] + 20  # the watermarks
+
+
+def test_equal_rows_without_a_key_are_counted() -> None:
+    join = processing_time(probes="row")
+    row = ["x", "k", 0]
+    join.run(["right", "+I", [1, "k", 10]])
+    join.run(*(["left", "+I", row] for _ in range(1_000)))
+    join.run(["right", "+U", [1, "k", 20]], *(["left", "+I", row] for _ in range(2)))
+    assert join.rows == [1, 1]
+    assert join.cells == 3
+    found = join.run(*(["left", "-D", row] for _ in range(1_003)))
+    assert [change[6] for change in found] == [20] * 2 + [10] * 1_000 + [20]
+
+
+def test_remembered_rows_of_a_key_in_use_expire_by_themselves() -> None:
+    join = processing_time(probes="key", ttl_ms=10_000)
+    for second in range(30):
+        row = [str(second), "k", 0]
+        join.run(["clock", 1_000 * second], ["right", "+U", [1, "k", second]], ["left", "+I", row])
+    join.restart()
+    left, right = join.rows
+    assert left < 20
+    assert right == 1
+    found = join.run(["left", "-D", ["25", "k", 0]], ["left", "-D", ["5", "k", 0]])
+    assert found == [["-D", "25", "k", 0, 1, "k", 25], ["-D", "5", "k", 0, 1, "k", 29]]
+    join.run(["clock", 1_000_000])
+    assert join.rows == [0, 0]
+    assert join.cells == 1
+
+
+def test_rows_that_wait_are_taken_out_of_many_of_one_time() -> None:
+    join = event_time(probes="key")
+    times = [1_000 + i // 700 for i in range(3_000)]
+    rows = [[time, "k", 0, str(i)] for i, time in enumerate(times)]
+    join.run(["right", "+I", [0, "k", 10]], *(["left", "+I", row] for row in rows))
+    join.restart()
+    kept = set(range(0, 3_000, 7))
+    join.run(*(["left", "-D", row] for i, row in enumerate(rows) if i not in kept))
+    join.restart()
+    assert join.rows == [len(kept), 1]
+    found = join.run(*marks(2_000))
+    assert [row[4] for row in found] == [str(i) for i in sorted(kept)]
+    join.run(*(["left", "-D", rows[i]] for i in sorted(kept)))
+    assert join.rows == [0, 1]
+    assert join.cells == 2
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_change_among_many_remembered_rows_touches_a_few_pages(timed: bool) -> None:
+    join = event_time(probes="key") if timed else processing_time(probes="key")
+    rows = [[0, "k", 1, str(i)] if timed else [str(i), "k", 1] for i in range(20_000)]
+    join.run(["right", "+I", [0, "k", 1]], *(["left", "+I", row] for row in rows))
+    join.run(*marks(5))
+    assert join.rows == [20_000, 1]
+    cells, size = join.traffic_of(["left", "-U", rows[77]], ["left", "+U", rows[77]])
+    assert cells <= 8
+    assert size <= 30_000
+
+
+def test_what_rows_were_joined_with_is_shown() -> None:
+    join, timed = processing_time(probes="row"), event_time(probes="key")
+    join.run(["right", "+I", [1, "k", 10]], ["left", "+I", ["a", "k", 0]])
+    join.run(["right", "+U", [2, "k", 20]], *(["left", "+I", ["a", "k", 0]] for _ in range(2)))
+    assert join.kept("k") == [
+        {"row": ["a", "k", 0], "joined": [[1, "k", 10], [2, "k", 20]], "equal": 3},
+        {"row": [2, "k", 20]},
+    ]
+    timed.run(["left", "+I", [3, "k", 0, "a"]], ["left", "+I", [9, "k", 0, "b"]], *marks(5))
+    assert timed.kept("k") == [
+        {"row": [None, None, None, "a"], "time": 3, "joined": []},
+        {"row": [9, "k", 0, "b"], "time": 9, "waiting": "+I"},
+    ]

@@ -4,7 +4,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from tests.kernel.oracle.check import (
@@ -17,7 +17,8 @@ from tests.kernel.oracle.check import (
     struct,
 )
 from tests.kernel.oracle.marks import NEVER, TimeModel
-from tests.kernel.oracle.temporal import RESIDUAL, output_node, side_node, timing_node
+from tests.kernel.oracle.nodes import RESIDUAL, output_node, probe_node, side_node, timing_node
+from tests.kernel.oracle.probes import IDENTITIES, Identity, Memory, ProbeWriter
 
 Row: TypeAlias = tuple[Any, ...]
 Change: TypeAlias = tuple[str, Row]
@@ -46,7 +47,10 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A processing-time temporal join; `paired` as for event time, with one build row per key."""
+    """A processing-time temporal join; `paired` as for event time, with one build row per key.
+
+    `probes`: what the probe rows, which change, are known by; None where the join does not care.
+    """
 
     is_left: bool
     layout: str
@@ -59,6 +63,7 @@ class Join:
     ttl_ms: int = 0
     forwards: bool = False
     gate: Gate = field(default_factory=Gate)
+    probes: Identity | None = None
 
     def node(self) -> dict[str, Any]:
         unique = {_SINGLE: (K,), "has-unique-key": (ID,), "no-unique-key": ()}[self.layout]
@@ -68,7 +73,8 @@ class Join:
             "time": "processing",
             "gate": self.gate.node(),
             "lateProbe": "drop",
-            "left": side_node(LEFT),
+            "left": probe_node(LEFT, self.probes, ID),
+            "probeChanges": self.probes is not None,
             "right": side_node(RIGHT, self.layout, unique, self.upsert),
             "key": struct([("k", "string")]),
             "filterNulls": [self.nulls_never_match],
@@ -128,6 +134,7 @@ class JoinModel:
         self._build: list[Row] = []
         self._unhealed: list[Row] = []
         self._waiting: list[tuple[str, Row]] = []
+        self._memory = Memory(join.ttl_ms)
         self._deadlines: dict[Any, int] = {}
         self._sink: dict[Any, Row] = {}
         self._wanted: dict[Any, Row] = {}
@@ -135,16 +142,18 @@ class JoinModel:
     def step(self, batch: Batch, emitted: Emitted) -> list[str]:
         passed_on = self._time.current if self._gate.is_open else NEVER
         was_idle = self._time.is_idle
+        waited = len(self._waiting)
         self._time.hear(batch)
         self._gate.hear(batch, self._time)
         self._expire()
+        self._memory.expire(self._time.clock)
         self._unhealed = []
         for _, kind, values, *more in (e for e in batch if e[0] == "right"):
             self._change(kind, tuple(values), more[0]["missing"] if more else ())
         self._waiting += [(kind, tuple(v)) for _, kind, v in (e for e in batch if e[0] == "left")]
-        expected = self._join_waiting() if self._gate.is_open else []
         rows = [e for e in emitted if e[0] not in ("watermark", "idle", "reject")]
         found = [(e[0], tuple(e[1:])) for e in rows]
+        expected = self._join_waiting(waited, found) if self._gate.is_open else []
         compare = self._compare_sinks if self._join.paired else self._compare
         marks = [e for e in emitted if e[0] in ("watermark", "idle")]
         problems = compare(expected, found) + self._wrong_marks(passed_on, marks, was_idle)
@@ -152,7 +161,8 @@ class JoinModel:
 
     def state_rows(self) -> list[int] | None:
         """With retention, rows may stay for a while after their end."""
-        return None if self._join.ttl_ms else [len(self._waiting), len(self._build)]
+        probes = len(self._waiting) + len(self._memory.known)
+        return None if self._join.ttl_ms else [probes, len(self._build)]
 
     def _change(self, kind: str, row: Row, missing: Sequence[int] = ()) -> None:
         if row[K] is None and self._join.nulls_never_match:
@@ -175,12 +185,59 @@ class JoinModel:
         elif not any(r[K] == row[K] for r in self._build):
             self._deadlines.pop(row[K], None)
 
-    def _join_waiting(self) -> list[Change]:
+    def _join_waiting(self, waited: int, found: list[Change]) -> list[Change]:
+        seen = Counter(found)
         changes = []
-        for kind, row in self._waiting:
-            changes += [(kind, row + match) for match in self._matches(row)]
+        rows = [*self._without_pairs(self._waiting[:waited]), *self._waiting[waited:]]
+        for kind, row in rows:
+            joined = self._shown([(kind, row + match) for match in self._met(kind, row, seen)])
+            seen.subtract(joined)
+            changes += joined
         self._waiting = []
+        return changes
+
+    def _shown(self, changes: list[Change]) -> list[Change]:
         return [c for c in changes if not self._join.where or c[1][_WIDTH + V] in (None, 2, 3, 4)]
+
+    def _without_pairs(self, changes: list[tuple[str, Row]]) -> list[tuple[str, Row]]:
+        """A row that was taken back while it waited has never been there."""
+        if self._join.probes is None:
+            return changes
+        left: list[tuple[str, Row]] = []
+        for kind, row in changes:
+            same = [c for c in left if c[0] in ("+I", "+U") and self._id(c[1]) == self._id(row)]
+            if kind in ("+I", "+U") or not same:
+                left.append((kind, row))
+            else:
+                del left[max(i for i, c in enumerate(left) if c is same[-1])]
+        return left
+
+    def _id(self, row: Row) -> Row:
+        return (row[K], row[ID]) if self._join.probes == "key" else row
+
+    def _met(self, kind: str, row: Row, seen: Counter[Change]) -> list[Row]:
+        """What a row is joined with: a retraction, with what its row was.
+
+        Of equal rows it may be any; then the output says which.
+        """
+        matches = self._matches(row)
+        if self._join.probes is None or (row[K] is None and self._join.nulls_never_match):
+            return matches
+        clock, identity = self._time.clock, self._id(row)
+        if kind in ("+I", "+U"):
+            self._memory.add(identity, sorted(matches, key=repr), clock)
+            return matches
+        partners = self._memory.partners(identity)
+        if not partners:
+            return matches
+        fitting = [p for p in partners if self._is_in(kind, row, p, seen)]
+        partner: list[Row] = (fitting or partners)[0]
+        self._memory.take(identity, partner, clock)
+        return partner
+
+    def _is_in(self, kind: str, row: Row, partner: list[Row], seen: Counter[Change]) -> bool:
+        shown = self._shown([(kind, row + match) for match in partner])
+        return Counter(shown) <= seen
 
     def _matches(self, row: Row) -> list[Row]:
         candidates = [r for r in self._build if r[K] == row[K]]
@@ -265,6 +322,9 @@ class EventWriter:
         self._probes: dict[str, list[Any]] = {}
         self._count = 0
         self._leaves_out = rng.choice([0.0, 0.3])
+        self._changing = join.probes and ProbeWriter(
+            rng, ID, join.probes, self._fresh, self._changed
+        )
         self._now = 0
         self._pace = rng.choice([1, 5])
         self.clock = rng.choice([0, 1_700_000_000_000])
@@ -289,6 +349,8 @@ class EventWriter:
 
     def _probe(self) -> list[Event]:
         rng = self._rng
+        if self._changing is not None:
+            return self._changing.write()
         self._count += 1
         row: list[Any] = [str(self._count), self._key(), self._small()]
         if not self._join.paired:
@@ -302,6 +364,15 @@ class EventWriter:
             return [["left", "-D", old]]
         self._probes[row[ID]] = row
         return [["left", "-U", old], ["left", "+U", row]]
+
+    def _fresh(self) -> list[Any]:
+        key = self._key()
+        name = f"{key}{self._rng.randrange(3)}" if self._join.paired else self._rng.choice("xyzuvw")
+        return [name, key, self._small()]
+
+    def _changed(self, old: list[Any]) -> list[Any]:
+        key = self._key() if self._rng.random() < 0.3 and not self._join.paired else old[K]
+        return [old[ID], key, self._small()]
 
     def _build(self) -> Event:
         rng = self._rng
@@ -333,7 +404,10 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
         ttl_ms=rng.choice([0, 0, 7, 10_000]),
         forwards=rng.random() < 0.5,
         gate=gate if kind != "none" else Gate(),
+        probes=rng.choice([None, *IDENTITIES]),
     )
+    if join.paired and join.probes == "row":  # the sink's key would stand for several rows
+        join = replace(join, probes="key")
     writer = EventWriter(rng, join)
     events: list[Event] = [["clock", writer.clock]]
     while len(events) < size:

@@ -4,7 +4,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from tests.kernel.oracle.check import (
@@ -14,88 +14,16 @@ from tests.kernel.oracle.check import (
     Event,
     cut_into_batches,
     random_restarts,
-    struct,
 )
 from tests.kernel.oracle.marks import END, NEVER, TimeModel
+from tests.kernel.oracle.probes import IDENTITIES, Memory
+from tests.kernel.oracle.temporal_events import ID, LEFT, EventWriter, Join, K, T, V
 
 Row: TypeAlias = tuple[Any, ...]
 Change: TypeAlias = tuple[str, Row]
 
-LEFT = (("l_t", "long"), ("l_k", "string"), ("l_v", "integer"), ("l_id", "string"))
-RIGHT = (("r_t", "long"), ("r_k", "string"), ("r_v", "integer"))
-T, K, V, ID = range(4)
 _WIDTH = len(LEFT)
 _PADDING: Row = (None, None, None)
-RESIDUAL = "`l_v` < `r_v`"
-WHERE = "`r_v` IS NULL OR `r_v` > 1"
-
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    """A temporal join as the model understands it; each input has one partition.
-
-    `paired`: the sink is keyed by the probe row's id, all of whose changes have one join key.
-    """
-
-    is_left: bool
-    nulls_never_match: bool
-    residual: bool
-    where: bool
-    policy: str
-    idle_timeout_ms: int
-    paired: bool
-    ttl_ms: int = 0
-    joins_late: bool = False
-    forwards: bool = False
-    late_topic: str | None = None
-
-    def node(self) -> dict[str, Any]:
-        return {
-            "kind": "temporal-join",
-            "joinType": "left" if self.is_left else "inner",
-            "time": "event",
-            "gate": {"kind": "none", "atMs": 0, "timeoutMs": 0, "onTimeout": "fail"},
-            "lateProbe": "join" if self.joins_late else "drop",
-            "left": side_node(LEFT),
-            "right": side_node(RIGHT),
-            "key": struct([("k", "string")]),
-            "filterNulls": [self.nulls_never_match],
-            "residual": RESIDUAL if self.residual else None,
-            "output": output_node(self.where, self.paired) | {"lateTopic": self.late_topic},
-            "timing": timing_node(self.idle_timeout_ms, self.policy, self.forwards, self.ttl_ms),
-            "rows": [
-                {"schema": struct(LEFT), "key": [K], "time": T},
-                {"schema": struct(RIGHT), "key": [K], "time": T},
-            ],
-        }
-
-
-def side_node(
-    columns: tuple[tuple[str, str], ...],
-    layout: str = "no-unique-key",
-    unique_key: tuple[int, ...] = (),
-    upsert: bool = False,
-) -> dict[str, Any]:
-    key = list(unique_key)
-    return {"schema": struct(columns), "layout": layout, "uniqueKey": key, "upsert": upsert}
-
-
-def output_node(where: bool, paired: bool) -> dict[str, Any]:
-    return {
-        "where": WHERE if where else None,
-        "pairBy": ["`l_id`"] if paired else None,
-        "timeZone": "UTC",
-    }
-
-
-def timing_node(idle_timeout_ms: int, policy: str, forwards: bool, ttl_ms: int) -> dict[str, Any]:
-    return {
-        "inputs": [[{"topic": i, "idleTimeoutMs": idle_timeout_ms}] for i in (0, 1)],
-        "policy": policy,
-        "forward": 1 << 14 if forwards else None,
-        "tickMs": 0,
-        "ttlMs": [ttl_ms, ttl_ms],
-    }
 
 
 @dataclass(slots=True)
@@ -111,6 +39,20 @@ class Life:
             self.deadline = clock + ttl_ms * 3 // 2
 
 
+ADDS = ("+I", "+U")
+DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A probe row in arrival order; `met`: its time and version, where it does not look for one."""
+
+    order: int
+    kind: str
+    row: Row
+    met: Any = None
+
+
 class JoinModel:
     """Looks every version up in the list of all build rows ever seen."""
 
@@ -121,7 +63,12 @@ class JoinModel:
         self._build: list[tuple[int, str, Row]] = []
         self._unhealed: list[Row] = []
         self._known = 0
-        self._waiting: list[tuple[str, Row]] = []
+        self._waiting: list[Waiting] = []
+        self._due: list[Waiting] = []
+        self._late: list[Row] = []
+        self._arrived = 0
+        self._memory = Memory(join.ttl_ms)
+        self._updates: dict[Row, list[Any]] = {}
         self._lives: dict[Any, Life] = {}
         self._sink: dict[Any, Row] = {}
         self._wanted: dict[Any, Row] = {}
@@ -131,27 +78,89 @@ class JoinModel:
         was_idle = self._time.is_idle
         self._time.hear(batch)
         self._expire()
+        self._memory.expire(self._time.clock)
         self._unhealed = []
         self._known = len(self._build)
         for _, kind, values, *more in (e for e in batch if e[0] == "right"):
             self._add_build(kind, tuple(values), more[0]["missing"] if more else ())
-        late = []
+        self._late, self._due, self._updates = [], [], {}
         for _, kind, values in (e for e in batch if e[0] == "left"):
-            if self._join.joins_late or values[T] > self._before:
-                self._waiting.append((kind, tuple(values)))
-                self._use(values[K], values[T])
-            else:
-                late.append(tuple(values))
+            self._arrived += 1
+            self._take_in(Waiting(self._arrived, kind, tuple(values)))
         marks = [e for e in emitted if e[0] in ("watermark", "idle")]
         problems = self._compare([e for e in emitted if e not in marks and e[0] != "reject"])
         rejects = [e for e in emitted if e[0] == "reject"]
-        problems += self._wrong_rejects(late, [e for e in rejects if e[2] == "late"])
+        problems += self._wrong_rejects(self._late, [e for e in rejects if e[2] == "late"])
         problems += self._wrong_unhealed([e[3] for e in rejects if e[2] != "late"])
         self._used_by_watermark()
         return problems + self._wrong_marks(marks, was_idle)
 
     def state_rows(self) -> None:
         """How many versions are kept is the machine's business."""
+
+    def _take_in(self, probe: "Waiting") -> None:
+        is_late = probe.row[T] <= self._before
+        changes = self._join.probes is not None
+        if changes and probe.kind not in ADDS:
+            self._retract(probe)
+        elif changes and is_late and probe.kind == "+U":
+            halves = self._updates.get(self._update_of(probe.row, probe.row[T]))
+            met = halves.pop(0) if halves else None
+            if met == DROPPED:
+                self._late.append(probe.row)
+            elif met is None and self._join.joins_late:
+                self._wait(probe)
+            else:
+                self._change(probe, met)
+        elif is_late and not self._join.joins_late:
+            self._late.append(probe.row)
+        else:
+            self._wait(probe)
+
+    def _retract(self, probe: "Waiting") -> None:
+        """A row that waits just goes; one that has left is taken back with what it has met."""
+        row = probe.row
+        leaving = [w for w in self._due if w.kind in ADDS and self._id(w.row) == self._id(row)]
+        if leaving:
+            self._due.remove(leaving[-1])
+            met = leaving[-1].met
+            if probe.kind == "-U" and met is not None:
+                self._updates.setdefault(self._update_of(row, met[0]), []).append(met)
+            return
+        for other in reversed(self._waiting):
+            same = other.kind in ADDS and self._id(other.row) == self._id(row)
+            if same and other.row[T] == row[T]:
+                self._waiting.remove(other)
+                return
+        partners = self._memory.partners(self._id(row))
+        if partners:
+            met = partners[0]
+            self._memory.take(self._id(row), met, self._time.clock)
+            if probe.kind == "-U":
+                self._updates.setdefault(self._update_of(row, met[0]), []).append(met)
+            self._change(probe, met)
+        elif self._join.joins_late or row[T] > self._before:
+            self._wait(probe)
+        else:
+            if probe.kind == "-U":
+                self._updates.setdefault(self._update_of(row, row[T]), []).append(DROPPED)
+            self._late.append(row)
+
+    def _wait(self, probe: "Waiting") -> None:
+        self._waiting.append(probe)
+        self._use(probe.row[K], probe.row[T])
+
+    def _change(self, probe: "Waiting", met: Any) -> None:
+        """Leaves in this batch, wherever the watermark is."""
+        self._due.append(replace(probe, met=met))
+        life = self._lives.setdefault(probe.row[K], Life())
+        life.refresh(self._time.clock, self._join.ttl_ms)
+
+    def _id(self, row: Row) -> Row:
+        return (row[K], row[ID]) if self._join.probes == "key" else row
+
+    def _update_of(self, row: Row, time: int) -> Row:
+        return (row[K], row[ID], time) if self._join.probes == "key" else (row[K], time)
 
     def _add_build(self, kind: str, row: Row, missing: Sequence[int]) -> None:
         if kind == "-U":
@@ -184,21 +193,23 @@ class JoinModel:
         life.refresh(self._time.clock, self._join.ttl_ms)
 
     def _used_by_watermark(self) -> None:
-        if self._time.current == self._before:
-            return
+        moved = self._time.current > self._before
+        place = K if self._join.probes == "row" else 0
+        known = {identity[place] for identity in self._memory.known}
         for key, life in list(self._lives.items()):
-            waiting = [row[T] for _, row in self._waiting if row[K] == key]
-            if life.use is not None and life.use <= self._time.current:
+            waiting = [w.row[T] for w in self._waiting if w.row[K] == key]
+            if moved and life.use is not None and life.use <= self._time.current:
                 life.use = min(waiting, default=None)
                 life.refresh(self._time.clock, self._join.ttl_ms)
-            if not waiting and not any(row[K] == key for _, _, row in self._build):
+            is_kept = waiting or key in known or any(row[K] == key for _, _, row in self._build)
+            if not is_kept:
                 del self._lives[key]
 
     def _expire(self) -> None:
         for key, life in list(self._lives.items()):
             if life.deadline is not None and life.deadline <= self._time.clock:
                 self._build = [b for b in self._build if b[2][K] != key]
-                self._waiting = [w for w in self._waiting if w[1][K] != key]
+                self._waiting = [w for w in self._waiting if w.row[K] != key]
                 del self._lives[key]
 
     def _wrong_rejects(self, late: list[Row], found: Emitted) -> list[str]:
@@ -224,9 +235,9 @@ class JoinModel:
 
     def _compare(self, emitted: Emitted) -> list[str]:
         until = self._time.current if self._time.current > self._before else NEVER
-        due = [(kind, row) for kind, row in self._waiting if row[T] <= until]
-        self._waiting = [(kind, row) for kind, row in self._waiting if row[T] > until]
-        expected = [change for kind, row in due for change in self._joined(kind, row)]
+        due = [*self._due, *(w for w in self._waiting if w.row[T] <= until)]
+        self._waiting = [w for w in self._waiting if w.row[T] > until]
+        expected = [c for w in sorted(due, key=lambda w: w.order) for c in self._joined(w)]
         found = [(change[0], tuple(change[1:])) for change in emitted]
         if self._join.paired:
             return self._compare_sinks(expected, found)
@@ -252,8 +263,9 @@ class JoinModel:
             f"{k}: {self._sink.get(k)}, expected {self._wanted.get(k)}" for k in wrong
         ]
 
-    def _joined(self, kind: str, row: Row) -> list[Change]:
-        version = self._version(row)
+    def _joined(self, probe: "Waiting") -> list[Change]:
+        kind, row = probe.kind, probe.row
+        version = self._version(row) if self._join.probes is None else self._met(probe)
         if version is not None and self._join.residual:
             left, right = row[V], version[V]
             if left is None or right is None or not left < right:
@@ -263,6 +275,17 @@ class JoinModel:
         joined = row + (_PADDING if version is None else version)
         shown = joined[_WIDTH + V] is None or joined[_WIDTH + V] > 1
         return [(kind, joined)] if shown or not self._join.where else []
+
+    def _met(self, probe: "Waiting") -> Row | None:
+        """The version that the row has met before, if it is a change; an added row's is kept."""
+        identity, met = self._id(probe.row), probe.met
+        if met is None and probe.kind not in ADDS and self._memory.partners(identity):
+            met = self._memory.partners(identity)[0]
+            self._memory.take(identity, met, self._time.clock)
+        version: Row | None = self._version(probe.row) if met is None else met[1]
+        if probe.kind in ADDS:
+            self._memory.add(identity, (probe.row[T], version), self._time.clock)
+        return version
 
     def _version(self, row: Row) -> Row | None:
         if row[K] is None and self._join.nulls_never_match:
@@ -286,72 +309,6 @@ class JoinModel:
         return problems
 
 
-class EventWriter:
-    """Rows and marks around a time that moves on; some rows late, some times before 1970."""
-
-    def __init__(self, rng: random.Random, join: Join) -> None:
-        self._rng = rng
-        self._timeout_ms = join.idle_timeout_ms
-        self._keyed = join.paired
-        self._leaves_out = rng.choice([0.0, 0.3])
-        self._probes: dict[str, list[Any]] = {}
-        self._now = rng.choice([-50, 0, 0, 1_600_000_000_000, -(2**55), 2**62])
-        self._pace = rng.choice([1, 5, 100])
-        self._keys = [*"abcdef"[: rng.choice([1, 2, 6])], None]
-        self._ttl_ms = join.ttl_ms
-        self.clock = rng.choice([0, 1_700_000_000_000])
-
-    def write(self) -> list[Event]:
-        rng = self._rng
-        self._now += rng.choice([0, 0, 1, self._pace])
-        pick = rng.random()
-        if pick < 0.40:
-            return self._probe()
-        if pick < 0.75:
-            return [self._build()]
-        if pick < (0.90 if self._ttl_ms else 0.97) or not self._timeout_ms + self._ttl_ms:
-            side = rng.choice(["left", "right"])
-            if rng.random() < 0.1:
-                return [["idle", side]]
-            return [["watermark", side, self._now - rng.choice([0, 1, 5, 20])]]
-        pause = rng.choice([t for t in (self._timeout_ms, self._ttl_ms) if t])
-        self.clock += rng.choice([1, pause // 2, pause])
-        return [["clock", self.clock]]
-
-    def _probe(self) -> list[Event]:
-        rng = self._rng
-        row: list[Any] = [self._near(), self._key(), self._small(), "x"]
-        if not self._keyed:
-            return [["left", rng.choice(["+I", "+I", "+I", "+U", "-U", "-D"]), row]]
-        row[ID] = f"{row[K]}{rng.randrange(3)}"
-        old = self._probes.pop(row[ID], None)
-        if old is None:
-            self._probes[row[ID]] = row
-            return [["left", "+I", row]]
-        if rng.random() < 0.4:
-            old = [rng.choice([old[T], row[T]]), *old[1:]]
-            return [["left", "-D", old]]
-        self._probes[row[ID]] = row
-        return [["left", "-U", old], ["left", "+U", row]]
-
-    def _build(self) -> Event:
-        rng = self._rng
-        if rng.random() < self._leaves_out:
-            return ["right", "+U", [self._near(), self._key(), None], {"missing": [V]}]
-        kind = rng.choice(["+I", "+U", "+U", "+U", "-U", "-D"])
-        time = None if kind == "-D" and rng.random() < 0.3 else self._near()
-        return ["right", kind, [time, self._key(), self._small()]]
-
-    def _near(self) -> int:
-        return self._now + self._rng.choice([-100, -20, -5, -2, -1, 0, 0, 0, 1, 2, 5, 20])
-
-    def _key(self) -> str | None:
-        return self._rng.choice(self._keys) if self._rng.random() < 0.95 else None
-
-    def _small(self) -> int | None:
-        return None if self._rng.random() < 0.1 else self._rng.randrange(5)
-
-
 def random_case(name: str, rng: random.Random, size: int) -> Case:
     join = Join(
         is_left=rng.random() < 0.5,
@@ -365,7 +322,10 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
         joins_late=rng.random() < 0.3,
         forwards=rng.random() < 0.2,
         late_topic=rng.choice([None, None, "late-rows"]),
+        probes=rng.choice([None, *IDENTITIES]),
     )
+    if join.paired and join.probes == "row":  # the sink's key would stand for several rows
+        join = replace(join, probes="key")
     writer = EventWriter(rng, join)
     events: list[Event] = [["clock", writer.clock]]
     while len(events) < size:

@@ -108,7 +108,7 @@ def test_the_formulas_are_those_of_the_docs() -> None:
     code = (ROOT / "spark_jobs/plan/check/state_size.py").read_text(encoding="utf-8")
     used = set(re.findall(r'"((?:rows|keys|rate) x [^"]+)"', code))
     table = (ROOT / "docs/tuning.md").read_text(encoding="utf-8")
-    assert len(used) == 5
+    assert len(used) == 7
     for formula in used:
         assert formula in table, formula
 

@@ -69,12 +69,15 @@ final case class IntervalJoinSpec(
 
 /** @param joinsLate
   *   whether late probe rows are joined at the next watermark, rather than dropped
+  * @param probeChanges
+  *   whether probe rows are also updated and deleted, so that what each was joined with has to be remembered
   */
 final case class TemporalJoinSpec(
     join: JoinSpec,
     isEventTime: Boolean,
     gate: GateSpec,
     joinsLate: Boolean,
+    probeChanges: Boolean,
     timing: Timing)
     extends OperatorSpec
 

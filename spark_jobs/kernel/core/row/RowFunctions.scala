@@ -11,6 +11,9 @@ trait RowFunctions {
   /** The packed columns that tell rows apart: the input's unique key. */
   def uniqueKey(row: Array[Byte]): Array[Byte]
 
+  /** A row of which only the unique key is known, for display. */
+  def withKeyOnly(key: Array[Byte]): Array[Byte]
+
   /** A copy of `row` whose `missing` columns (ordinals) are those of `before`, the row of its key before it. */
   def heal(row: Array[Byte], missing: util.BitSet, before: Array[Byte]): Array[Byte]
 

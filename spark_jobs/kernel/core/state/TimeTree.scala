@@ -98,10 +98,22 @@ abstract class TimeTree[R >: Null <: Timed](pageTag: Char) {
   def takeUpTo(time: Long)(visit: R => Unit): Unit =
     if (!isEmpty && root.firstTime <= time) {
       cut(root, time, visit)
-      while (root.level > 0 && root.children.size == 1) unwrap()
-      size = root.count
-      if (isEmpty) root = new TimePage(0)
+      lower()
     }
+
+  /** Removes the last row of the time that passes the test; whether there was one. */
+  def removeLast(time: Long)(test: R => Boolean): Boolean = {
+    val isFound = !isEmpty && remove(root, time, test)
+    if (isFound) lower()
+    isFound
+  }
+
+  /** After a removal: the tree is as high as it has to be. */
+  private def lower(): Unit = {
+    while (root.level > 0 && root.children.size == 1) unwrap()
+    size = root.count
+    if (isEmpty) root = new TimePage(0)
+  }
 
   /** Removes all rows up to the time; pages that go as a whole are not read. */
   def dropUpTo(time: Long): Unit = takeUpTo(time)(null)
@@ -174,6 +186,38 @@ abstract class TimeTree[R >: Null <: Timed](pageTag: Char) {
     }
   }
 
+  private def remove(page: TimePage, time: Long, test: R => Boolean): Boolean = {
+    val isFound = if (page.level == 0) removeRow(page, time, test) else removeBelow(page, time, test)
+    if (isFound) page.isDirty = true
+    isFound
+  }
+
+  private def removeRow(page: TimePage, time: Long, test: R => Boolean): Boolean = {
+    var i = page.countUpTo(time) - 1
+    while (i >= 0 && page.rows(i).time == time && !test(page.rows(i))) i -= 1
+    val isFound = i >= 0 && page.rows(i).time == time
+    if (isFound) page.removeAt(i)
+    isFound
+  }
+
+  /** Equal times may stand on several pages. */
+  private def removeBelow(page: TimePage, time: Long, test: R => Boolean): Boolean = {
+    var i = page.childAt(time)
+    var isFound = remove(below(page, i), time, test)
+    while (!isFound && i > 0 && page.children(i).firstTime == time) {
+      i -= 1
+      isFound = remove(below(page, i), time, test)
+    }
+    if (isFound) {
+      val child = below(page, i)
+      if (child.isEmpty) {
+        pages.remove(child.number)
+        page.children.remove(i)
+      } else page.children(i).refresh(child)
+    }
+    isFound
+  }
+
   /** Removes a child and all below it. */
   private def drop(page: TimePage, index: Int, visit: R => Unit): Unit = {
     if (page.level > 1) below(page, index).children.indices.foreach(drop(below(page, index), _, visit))
@@ -228,6 +272,8 @@ abstract class TimeTree[R >: Null <: Timed](pageTag: Char) {
       bytes += sizeOf(row) - sizeOf(rows(at))
       rows(at) = row
     }
+
+    def removeAt(at: Int): Unit = bytes -= sizeOf(rows.remove(at))
 
     def removeFirst(count: Int, visit: R => Unit): Unit = {
       rows.view.take(count).foreach { row =>

@@ -23,6 +23,16 @@ final class PackedRows(columns: InputColumns) extends RowFunctions {
       Packed(projectKey(present))
     }
 
+  def withKeyOnly(key: Array[Byte]): Array[Byte] = {
+    val view = new UnsafeRow(columns.uniqueKey.size)
+    view.pointTo(key, key.length)
+    val values = schema.fields.indices.map { i =>
+      val place = columns.uniqueKey.indexOf(i)
+      if (place < 0 || view.isNullAt(place)) null else view.get(place, schema(i).dataType)
+    }
+    pack(new GenericInternalRow(values.toArray[Any]))
+  }
+
   def heal(row: Array[Byte], missing: util.BitSet, before: Array[Byte]): Array[Byte] = {
     present.pointTo(row, row.length)
     past.pointTo(before, before.length)

@@ -147,7 +147,8 @@ object OperatorNode {
       timing.inputs.drop(1).flatten)
     val joinsLate = text(node \ "lateProbe").contains("join")
     val followed = timing.copy(followsLeft = !isEventTime(node))
-    TemporalJoinSpec(join(node), isEventTime(node), gateSpec, joinsLate, followed)
+    val probeChanges = present(node \ "probeChanges").exists(_.extract[Boolean])
+    TemporalJoinSpec(join(node), isEventTime(node), gateSpec, joinsLate, probeChanges, followed)
   }
 
   private def call(node: JValue): AggregateCallSpec =

@@ -83,7 +83,7 @@ final class StateReader(stored: StoredOperator, nodeJson: String) {
       val contents = machine.look(packed, open.group(group))
       val kept = schemas.map(_ => new mutable.ListBuffer[JValue])
       contents.foreach { row =>
-        if (kept(row.side).size < limit) kept(row.side) += json(row)
+        if (kept(row.side).size < limit) kept(row.side) += json(row, schemas)
       }
       val sides = contents.counts.zip(kept).map { case (rows, shown) =>
         JObject("rows" -> JInt(rows), "kept" -> JArray(shown.toList))
@@ -97,11 +97,6 @@ final class StateReader(stored: StoredOperator, nodeJson: String) {
     ((parse(nodeJson) \ "inputs").children.head \ "groups").extract[Int]
   }
 
-  private def json(kept: KeptRow): JValue = {
-    val row = if (kept.row == null) JNull else values(kept.row, schemas(kept.side))
-    val time = if (kept.timeMs == Envelope.NoTime) Nil else List("time" -> JInt(kept.timeMs))
-    JObject(List("row" -> row) ++ time ++ kept.facts.map { case (name, value) => name -> fact(value) })
-  }
 }
 
 private object StateReader {
@@ -139,13 +134,21 @@ private object StateReader {
 
   def values(packed: Array[Byte], schema: StructType): JArray = RowJson.write(Packed.view(packed, schema.size), schema)
 
-  def numbers(values: Seq[Long]): JArray = JArray(values.map(JInt(_)).toList)
+  /** A row of an operator whose sides have these columns. */
+  def json(kept: KeptRow, schemas: Seq[StructType]): JValue = {
+    val row = if (kept.row == null) JNull else values(kept.row, schemas(kept.side))
+    val time = if (kept.timeMs == Envelope.NoTime) Nil else List("time" -> JInt(kept.timeMs))
+    JObject(List("row" -> row) ++ time ++ kept.facts.map { case (name, value) => name -> fact(value, schemas) })
+  }
 
-  def fact(value: Any): JValue = value match {
+  private def fact(value: Any, schemas: Seq[StructType]): JValue = value match {
     case b: Boolean => JBool(b)
     case n: Long => JInt(n)
+    case rows: Seq[_] => JArray(rows.collect { case kept: KeptRow => values(kept.row, schemas(kept.side)) }.toList)
     case other => JString(other.toString)
   }
+
+  def numbers(values: Seq[Long]): JArray = JArray(values.map(JInt(_)).toList)
 
   def text(value: JValue): String = compact(render(value))
 }

@@ -1,8 +1,10 @@
 """What a checkpoint remembers of plans that other tests do not keep."""
 
 from spark_jobs.plan.check.compatibility import differences
-from spark_jobs.plan.check.fingerprint import Fingerprint, fingerprint
-from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.check.fingerprint import Fingerprint, OperatorPrint, fingerprint
+from spark_jobs.plan.nodes.physical import KafkaSink, Stateful
+from spark_jobs.plan.nodes.plan_json import to_json
+from spark_jobs.plan.nodes.walk import stateful_nodes
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
 
@@ -44,3 +46,36 @@ def test_following_keys_is_another_operator_and_the_wait_is_free() -> None:
         assert "key-changes" in told.text()
     (told,) = differences(on, longer)
     assert (told.effect, told.then, told.now) == ("compatible", "600000", "3600000")
+
+
+TEMPORAL = """
+CREATE TABLE o (id INT, k INT, v INT, p AS PROCTIME(), PRIMARY KEY (id) NOT ENFORCED)
+WITH ({kafka}, 'topic' = 'o', 'format' = '{format}');
+CREATE TABLE r (k INT, rate INT, PRIMARY KEY (k) NOT ENFORCED)
+WITH ({kafka}, 'topic' = 'r', 'format' = 'debezium-json');
+CREATE TABLE s (v INT, rate INT, id INT) WITH ({kafka}, 'topic' = 's', 'format' = 'debezium-json');
+INSERT INTO s SELECT v, rate, {selected}
+FROM o JOIN r FOR SYSTEM_TIME AS OF o.p AS r ON o.k = r.k;
+"""
+
+
+def _temporal(format_: str, selected: str) -> tuple[Stateful, OperatorPrint]:
+    [planned] = plan(bind(TEMPORAL.format(kafka=KAFKA, format=format_, selected=selected)))
+    assert isinstance(planned.root, KafkaSink)
+    return stateful_nodes(planned.root)[0], fingerprint(planned.root).operators[0]
+
+
+def test_what_a_temporal_join_remembers_of_its_left_rows_is_in_no_fingerprint() -> None:
+    """So that checkpoints from before it did so go on."""
+    grows, before = _temporal("json", "id")
+    changes, after = _temporal("changelog-json", "id")
+    assert to_json(changes)["probeChanges"] is True
+    assert "probeChanges" not in to_json(grows)
+    assert before.state == after.state
+
+
+def test_only_left_rows_that_change_keep_a_key_that_is_not_read() -> None:
+    _, grows = _temporal("json", "1")
+    _, changes = _temporal("changelog-json", "1")
+    assert grows.state["left row"] == ["v INT"]
+    assert changes.state["left row"] == ["id INT", "v INT"]

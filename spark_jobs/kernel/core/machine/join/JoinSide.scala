@@ -35,12 +35,7 @@ final class JoinSide(
   val stored = new SideRows(pageTag, number, countsMatches, idIsRow = !hasUniqueKey, ttlMs, format)
 
   /** What tells the row apart from others under the same join key. */
-  val idOf: Array[Byte] => Array[Byte] = spec.layout match {
-    case SideSpec.JoinKeyContainsUniqueKey => _ => JoinSide.OnlyRow
-    case SideSpec.HasUniqueKey => functions.uniqueKey(_)
-    case SideSpec.NoUniqueKey => identity
-    case other => throw new IllegalArgumentException(s"unknown state layout '$other'")
-  }
+  val idOf: Array[Byte] => Array[Byte] = JoinSide.identity(spec, functions)
 
   def matchesOf(row: StoredRow, other: JoinSide): Long = if (countsMatches) row.matches else other.stored.rows
 
@@ -67,6 +62,14 @@ final class JoinSide(
 
 object JoinSide {
   private val OnlyRow = new Array[Byte](0)
+
+  /** What tells a row of a side apart from others under the same join key. */
+  def identity(spec: SideSpec, functions: RowFunctions): Array[Byte] => Array[Byte] = spec.layout match {
+    case SideSpec.JoinKeyContainsUniqueKey => _ => OnlyRow
+    case SideSpec.HasUniqueKey => functions.uniqueKey(_)
+    case SideSpec.NoUniqueKey => row => row
+    case other => throw new IllegalArgumentException(s"unknown state layout '$other'")
+  }
 
   /** A side of which no result depends on how many rows its own match. */
   def withoutMatches(spec: SideSpec, number: Int, ttlMs: Long, functions: RowFunctions, pageTag: Char): JoinSide =

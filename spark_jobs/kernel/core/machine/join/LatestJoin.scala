@@ -3,7 +3,8 @@ package rejoin.core.machine.join
 import java.util.Arrays
 
 import rejoin.core.machine.{Machine, OutputFunctions, TemporalJoinSpec}
-import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
+import rejoin.core.row.{CellReader, CellWriter, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output,
+  PartialRow, RowKind}
 import rejoin.core.state.{KeyedState, RowQueue, StateCell}
 import rejoin.core.time.{BootstrapGate, GroupState, IdleRetention, KeyVisits}
 
@@ -14,7 +15,8 @@ import rejoin.core.time.{BootstrapGate, GroupState, IdleRetention, KeyVisits}
   * cells 'V' / 'W'     : further pages of build rows / of waiting probe rows
   * }}}
   * In a batch, build rows come before probe rows. While the gate is closed, probe rows wait in arrival
-  * order. What has been emitted never changes. Rules: docs/semantics.md, "Processing-time temporal join".
+  * order. What has been emitted never changes with the build side. Where probe rows change, [[ProbeMemory]] says
+  * what each was joined with. Rules: docs/semantics.md, "Processing-time temporal join".
   */
 final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, outputs: OutputFunctions)
     extends Machine {
@@ -22,6 +24,8 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
   private val retention = new IdleRetention(temporal.timing)
   private val build = JoinSide.withoutMatches(temporal.join.right, 1, ttlMs = 0L, functions.right, 'V')
   private val waiting = new RowQueue('W')
+  private val memory = Option.when(temporal.probeChanges)(new ProbeMemory(temporal, functions.left))
+  private val partners = new CellWriter
   private val results = outputs.arrivalOrder()
   private val header = new StateCell(keyTag)
 
@@ -31,7 +35,9 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
     val visits = new KeyVisits
     if (gate.advance(group, state)) visits.add(group.due.take(BootstrapGate.Slot, state))
     visits.add(retention.take(group, state))
+    memory.foreach(known => visits.add(known.begin(group, state)))
     visits.foreach(batch)(visit(_, group, state, out))
+    memory.foreach(_.end(state))
   }
 
   private def visit(rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
@@ -83,11 +89,55 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
   }
 
   private def joinProbes(rows: KeyRows, matchable: Boolean, hash: Int, group: GroupState, out: Output): Unit = {
-    if (!waiting.isEmpty) waiting.drain((kind, row) => join(kind, row, matchable, hash, group, out))
-    foreachOf(0, rows)(row => join(row.kind, row.row, matchable, hash, group, out))
+    def join(kind: Byte, row: Array[Byte]): Unit =
+      // without a key that can match, every row of the key has the same result for ever
+      if (memory.isEmpty || !matchable) joinNow(kind, row, matchable, hash, group, out)
+      else joinAndRemember(memory.get, kind, row, hash, group, out)
+    if (!waiting.isEmpty) drainWaiting(join)
+    foreachOf(0, rows)(row => join(row.kind, row.row))
   }
 
-  private def join(
+  /** A row that was taken back while it waited has never been there. */
+  private def drainWaiting(join: (Byte, Array[Byte]) => Unit): Unit = memory match {
+    case None => waiting.drain(join)
+    case Some(known) =>
+      val left = new WaitingChanges(known.idOf(_, Envelope.NoTime))
+      waiting.drain(left.add)
+      left.foreach(join)
+  }
+
+  private def joinAndRemember(
+      known: ProbeMemory,
+      kind: Byte,
+      row: Array[Byte],
+      hash: Int,
+      group: GroupState,
+      out: Output): Unit = {
+    val id = known.idOf(row, Envelope.NoTime)
+    if (RowKind.isAdd(kind)) {
+      partners.reset()
+      joinNow(kind, row, matchable = true, hash, group, out)
+      known.add(id, partners.result())
+    } else {
+      val joined = known.take(id)
+      if (joined != null) {
+        takeBack(kind, row, joined, hash, out)
+        if (build.stored.rows > 0) retention.refresh(group, gate.openedAt)
+      }
+      else {
+        group.unknownRetractions += 1
+        joinNow(kind, row, matchable = true, hash, group, out)
+      }
+    }
+  }
+
+  private def takeBack(kind: Byte, row: Array[Byte], joined: Array[Byte], hash: Int, out: Output): Unit = {
+    val found = LatestJoin.partnersIn(joined)
+    if (found.isEmpty && temporal.join.leftIsOuter) results.emit(kind, hash, row, null, out)
+    found.foreach(results.emit(kind, hash, row, _, out))
+  }
+
+  private def joinNow(
       kind: Byte,
       row: Array[Byte],
       matchable: Boolean,
@@ -103,6 +153,7 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
           var n = candidate.copies
           while (n > 0) {
             results.emit(kind, hash, row, candidate.row, out)
+            if (memory.isDefined) partners.blob(candidate.row)
             n -= 1
           }
         }
@@ -123,8 +174,9 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
 
   def look(key: Array[Byte], state: KeyedState): KeyContents = {
     load(key, state)
-    new KeyContents(Seq(waiting.size, build.stored.rows), hasTimes = false) {
+    new KeyContents(Seq(waiting.size + memory.fold(0L)(_.size), build.stored.rows), hasTimes = false) {
       def foreach(visit: KeptRow => Unit): Unit = {
+        memory.foreach(_.show(joined => (Envelope.NoTime, LatestJoin.partnersIn(joined)))(visit))
         waiting.foreach((kind, row) => visit(KeptRow(0, row, facts = Seq("waiting" -> RowKind.name(kind)))))
         build.stored.show(visit)
       }
@@ -135,6 +187,7 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
     retention.reset()
     build.stored.reset(key, state, 0L)
     waiting.reset(key, state)
+    memory.foreach(_.turnTo(key, state))
     val in = header.open(key, state)
     if (in != null) {
       retention.read(in)
@@ -144,10 +197,20 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
   }
 
   private def save(group: GroupState, state: KeyedState): Unit = {
+    memory.foreach(_.save(group))
     val out = header.write()
     retention.write(out)
     build.stored.write(out, group.expiries)
     waiting.write(out)
-    header.save(state, isEmpty = build.stored.rows == 0 && waiting.isEmpty)
+    header.save(state, isEmpty = build.stored.rows == 0 && waiting.isEmpty && memory.forall(_.isEmpty))
+  }
+}
+
+object LatestJoin {
+
+  /** The build rows that a probe row was joined with, as the memory has them. */
+  private def partnersIn(joined: Array[Byte]): Seq[Array[Byte]] = {
+    val in = new CellReader(joined)
+    Iterator.continually(in).takeWhile(_.hasMore).map(_.blob()).toVector
   }
 }

@@ -1,9 +1,11 @@
 package rejoin.core.machine.join
 
+import java.util.Arrays
+
 import scala.collection.mutable.ArrayBuffer
 
 import rejoin.core.machine.{Machine, OutputFunctions, TemporalJoinSpec}
-import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
+import rejoin.core.row.{Bytes, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
 import rejoin.core.state.{KeyedState, StateCell, TimePages, TimedRow}
 import rejoin.core.time.{DueSlot, GroupState, IdleRetention, KeyVisits}
 
@@ -16,7 +18,8 @@ import rejoin.core.time.{DueSlot, GroupState, IdleRetention, KeyVisits}
   * }}}
   * A probe row leaves once the watermark has reached its time, in arrival order within its key; rows
   * that are due in the batch in which they arrive are never stored. Of the versions, the newest at or
-  * below the watermark and all later ones stay. Rules: docs/semantics.md, "Event-time temporal join".
+  * below the watermark and all later ones stay. Where probe rows change, [[ProbeMemory]] says which version each
+  * has met. Rules: docs/semantics.md, "Event-time temporal join".
   */
 final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, outputs: OutputFunctions)
     extends Machine {
@@ -25,6 +28,8 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   private val versions = new TimePages('V')
   private val waiting = new TimePages('W')
   private val due = new ArrayBuffer[TimedRow]
+  private val memory = Option.when(temporal.probeChanges)(new ProbeMemory(temporal, functions.left))
+  private val updates = new ProbeUpdates
   private val header = new StateCell(keyTag)
   private val dueSlot = new DueSlot
   private val retention = new IdleRetention(temporal.timing)
@@ -40,7 +45,9 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
     val visits = new KeyVisits
     visits.add(group.takeDue(state))
     visits.add(retention.take(group, state))
+    memory.foreach(known => visits.add(known.begin(group, state)))
     visits.foreach(batch)(visit(_, group, state, out))
+    memory.foreach(_.end(state))
   }
 
   private def visit(rows: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
@@ -49,22 +56,73 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
     val waitingBefore = waiting.size
     if (retention.isOver(group)) clear()
     due.clear()
+    updates.clear()
     rows.foreach(add(_, group, out))
-    if (group.isAdvanced) {
-      joinDue(rows.key, group, out)
-      useByWatermark(group)
-    }
+    if (group.isAdvanced || due.nonEmpty) joinDue(rows.key, group, out)
+    if (group.isAdvanced) useByWatermark(group)
     forgetOldVersions(group.watermarks.current)
     register(rows.key, group)
     group.rows(0) += waiting.size - waitingBefore
     group.rows(1) += versions.size - versionsBefore
+    memory.foreach(_.save(group))
     save(state)
   }
 
   private def add(row: Envelope, group: GroupState, out: Output): Unit =
     if (row.side == 1) addVersion(row, group)
-    else if (row.time > group.watermarkBefore || temporal.joinsLate) addProbe(row, group)
+    else if (memory.isDefined) change(memory.get, row, group, out)
+    else if (isInTime(row, group)) addProbe(row, group)
     else drop(row, group, out)
+
+  private def isInTime(row: Envelope, group: GroupState): Boolean =
+    row.time > group.watermarkBefore || temporal.joinsLate
+
+  /** A change of a row that is known is never late. */
+  private def change(known: ProbeMemory, row: Envelope, group: GroupState, out: Output): Unit =
+    if (!RowKind.isAdd(row.kind)) retract(known, row, group, out)
+    else if (row.kind == RowKind.UpdateAfter && row.time <= group.watermarkBefore) update(known, row, group, out)
+    else if (isInTime(row, group)) addProbe(row, group)
+    else drop(row, group, out)
+
+  private def retract(known: ProbeMemory, row: Envelope, group: GroupState, out: Output): Unit = {
+    val id = known.idOf(row.row, row.time)
+    def isIt(kept: TimedRow) = RowKind.isAdd(kept.kind) && Arrays.equals(known.idOf(kept.row, kept.time), id)
+    val leaving = updates.cancel(Bytes(id))
+    if (leaving != ProbeUpdates.None) noteUpdate(known, row, updates.fixed(leaving))
+    else if (!waiting.removeLast(row.time)(isIt)) {
+      val met = known.take(id)
+      if (met != null) {
+        noteUpdate(known, row, met)
+        addAtOnce(known, row, met, group)
+      } else if (isInTime(row, group)) addProbe(row, group)
+      else {
+        if (row.kind == RowKind.UpdateBefore) updates.add(known.updateOf(row.row, row.time), ProbeUpdates.Dropped)
+        group.unknownRetractions += 1
+        drop(row, group, out)
+      }
+    }
+  }
+
+  private def noteUpdate(known: ProbeMemory, row: Envelope, met: Array[Byte]): Unit =
+    if (met != null && row.kind == RowKind.UpdateBefore)
+      updates.add(known.updateOf(row.row, MetVersion.timeOf(met)), met)
+
+  /** The new half of an update, behind the watermark: with its time unchanged it meets the version of its old half. */
+  private def update(known: ProbeMemory, row: Envelope, group: GroupState, out: Output): Unit = {
+    val met = updates.take(known.updateOf(row.row, row.time))
+    if (met eq ProbeUpdates.Dropped) drop(row, group, out)
+    else if (met == null && temporal.joinsLate) addProbe(row, group)
+    else addAtOnce(known, row, met, group)
+  }
+
+  /** A row that leaves in this batch wherever the watermark is; with `met`, it does not look for a version. */
+  private def addAtOnce(known: ProbeMemory, row: Envelope, met: Array[Byte], group: GroupState): Unit = {
+    if (met != null) updates.fix(nextOrder, met)
+    if (RowKind.isAdd(row.kind)) updates.leaves(Bytes(known.idOf(row.row, row.time)), nextOrder)
+    due += new TimedRow(row.time, nextOrder, row.kind, row.row)
+    nextOrder += 1
+    if (retention.isEnabled) retention.refresh(group)
+  }
 
   private def drop(row: Envelope, group: GroupState, out: Output): Unit = {
     group.lateRows += 1
@@ -74,7 +132,8 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   private def addProbe(row: Envelope, group: GroupState): Unit = {
     val probe = new TimedRow(row.time, nextOrder, row.kind, row.row)
     nextOrder += 1
-    if (group.isAdvanced && row.time <= group.watermarks.current) due += probe
+    // where rows change, one that is due may yet be taken back in this batch
+    if (memory.isEmpty && group.isAdvanced && row.time <= group.watermarks.current) due += probe
     else waiting.add(probe)
     use(row.time, group)
   }
@@ -107,21 +166,44 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   }
 
   private def joinDue(key: Array[Byte], group: GroupState, out: Output): Unit = {
-    if (!waiting.isEmpty) waiting.takeUpTo(group.watermarks.current)(due += _)
+    if (!waiting.isEmpty && group.isAdvanced) waiting.takeUpTo(group.watermarks.current)(due += _)
     if (due.size > 1) due.sortInPlaceBy(_.order)
     val hash = GroupBatch.hash(key)
     val matchable = functions.canMatch(key)
-    due.foreach(join(_, matchable, group.watermarkBefore, hash, out))
+    due.foreach(row => if (!updates.isCancelled(row.order)) join(row, matchable, group, hash, out))
     results.flush(hash, out)
   }
 
-  /** A late row does not meet versions that a watermark had already made obsolete. */
-  private def join(probe: TimedRow, matchable: Boolean, before: Long, hash: Int, out: Output): Unit = {
-    val found = if (matchable) versions.floor(math.max(probe.time, before)) else null
-    val version = if (found != null && found.time <= probe.time) found else null
-    if (version != null && version.row != null && functions.residual(probe.row, version.row))
-      results.emit(probe.kind, hash, probe.row, version.row, out)
+  private def join(probe: TimedRow, matchable: Boolean, group: GroupState, hash: Int, out: Output): Unit = {
+    val version = memory match {
+      case None => versionAt(probe, matchable, group.watermarkBefore)
+      case Some(known) => rememberedVersion(known, probe, matchable, group)
+    }
+    if (version != null && functions.residual(probe.row, version))
+      results.emit(probe.kind, hash, probe.row, version, out)
     else if (temporal.join.leftIsOuter) results.emit(probe.kind, hash, probe.row, null, out)
+  }
+
+  /** A late row does not meet versions that a watermark had already made obsolete. */
+  private def versionAt(probe: TimedRow, matchable: Boolean, before: Long): Array[Byte] = {
+    val found = if (matchable) versions.floor(math.max(probe.time, before)) else null
+    if (found != null && found.time <= probe.time) found.row else null
+  }
+
+  /** The version that the row has met before, if it is a change; what an added row meets is remembered. */
+  private def rememberedVersion(
+      known: ProbeMemory,
+      probe: TimedRow,
+      matchable: Boolean,
+      group: GroupState): Array[Byte] = {
+    val id = known.idOf(probe.row, probe.time)
+    val isAdd = RowKind.isAdd(probe.kind)
+    val fixed = updates.fixed(probe.order)
+    val met = if (fixed != null || isAdd) fixed else known.take(id)
+    if (met == null && !isAdd) group.unknownRetractions += 1
+    val version = if (met == null) versionAt(probe, matchable, group.watermarkBefore) else MetVersion.rowOf(met)
+    if (isAdd) known.add(id, MetVersion.pack(probe.time, version))
+    version
   }
 
   /** A deletion stays like any version: an older build row may yet come late. */
@@ -165,8 +247,9 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
 
   def look(key: Array[Byte], state: KeyedState): KeyContents = {
     load(key, state)
-    new KeyContents(Seq(waiting.size, versions.size), hasTimes = true) {
+    new KeyContents(Seq(waiting.size + memory.fold(0L)(_.size), versions.size), hasTimes = true) {
       def foreach(visit: KeptRow => Unit): Unit = {
+        memory.foreach(_.show(met => (MetVersion.timeOf(met), Option(MetVersion.rowOf(met)).toSeq))(visit))
         waiting.foreach(r => visit(KeptRow(0, r.row, r.time, Seq("waiting" -> RowKind.name(r.kind)))))
         versions.foreach { r =>
           visit(KeptRow(1, r.row, r.time, if (r.row == null) Seq("deleted" -> true) else Nil))
@@ -178,6 +261,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   private def load(key: Array[Byte], state: KeyedState): Unit = {
     versions.reset(key, state)
     waiting.reset(key, state)
+    memory.foreach(_.turnTo(key, state))
     nextOrder = 0L
     dueSlot.reset()
     lastBuildTime = Long.MinValue
@@ -203,7 +287,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
     if (retention.isEnabled) out.signed(nextUse)
     versions.write(out)
     waiting.write(out)
-    header.save(state, isEmpty = versions.isEmpty && waiting.isEmpty)
+    header.save(state, isEmpty = versions.isEmpty && waiting.isEmpty && memory.forall(_.isEmpty))
   }
 }
 
