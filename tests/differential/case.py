@@ -1,0 +1,211 @@
+"""One case: tables, a query, a sink and steps; its job text, and what rejoin and DuckDB answer."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import duckdb
+
+from spark_jobs.errors import RejoinError, ScenarioError, SqlErrors
+from spark_jobs.scenario.file import Input, Scenario, Step
+from spark_jobs.scenario.fold import SinkView, row_text
+from spark_jobs.scenario.memory import MemoryBackend
+from spark_jobs.scenario.records import Encoder, decode
+from spark_jobs.scenario.runner import BoundScenario, bind_scenario
+from spark_jobs.scenario.values import Row, canonical
+from spark_jobs.sql.bind.binder import bind_query
+from spark_jobs.sql.types.data_types import DataType
+from tests.differential.judge import Judge
+from tests.differential.queries import Queries
+from tests.differential.tables import ADDS, Change, Changelog, Changes, Table, random_table
+from tests.harness.gateway import kernel
+
+SINK = "result"
+_SINKS = {
+    "retract": "'connector' = 'kafka', 'format' = 'changelog-json'",
+    "debezium": "'connector' = 'kafka', 'format' = 'debezium-json'",
+    "upsert": "'connector' = 'upsert-kafka', 'key.format' = 'json', 'value.format' = 'json'",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`restarts`: the steps before which the job restarts. `key`: the sink's key columns."""
+
+    name: str
+    tables: tuple[Table, ...]
+    views: tuple[tuple[str, str], ...]
+    query: str
+    sink: str
+    key: tuple[str, ...]
+    steps: tuple[tuple[Change, ...], ...]
+    restarts: frozenset[int] = frozenset()
+
+    def declarations(self) -> str:
+        views = [f"CREATE VIEW {name} AS {text};" for name, text in self.views]
+        return "\n".join([*(table.ddl() for table in self.tables), *views])
+
+    def job(self) -> str:
+        """The job file. The sink has the columns of the query, as rejoin types them.
+
+        Raises:
+            SqlErrors: the query is refused.
+        """
+        fields = bind_query(f"{self.declarations()}\n{self.query};").query.fields
+        lines = [f"{f.name} {_column_type(f.type, f.name in self.key)}" for f in fields]
+        if self.key:
+            lines.append(f"PRIMARY KEY ({', '.join(self.key)}) NOT ENFORCED")
+        options = f"{_SINKS[self.sink]}, 'topic' = '{SINK}'"
+        options += ", 'properties.bootstrap.servers' = 'localhost:9092'"
+        sink = f"CREATE TABLE {SINK} (\n  {', '.join(lines)}\n) WITH ({options});"
+        return f"{self.declarations()}\n{sink}\nINSERT INTO {SINK}\n{self.query};\n"
+
+
+def _column_type(data_type: DataType, is_key: bool) -> str:
+    return replace(data_type, nullable=not is_key).sql()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The planner does not take the query."""
+
+    codes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """Something other than a refusal was raised."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Differs:
+    """The first step after which the sink does not show what DuckDB answers."""
+
+    step: int
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Agrees:
+    """`rows`: those of the last answer. `unnetted`: steps that took back and added an equal row."""
+
+    rows: int
+    unnetted: tuple[str, ...] = ()
+
+
+Outcome: TypeAlias = Refused | Crashed | Differs | Agrees
+
+
+def run(case: Case, judge: Judge) -> Outcome:
+    try:
+        bound = bind_scenario(Scenario(case.name, case.job(), ()))
+    except SqlErrors as refusal:
+        return Refused(tuple(sorted({error.code for error in refusal.errors})))
+    except RejoinError as error:
+        return Crashed(f"{type(error).__name__}: {error}")
+    except Exception as error:  # a traceback is what is looked for
+        return Crashed(f"{type(error).__name__}: {error}")
+    try:
+        return _compare(case, bound, judge)
+    except duckdb.Error:
+        raise
+    except ScenarioError as error:
+        return Crashed(error.message)
+    except Exception as error:
+        return Crashed(f"{type(error).__name__}: {str(error)[:2000]}")
+
+
+def _compare(case: Case, bound: BoundScenario, judge: Judge) -> Outcome:
+    backend = MemoryBackend(bound, kernel())
+    sink = bound.tables[SINK]
+    encoders = {table.name: Encoder(bound.tables[table.name]) for table in case.tables}
+    view = SinkView.of(sink)
+    types = [column.type for column in sink.columns]
+    judge.begin(case.tables, case.views)
+    expected: Counter[Row] = Counter()
+    unnetted: list[str] = []
+    for number, step in enumerate(case.steps):
+        if number in case.restarts:
+            backend.restart()
+        for c in step:
+            given = Input(0, c.table, c.partition, c.kind, c.row)
+            backend.feed(c.table, encoders[c.table].encode([given]))
+        outcome = backend.run_step(Step(0), lambda _: True)
+        changes = [c for record in outcome.records.get(SINK, ()) for c in decode(sink, record)]
+        view.apply(changes)
+        judge.apply(step)
+        expected = _canonical(judge.answer(case.query), types)
+        problems = [*view.problems, *_difference(view, expected)]
+        problems += [f"rejected: {reason}" for _, reason in outcome.rejects]
+        if problems:
+            return Differs(number, tuple(problems))
+        gone = {c.row for c in changes if c.kind not in ADDS}
+        both = gone & {c.row for c in changes if c.kind in ADDS}
+        unnetted += [f"step {number}: {row_text(row)}" for row in both if view.key is None]
+    return Agrees(expected.total(), tuple(unnetted))
+
+
+def _canonical(rows: Sequence[Row], types: Sequence[DataType]) -> Counter[Row]:
+    return Counter(
+        tuple(canonical(v, t) for v, t in zip(row, types, strict=True)) for row in rows
+    )
+
+
+def _difference(view: SinkView, expected: Counter[Row]) -> list[str]:
+    """An upsert sink shows any one row of those that have a key."""
+    if view.key is None:
+        found = view.contents()
+        missing = [f"missing: {row_text(row)}" for row in (expected - found).elements()]
+        return missing + [f"too much: {row_text(row)}" for row in (found - expected).elements()]
+    wanted: dict[Row, set[Row]] = {}
+    for row in expected:
+        wanted.setdefault(tuple(row[i] for i in view.key), set()).add(row)
+    problems = [f"missing: a row for {row_text(k)}" for k in wanted if k not in view.by_key]
+    shown = view.by_key.items()
+    return problems + [f"too much: {row_text(r)}" for k, r in shown if r not in wanted.get(k, ())]
+
+
+def random_case(seed: int, index: int) -> Case:
+    """The same numbers give the same case, on every computer."""
+    name = f"seed {seed} case {index}"
+    rng = random.Random(name)  # noqa: S311 - repeatable, not secret
+    tables = tuple(random_table(n, rng) for n in "abcd"[: rng.choice([2, 2, 3, 4])])
+    queries = Queries(rng, tables)
+    made = queries.query()
+    sink, key = rng.choice(["retract", "retract", "debezium"]), ()
+    if made.key and rng.random() < 0.6:
+        sink, key = "upsert", made.key
+    steps = _cut(_changes(tables, rng), rng)
+    chance = rng.choice([0, 0.1, 0.3])
+    restarts = frozenset(n for n in range(1, len(steps)) if rng.random() < chance)
+    return Case(name, tables, tuple(queries.views), made.text, sink, key, steps, restarts)
+
+
+def _changes(tables: tuple[Table, ...], rng: random.Random) -> list[Changes]:
+    """Groups of changes that stay together in a step."""
+    writers = [Changelog(table, rng) for table in tables]
+    size = rng.choice([6, 12, 25])
+    groups: list[Changes] = []
+    for _ in range(size):
+        at = rng.randrange(len(tables))
+        changes = writers[at].next()
+        if tables[at].mode == "retract":  # a -U and its +U are two records
+            groups += [[change] for change in changes]
+        elif changes:
+            groups.append(changes)
+    return groups
+
+
+def _cut(groups: list[Changes], rng: random.Random) -> tuple[tuple[Change, ...], ...]:
+    largest = rng.choice([1, 2, 5, 12])
+    steps: list[tuple[Change, ...]] = []
+    at = 0
+    while at < len(groups):
+        size = rng.randint(1, largest)
+        steps.append(tuple(change for group in groups[at : at + size] for change in group))
+        at += size
+    return tuple(steps)
