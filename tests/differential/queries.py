@@ -21,9 +21,12 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class _From:
+    """`where`: conditions of a comma join. `key`: the first table's key, if nothing pads it."""
+
     text: str
     scope: Scope
     where: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -61,9 +64,13 @@ class Queries:
         chosen = [e.any(source.scope) for _ in range(self.rng.randint(1, 4))]
         items = [(c.text, c.type) for c in chosen]
         key: tuple[str, ...] = ()
-        if self.rng.random() < 0.3:
+        roll = self.rng.random()
+        if roll < 0.2:
             items.insert(0, self._never_null(source.scope))
             key = ("c0",)
+        elif roll < 0.6 and source.key:
+            items = [(f"{text}", "INT") for text in source.key] + items
+            key = tuple(f"c{i}" for i in range(len(source.key)))
         distinct = "DISTINCT " if self.rng.random() < 0.15 else ""
         where = self._where(source, depth)
         return _assembled(f"SELECT {distinct}", items, source, where, "", key)
@@ -128,10 +135,29 @@ class Queries:
         return _assembled("SELECT ", items, source, self._where(source, 0), "").text
 
     def _from(self, depth: int) -> _From:
-        """A relation, or several that are joined."""
+        """A relation, or several that are joined: often over one key, and then in one operator."""
         left = self._relation(depth)
-        for _ in range(self.rng.choice([0, 1, 1, 1, 2]) if depth > 0 else 0):
+        joins = self.rng.choice([0, 1, 1, 1, 2, 3]) if depth > 0 else 0
+        if joins > 1 and self.rng.random() < 0.5:
+            return self._chain(left, joins)
+        for _ in range(joins):
             left = self._joined(left, self._right(depth - 1))
+        return left
+
+    def _chain(self, left: _From, joins: int) -> _From:
+        shared = self.rng.choice([c for c in left.scope if c.type != ROWTIME] or [left.scope[0]])
+        for _ in range(joins):
+            right = self._relation(0)
+            same = [c for c in right.scope if c.type == shared.type != ROWTIME]
+            if not same:
+                continue
+            condition = f"({shared.text} = {self.rng.choice(same).text})"
+            scope = (*left.scope, *right.scope)
+            if self.rng.random() < 0.3:
+                condition += f" AND {Expressions(self.rng).predicate(scope, 1)}"
+            join = self.rng.choice(["JOIN", "LEFT JOIN"])
+            text = f"{left.text} {join} {right.text} ON {condition}"
+            left = _From(text, scope, left.where, left.key)
         return left
 
     def _right(self, depth: int) -> _From:
@@ -146,14 +172,15 @@ class Queries:
         where = (*left.where, *right.where)
         condition = self._condition(left.scope, right.scope)
         if self.rng.random() < 0.08 and " JOIN " not in left.text:
-            return _From(f"{left.text}, {right.text}", scope, (*where, condition))
+            return _From(f"{left.text}, {right.text}", scope, (*where, condition), left.key)
         join = self.rng.choice(_JOINS)
-        return _From(f"{left.text} {join} {right.text} ON {condition}", scope, where)
+        key = left.key if join in ("JOIN", "LEFT JOIN") else ()
+        return _From(f"{left.text} {join} {right.text} ON {condition}", scope, where, key)
 
     def _condition(self, left: Scope, right: Scope) -> str:
         e = Expressions(self.rng)
         parts: list[str] = []
-        for _ in range(self.rng.choice([1, 1, 1, 2])):
+        for _ in range(self.rng.choice([1] * 12 + [2] * 4 + [0])):
             parts += self._equality(left, right)
         if self.rng.random() < 0.3 or not parts:
             parts.append(e.predicate((*left, *right), 1))
@@ -163,13 +190,20 @@ class Queries:
     def _equality(self, left: Scope, right: Scope) -> list[str]:
         pairs = [(a, b) for a in left for b in right if a.type == b.type != ROWTIME]
         if self.rng.random() < 0.1:
-            pairs = [(a, b) for a in left for b in right if {a.type, b.type} == {"INT", "BIGINT"}]
+            pairs = [
+                (a, b)
+                for a in left
+                for b in right
+                if a.type != b.type and a.type in NUMBERS and b.type in NUMBERS
+            ]
         if not pairs:
             return []
         a, b = self.rng.choice(pairs)
         text = b.text
         if self.rng.random() < 0.1:
             text = Expressions(self.rng).of(b.type, right, 1)
+        if self.rng.random() < 0.05:
+            return [f"(({a.text} = {text}) OR (({a.text} IS NULL) AND ({text} IS NULL)))"]
         return [f"({a.text} {self.rng.choice(_EQUAL)} {text})"]
 
     def _relation(self, depth: int) -> _From:
@@ -185,7 +219,8 @@ class Queries:
         columns = tuple(Column(name, kind) for name, kind in table.columns)
         if any(c.type == ROWTIME for c in columns) and roll > 0.8:
             return self._last_rows(table, columns, alias)
-        return _From(f"{table.name} AS {alias}", _under(alias, columns))
+        key = tuple(f"{alias}.{columns[i].text}" for i in table.key)
+        return _From(f"{table.name} AS {alias}", _under(alias, columns), (), key)
 
     def _last_rows(self, table: Table, columns: tuple[Column, ...], alias: str) -> _From:
         by = self.rng.choice([c.text for c in columns if c.type != ROWTIME])
@@ -215,15 +250,22 @@ class Queries:
             case 2 | 3:
                 return self._in(outer, inner)
             case 4:
-                op = self.rng.choice([">", "= ", "<="])
-                pair = self._pair(outer, inner.scope)
-                if pair is None:
-                    return "TRUE"
-                return f"{pair[0]} {op} (SELECT MAX({pair[1]}) FROM {inner.text})"
+                return self._scalar(outer, inner)
             case _:
                 condition = " AND ".join(self._equality(outer, inner.scope)) or "TRUE"
-                test = self.rng.choice(["> 0", "= 0"])
+                test = self.rng.choice(["> 0", "= 0", ">= 1", "< 1", "> 1"])
                 return f"(SELECT COUNT(*) FROM {inner.text} WHERE {condition}) {test}"
+
+    def _scalar(self, outer: Scope, inner: _From) -> str:
+        """A comparison with an aggregate, of all rows or of those with an equal column."""
+        pair = self._pair(outer, inner.scope)
+        if pair is None:
+            return "TRUE"
+        where = ""
+        if self.rng.random() < 0.5 and (equal := self._pair(outer, inner.scope)) is not None:
+            where = f" WHERE {equal[1]} = {equal[0]}"
+        op, call = self.rng.choice([">", "=", "<="]), self.rng.choice(["MIN", "MAX"])
+        return f"{pair[0]} {op} (SELECT {call}({pair[1]}) FROM {inner.text}{where})"
 
     def _in(self, outer: Scope, inner: _From) -> str:
         pair = self._pair(outer, inner.scope)
@@ -233,6 +275,10 @@ class Queries:
         where = ""
         if self.rng.random() < 0.4:
             where = f" WHERE {Expressions(self.rng).predicate(inner.scope, 1)}"
+        second = self._pair(outer, inner.scope)
+        if second is not None and word == "IN" and self.rng.random() < 0.3:
+            columns = f"{pair[1]}, {second[1]}"
+            return f"({pair[0]}, {second[0]}) IN (SELECT {columns} FROM {inner.text}{where})"
         return f"{pair[0]} {word} (SELECT {pair[1]} FROM {inner.text}{where})"
 
     def _pair(self, outer: Scope, inner: Scope) -> tuple[str, str] | None:

@@ -107,6 +107,9 @@ class Contents:
 
     def takes(self, change: Change) -> bool:
         """Whether a changelog of the table may go on with this change."""
+        never_null = [i for i, (_, kind) in enumerate(self.table.columns) if kind == ROWTIME]
+        if any(change.row[i] is None for i in (*self.table.key, *never_null)):
+            return False
         if self.table.is_upsert:
             return True
         if change.kind not in ADDS:
