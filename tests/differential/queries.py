@@ -225,11 +225,9 @@ class Queries:
     def _last_rows(self, table: Table, columns: tuple[Column, ...], alias: str) -> _From:
         by = self.rng.choice([c.text for c in columns if c.type != ROWTIME])
         names = ", ".join(c.text for c in columns)
-        numbered = (
-            f"SELECT {names}, ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY rt DESC) AS rn"
-            f" FROM {table.name}"
-        )
-        text = f"(SELECT {names} FROM ({numbered}) WHERE rn = 1) AS {alias}"
+        number = f"ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY rt DESC) AS rn"
+        numbered = _selected(f"{names}, {number}", table.name)
+        text = f"({_selected(names, f'({numbered})', ' WHERE rn = 1')}) AS {alias}"
         return _From(text, _under(alias, columns))
 
     def _where(self, source: _From, depth: int) -> str:
@@ -246,7 +244,7 @@ class Queries:
             case 0 | 1:
                 word = self.rng.choice(["EXISTS", "NOT EXISTS"])
                 condition = self._condition(outer, inner.scope)
-                return f"{word} (SELECT 1 FROM {inner.text} WHERE {condition})"
+                return f"{word} ({_selected('1', inner.text, f' WHERE {condition}')})"
             case 2 | 3:
                 return self._in(outer, inner)
             case 4:
@@ -254,7 +252,7 @@ class Queries:
             case _:
                 condition = " AND ".join(self._equality(outer, inner.scope)) or "TRUE"
                 test = self.rng.choice(["> 0", "= 0", ">= 1", "< 1", "> 1"])
-                return f"(SELECT COUNT(*) FROM {inner.text} WHERE {condition}) {test}"
+                return f"({_selected('COUNT(*)', inner.text, f' WHERE {condition}')}) {test}"
 
     def _scalar(self, outer: Scope, inner: _From) -> str:
         """A comparison with an aggregate, of all rows or of those with an equal column."""
@@ -265,7 +263,7 @@ class Queries:
         if self.rng.random() < 0.5 and (equal := self._pair(outer, inner.scope)) is not None:
             where = f" WHERE {equal[1]} = {equal[0]}"
         op, call = self.rng.choice([">", "=", "<="]), self.rng.choice(["MIN", "MAX"])
-        return f"{pair[0]} {op} (SELECT {call}({pair[1]}) FROM {inner.text}{where})"
+        return f"{pair[0]} {op} ({_selected(f'{call}({pair[1]})', inner.text, where)})"
 
     def _in(self, outer: Scope, inner: _From) -> str:
         pair = self._pair(outer, inner.scope)
@@ -278,8 +276,9 @@ class Queries:
         second = self._pair(outer, inner.scope)
         if second is not None and word == "IN" and self.rng.random() < 0.3:
             columns = f"{pair[1]}, {second[1]}"
-            return f"({pair[0]}, {second[0]}) IN (SELECT {columns} FROM {inner.text}{where})"
-        return f"{pair[0]} {word} (SELECT {pair[1]} FROM {inner.text}{where})"
+            left = f"({pair[0]}, {second[0]})"
+            return f"{left} IN ({_selected(columns, inner.text, where)})"
+        return f"{pair[0]} {word} ({_selected(pair[1], inner.text, where)})"
 
     def _pair(self, outer: Scope, inner: Scope) -> tuple[str, str] | None:
         pairs = [(a.text, b.text) for a in outer for b in inner if a.type == b.type != ROWTIME]
@@ -288,6 +287,10 @@ class Queries:
     def _alias(self) -> str:
         self._names += 1
         return f"r{self._names}"
+
+
+def _selected(what: str, source: str, where: str = "") -> str:
+    return f"SELECT {what} FROM {source}{where}"  # noqa: S608 - of names made here
 
 
 def _under(alias: str, columns: tuple[Column, ...]) -> Scope:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.differential.case import Agrees, Case, Outcome, Refused, random_case, run
+from tests.differential.case import Agrees, Case, Outcome, Refused, run
+from tests.differential.generate import random_case
 from tests.differential.judge import Judge
 from tests.differential.report import report
 from tests.differential.shrink import Shrinker, is_wrong
@@ -22,7 +23,7 @@ class Tally:
 
     cases: int = 0
     agreed: int = 0
-    rows: int = 0
+    with_rows: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
     unnetted_cases: int = 0
@@ -35,7 +36,7 @@ class Tally:
                 self.refused.update(codes)
             case Agrees(rows, unnetted):
                 self.agreed += 1
-                self.rows += rows
+                self.with_rows += rows > 0
                 if unnetted:
                     self.unnetted_cases += 1
                     self.unnetted.append(f"{case.name}, {unnetted[0]}: {case.query}")
@@ -43,7 +44,7 @@ class Tally:
     def lines(self) -> list[str]:
         refused = ", ".join(f"{code} {n}" for code, n in self.refused.most_common())
         return [
-            f"{self.cases} cases: {self.agreed} agree with {self.rows} rows in their last answers, "
+            f"{self.cases} cases: {self.agreed} agree, {self.with_rows} of them with rows; "
             f"{len(self.failures)} failed",
             f"refused: {refused or 'none'}",
             f"an equal row taken back and added in one step: {self.unnetted_cases} cases",
@@ -69,7 +70,7 @@ def run_cases(
     for index in range(first, first + cases):
         if time.monotonic() > until:
             break
-        case = random_case(seed, index)
+        case = random_case(seed, index, judge)
         outcome = run(case, judge)
         tally.add(case, outcome)
         if is_wrong(outcome):

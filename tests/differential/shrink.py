@@ -19,7 +19,7 @@ class _Common(DuckDB):
     """Texts that both engines read."""
 
     class Generator(DuckDB.Generator):
-        TYPE_MAPPING = DuckDB.Generator.TYPE_MAPPING | {  # noqa: RUF012 - as its base class
+        TYPE_MAPPING = DuckDB.Generator.TYPE_MAPPING | {
             exp.DataType.Type.TEXT: "STRING",
             exp.DataType.Type.VARCHAR: "STRING",
         }
@@ -55,12 +55,15 @@ class Shrinker:
             outcome = run(case, self._judge)
         except duckdb.Error:
             return False
-        if type(outcome) is not self._kind:
+        if not self.is_alike(outcome):
             return False
         if isinstance(outcome, Differs):
             case = replace(case, steps=case.steps[: outcome.step + 1])
         self._best, self._outcome = case, outcome
         return True
+
+    def is_alike(self, outcome: Outcome) -> bool:
+        return type(outcome) is self._kind
 
     def _steps(self) -> None:
         self._takes(replace(self._best, restarts=frozenset()))
@@ -177,7 +180,7 @@ def _smaller(text: str) -> Iterator[str]:
                 yield smaller.sql(dialect=_Common)
 
 
-def _cut_at(tree: exp.Expression, node: exp.Expression, way: int) -> exp.Expression | None:
+def _cut_at(tree: exp.Expr, node: exp.Expr, way: int) -> exp.Expr | None:
     """The tree without the node or with a part of it in its place; None if there is no such way."""
     match node:
         case exp.Union():
@@ -202,9 +205,7 @@ def _cut_at(tree: exp.Expression, node: exp.Expression, way: int) -> exp.Express
     return None
 
 
-def _put(
-    tree: exp.Expression, node: exp.Expression, parts: list[exp.Expression], way: int
-) -> exp.Expression | None:
+def _put(tree: exp.Expr, node: exp.Expr, parts: list[exp.Expr], way: int) -> exp.Expr | None:
     if way >= len(parts):
         return None
     part = parts[way]
@@ -218,7 +219,7 @@ def _put(
     return tree
 
 
-def _cut_select(tree: exp.Expression, node: exp.Select, way: int) -> exp.Expression | None:
+def _cut_select(tree: exp.Expr, node: exp.Select, way: int) -> exp.Expr | None:
     """Without a clause; HAVING stays where a global aggregate would have a row of its own."""
     clauses: list[str] = ["where", "distinct"]
     if node.args.get("group") is not None:
@@ -235,7 +236,7 @@ def _cut_select(tree: exp.Expression, node: exp.Select, way: int) -> exp.Express
     return None
 
 
-def _cut_join(tree: exp.Expression, node: exp.Join, way: int) -> exp.Expression | None:
+def _cut_join(tree: exp.Expr, node: exp.Join, way: int) -> exp.Expr | None:
     match way:
         case 0:
             node.pop()

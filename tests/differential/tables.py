@@ -156,8 +156,8 @@ class Changelog:
         self._table = table
         self._rng = rng
         self._contents = Contents(table)
-        self._nulls = rng.choice([0.0, 0.1, 0.3])
-        self._spread = rng.choice([2, 3, 5])
+        self._nulls = rng.choice([0.0, 0.1, 0.1, 0.3])
+        self._spread = rng.choice([2, 2, 3, 5])
         self._partitions = rng.choice([1, 3])
         self._times: set[datetime] = set()
 

@@ -8,7 +8,8 @@ from spark_jobs.scenario.file import parse_scenario
 from spark_jobs.scenario.memory import MemoryBackend
 from spark_jobs.scenario.runner import ScenarioRun, StepDifference, bind_scenario
 from spark_jobs.scenario.values import Row
-from tests.differential.case import Case, Differs, random_case, run
+from tests.differential.case import Case, Differs, run
+from tests.differential.generate import random_case
 from tests.differential.judge import Judge
 from tests.differential.report import scenario_text
 from tests.differential.run import run_cases
@@ -69,6 +70,7 @@ def test_the_report_is_a_scenario_that_passes_where_the_answer_is_right() -> Non
 
 
 def test_the_same_numbers_give_the_same_case() -> None:
-    assert random_case(3, 14) == random_case(3, 14)
-    assert random_case(3, 14).query == random_case(3, 15).query
-    assert random_case(3, 14) != random_case(4, 14)
+    judge = Judge()
+    assert random_case(3, 14, judge) == random_case(3, 14, judge)
+    assert random_case(3, 14, judge).query == random_case(3, 15, judge).query
+    assert random_case(3, 14, judge) != random_case(4, 14, judge)
