@@ -11,12 +11,14 @@ from spark_jobs.errors import RejoinError, ScenarioError, SqlErrors
 from spark_jobs.scenario.file import Input, Scenario, Step
 from spark_jobs.scenario.fold import SinkView, row_text
 from spark_jobs.scenario.memory import MemoryBackend
+from spark_jobs.scenario.records import Change as SinkChange
 from spark_jobs.scenario.records import Encoder, decode
 from spark_jobs.scenario.runner import BoundScenario, bind_scenario
 from spark_jobs.scenario.values import Row, canonical
 from spark_jobs.sql.bind.binder import bind_query
 from spark_jobs.sql.types.data_types import DataType
 from tests.differential.judge import Judge
+from tests.differential.queries import FIRST_ROWS
 from tests.differential.tables import ADDS, Change, Table
 from tests.harness.gateway import kernel
 
@@ -41,6 +43,11 @@ class Case:
     steps: tuple[tuple[Change, ...], ...]
     restarts: frozenset[int] = frozenset()
     groups: int = 128
+
+    @property
+    def waits(self) -> bool:
+        """Whether rows leave only when the inputs end, as no watermark moves before."""
+        return f"rt {FIRST_ROWS}" in " ".join([self.query, *(text for _, text in self.views)])
 
     def declarations(self) -> str:
         views = [f"CREATE VIEW {name} AS {text};" for name, text in self.views]
@@ -82,6 +89,13 @@ class Crashed:
 
 
 @dataclass(frozen=True, slots=True)
+class Unjudged:
+    """DuckDB does not take what the generator made."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Differs:
     """The first step after which the sink does not show what DuckDB answers."""
 
@@ -97,7 +111,7 @@ class Agrees:
     unnetted: tuple[str, ...] = ()
 
 
-Outcome: TypeAlias = Refused | Crashed | Differs | Agrees
+Outcome: TypeAlias = Refused | Crashed | Unjudged | Differs | Agrees
 
 
 def run(case: Case, judge: Judge) -> Outcome:
@@ -111,8 +125,8 @@ def run(case: Case, judge: Judge) -> Outcome:
         return Crashed(f"{type(error).__name__}: {error}")
     try:
         return _compare(case, bound, judge)
-    except duckdb.Error:
-        raise
+    except duckdb.Error as error:
+        return Unjudged(str(error))
     except ScenarioError as error:
         return Crashed(error.message)
     except Exception as error:
@@ -120,34 +134,58 @@ def run(case: Case, judge: Judge) -> Outcome:
 
 
 def _compare(case: Case, bound: BoundScenario, judge: Judge) -> Outcome:
-    backend = MemoryBackend(bound, kernel())
-    sink = bound.tables[SINK]
-    encoders = {table.name: Encoder(bound.tables[table.name]) for table in case.tables}
-    view = SinkView.of(sink)
-    types = [column.type for column in sink.columns]
+    job = _Job(case, bound)
     judge.begin(case.tables, case.views)
     rows = 0
     unnetted: list[str] = []
     for number, step in enumerate(case.steps):
-        if number in case.restarts:
-            backend.restart()
-        for c in step:
-            given = Input(0, c.table, c.partition, c.kind, c.row)
-            backend.feed(c.table, encoders[c.table].encode([given]))
-        outcome = backend.run_step(Step(0), lambda _: True)
-        changes = [c for record in outcome.records.get(SINK, ()) for c in decode(sink, record)]
-        view.apply(changes)
+        problems, both = job.step(step, number in case.restarts)
         judge.apply(step)
-        expected = canonical_rows(judge.answer(case.query), types)
-        rows = max(rows, expected.total())
-        problems = [*view.problems, *_difference(view, expected)]
-        problems += [f"rejected: {reason}" for _, reason in outcome.rejects]
+        is_last = number == len(case.steps) - 1
+        if case.waits and is_last:
+            problems += job.end()
+        if is_last or not case.waits:
+            expected = canonical_rows(judge.answer(case.query), job.types)
+            rows = max(rows, expected.total())
+            problems += _difference(job.view, expected)
         if problems:
             return Differs(number, tuple(problems))
-        gone = {c.row for c in changes if c.kind not in ADDS}
-        both = gone & {c.row for c in changes if c.kind in ADDS}
-        unnetted += [f"step {number}: {row_text(row)}" for row in both if view.key is None]
+        unnetted += [f"step {number}: {row_text(row)}" for row in both]
     return Agrees(rows, tuple(unnetted))
+
+
+class _Job:
+    """The case in the kernel, and what a reader of its sink sees."""
+
+    def __init__(self, case: Case, bound: BoundScenario) -> None:
+        self._backend = MemoryBackend(bound, kernel())
+        self._sink = bound.tables[SINK]
+        self._encoders = {t.name: Encoder(bound.tables[t.name]) for t in case.tables}
+        self.view = SinkView.of(self._sink)
+        self.types = [column.type for column in self._sink.columns]
+
+    def step(self, step: Sequence[Change], restarts: bool) -> tuple[list[str], set[Row]]:
+        """The problems, and the rows that were both taken back and added."""
+        if restarts:
+            self._backend.restart()
+        for c in step:
+            given = Input(0, c.table, c.partition, c.kind, c.row)
+            self._backend.feed(c.table, self._encoders[c.table].encode([given]))
+        changes, problems = self._run(Step(0))
+        gone = {c.row for c in changes if c.kind not in ADDS}
+        added = {c.row for c in changes if c.kind in ADDS}
+        return problems, gone & added if self.view.key is None else set()
+
+    def end(self) -> list[str]:
+        return self._run(Step(0, command="end"))[1]
+
+    def _run(self, step: Step) -> tuple[list[SinkChange], list[str]]:
+        outcome = self._backend.run_step(step, lambda _: True)
+        records = outcome.records.get(SINK, ())
+        changes = [change for record in records for change in decode(self._sink, record)]
+        self.view.apply(changes)
+        rejected = [f"rejected: {reason}" for _, reason in outcome.rejects]
+        return changes, [*self.view.problems, *rejected]
 
 
 def canonical_rows(rows: Sequence[Row], types: Sequence[DataType]) -> Counter[Row]:

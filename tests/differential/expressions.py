@@ -35,6 +35,14 @@ _FORMS: dict[str, list[str]] = {
         "ABS({INT})",
         "(- {INT})",
         "CHAR_LENGTH({STRING})",
+        "SIGN({INT})",
+        "MOD({INT}, 2)",
+        "POSITION('a' IN {STRING})",
+        "INSTR({STRING}, 'b')",
+        "GREATEST(COALESCE({INT}, 0), 1)",
+        "CAST(CAST({INT} AS STRING) AS INT)",
+        "IFNULL({INT}, {INT})",
+        "CASE {INT} WHEN {INT} THEN {INT} WHEN 2 THEN {INT} ELSE {INT} END",
     ],
     "BIGINT": [
         "CAST({INT} AS BIGINT)",
@@ -43,6 +51,9 @@ _FORMS: dict[str, list[str]] = {
         "EXTRACT(YEAR FROM {DATE})",
         "EXTRACT(MONTH FROM {TIMESTAMP})",
         "({BIGINT} / 3)",
+        "({BIGINT} % 2)",
+        "EXTRACT(DAY FROM {DATE})",
+        "EXTRACT(HOUR FROM {TIMESTAMP})",
     ],
     "STRING": [
         "({STRING} || {STRING})",
@@ -56,6 +67,13 @@ _FORMS: dict[str, list[str]] = {
         "CAST({INT} AS STRING)",
         "CAST({BIGINT} AS STRING)",
         "CAST({DATE} AS STRING)",
+        "LPAD({STRING}, 3, '*')",
+        "RPAD({STRING}, 2, '-')",
+        "LEFT({STRING}, 1)",
+        "RIGHT({STRING}, 1)",
+        "REPEAT({STRING}, 2)",
+        "MD5({STRING})",
+        "CONCAT(COALESCE({STRING}, ''), '/', COALESCE({STRING}, '-'))",
     ],
     "DOUBLE": [
         "({DOUBLE} + {DOUBLE})",
@@ -70,9 +88,20 @@ _FORMS: dict[str, list[str]] = {
         "({DECIMAL} * 2)",
         "CAST({INT} AS DECIMAL(10, 2))",
         "ABS({DECIMAL})",
+        "({DECIMAL} * 0.5)",
+        "(- {DECIMAL})",
+        "LEAST(COALESCE({DECIMAL}, 0.00), 1.00)",
     ],
-    "DATE": [],
-    "TIMESTAMP": ["({TIMESTAMP} + INTERVAL '1' DAY)", "({TIMESTAMP} - INTERVAL '2' HOUR)"],
+    "DATE": [
+        "CAST(({DATE} + INTERVAL '1' DAY) AS DATE)",
+        "CAST(({DATE} + INTERVAL '1' MONTH) AS DATE)",
+        "CAST({TIMESTAMP} AS DATE)",
+    ],
+    "TIMESTAMP": [
+        "CAST({DATE} AS TIMESTAMP(3))",
+        "({TIMESTAMP} + INTERVAL '1' DAY)",
+        "({TIMESTAMP} - INTERVAL '2' HOUR)",
+    ],
 }
 _COMPARISONS = ("=", "=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 

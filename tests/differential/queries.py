@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from tests.differential.expressions import NUMBERS, Column, Expressions, Scope
 from tests.differential.tables import ROWTIME, Table
 
+# the first row of a key by event time, which waits for the watermark
+FIRST_ROWS = "ASC"
 _JOINS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 _EQUAL = ("=", "=", "=", "IS NOT DISTINCT FROM")
 
@@ -218,14 +220,15 @@ class Queries:
         table = self.rng.choice(self.tables)
         columns = tuple(Column(name, kind) for name, kind in table.columns)
         if any(c.type == ROWTIME for c in columns) and roll > 0.8:
-            return self._last_rows(table, columns, alias)
+            return self._ranked(table, columns, alias)
         key = tuple(f"{alias}.{columns[i].text}" for i in table.key)
         return _From(f"{table.name} AS {alias}", _under(alias, columns), (), key)
 
-    def _last_rows(self, table: Table, columns: tuple[Column, ...], alias: str) -> _From:
+    def _ranked(self, table: Table, columns: tuple[Column, ...], alias: str) -> _From:
         by = self.rng.choice([c.text for c in columns if c.type != ROWTIME])
         names = ", ".join(c.text for c in columns)
-        number = f"ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY rt DESC) AS rn"
+        order = self.rng.choice(["DESC", "DESC", FIRST_ROWS])
+        number = f"ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY rt {order}) AS rn"
         numbered = _selected(f"{names}, {number}", table.name)
         text = f"({_selected(names, f'({numbered})', ' WHERE rn = 1')}) AS {alias}"
         return _From(text, _under(alias, columns))

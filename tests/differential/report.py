@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from spark_jobs.scenario.values import Row, literal_text
 from spark_jobs.sql.bind.binder import bind_query
 from spark_jobs.sql.types.data_types import DataType
-from tests.differential.case import Case, Crashed, Differs, Outcome, canonical_rows
+from tests.differential.case import Case, Crashed, Differs, Outcome, Unjudged, canonical_rows
 from tests.differential.judge import Judge
 from tests.differential.tables import DATA_TYPES, Change, Table
 
@@ -14,7 +14,7 @@ from tests.differential.tables import DATA_TYPES, Change, Table
 def report(case: Case, outcome: Outcome) -> str:
     """What is wrong, and the scenario."""
     match outcome:
-        case Crashed(text):
+        case Crashed(text) | Unjudged(text):
             problems: tuple[str, ...] = (text,)
         case Differs(step, found):
             problems = (f"step {step + 1} of {len(case.steps)}", *found)
@@ -32,7 +32,10 @@ def scenario_text(case: Case) -> str:
         if number in case.restarts:
             lines += ["restart", ""]
         lines += [_arrives(tables[change.table], change) for change in step]
-        lines += [*next(expected), ""]
+        if case.waits and number < len(case.steps) - 1:
+            lines.append("")
+            continue
+        lines += [*(["", "end"] if case.waits else []), *next(expected), ""]
     return "\n".join(lines)
 
 
@@ -54,8 +57,10 @@ def _expected(case: Case) -> Iterator[list[str]]:
     judge = Judge()
     judge.begin(case.tables, case.views)
     before: Counter[Row] = Counter()
-    for step in case.steps:
+    for number, step in enumerate(case.steps):
         judge.apply(step)
+        if case.waits and number < len(case.steps) - 1:
+            continue
         after = canonical_rows(judge.answer(case.query), types)
         gone, new = before - after, after - before
         kept = {tuple(row[i] for i in key) for row in after} if key else set()
