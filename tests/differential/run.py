@@ -62,24 +62,28 @@ def run_cases(
 ) -> Tally:
     """Run the cases; the first that fails is shrunk and reported and ends the run, by default.
 
-    `until`: no case begins after this time of the monotonic clock.
+    `until`: no case begins after this time of the monotonic clock. Ctrl-C ends the run as well.
     """
     tally = Tally()
     judge = Judge()
     said = time.monotonic()
     for index in range(first, first + cases):
-        if time.monotonic() > until:
+        if time.monotonic() > until or (tally.failures and not keep_going):
             break
-        case = random_case(seed, index, judge)
-        outcome = run(case, judge)
-        tally.add(case, outcome)
-        if is_wrong(outcome):
-            shown = report(*Shrinker(case, outcome, judge).shrink())
-            tally.failures.append(shown)
-            say(shown)
-            if not keep_going:
-                break
+        try:
+            _run_case(random_case(seed, index, judge), judge, tally, say)
+        except KeyboardInterrupt:
+            break
         if time.monotonic() - said > _PROGRESS_S:
             said = time.monotonic()
             say(f"case {index}: {tally.agreed} agree, {len(tally.failures)} failed")
     return tally
+
+
+def _run_case(case: Case, judge: Judge, tally: Tally, say: Say) -> None:
+    outcome = run(case, judge)
+    tally.add(case, outcome)
+    if is_wrong(outcome):
+        shown = report(*Shrinker(case, outcome, judge).shrink())
+        tally.failures.append(shown)
+        say(shown)
