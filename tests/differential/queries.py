@@ -143,7 +143,9 @@ class Queries:
         if joins > 1 and self.rng.random() < 0.5:
             return self._chain(left, joins)
         for _ in range(joins):
-            left = self._joined(left, self._right(depth - 1))
+            # a JOIN after a comma joins the last relation in Flink and DuckDB, here all before it
+            if not left.where:
+                left = self._joined(left, self._right(depth - 1))
         return left
 
     def _chain(self, left: _From, joins: int) -> _From:

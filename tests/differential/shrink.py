@@ -22,6 +22,9 @@ class _Common(DuckDB):
             exp.DataType.Type.TEXT: "STRING",
             exp.DataType.Type.VARCHAR: "STRING",
         }
+        TRANSFORMS = DuckDB.Generator.TRANSFORMS | {
+            exp.StrPosition: lambda self, e: self.func("INSTR", e.this, e.args["substr"]),
+        }
 
 
 def is_wrong(outcome: Outcome) -> bool:
