@@ -130,6 +130,8 @@ def run(case: Case, judge: Judge) -> Outcome:
     except ScenarioError as error:
         return Crashed(error.message)
     except Exception as error:
+        if str(error) == "Query interrupted":  # how DuckDB hands on a Ctrl-C
+            raise KeyboardInterrupt from error
         return Crashed(f"{type(error).__name__}: {str(error)[:2000]}")
 
 
