@@ -4,7 +4,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-long e2e lint format classes kernel bench faults golden lock clean
+.PHONY: help setup demo test test-fast test-long e2e lint format classes kernel bench faults differential golden lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -45,6 +45,9 @@ bench: setup ## rows per second, Kafka to Kafka; ARGS="temporal --rows 4000000"
 
 faults: setup ## every kind of fault against a 200k-row run; ARGS="--kinds zombie --rounds 1"
 	@$(BIN)/python -m tests.faults $(ARGS)
+
+differential: setup ## random queries beside DuckDB; ARGS="--cases 5000 --seed 2"
+	@$(BIN)/python -m tests.differential $(ARGS)
 
 golden: setup ## rewrite the expected plans; review the difference
 	@$(BIN)/pytest -m "not service and not long" --update-golden -q

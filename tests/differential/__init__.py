@@ -1,0 +1,1 @@
+"""Random tables, changelogs and queries; what rejoin emits, against DuckDB's answer."""

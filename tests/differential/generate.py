@@ -1,0 +1,86 @@
+"""Random cases: a query, and several changelogs of its tables cut into steps."""
+
+import random
+from dataclasses import replace
+
+import duckdb
+
+from tests.differential.case import Case
+from tests.differential.judge import Judge
+from tests.differential.queries import Queries
+from tests.differential.tables import Change, Changelog, Changes, Table, random_table
+
+_HISTORIES = 4
+_TRIES = 4
+
+
+def random_case(seed: int, index: int, judge: Judge) -> Case:
+    """The same numbers give the same case, on every computer.
+
+    Several cases in a row have the same query, as compiling its expressions costs the most.
+    """
+    made = _random_query(seed, index // _HISTORIES, judge)
+    name = f"seed {seed} case {index}"
+    rng = random.Random(name)  # noqa: S311 - repeatable, not secret
+    steps = _cut(_changes(made.tables, rng), rng)
+    chance = rng.choice([0, 0.1, 0.3])
+    restarts = frozenset(n for n in range(1, len(steps)) if rng.random() < chance)
+    groups = rng.choice([1, 4, 128])
+    return replace(made, name=name, steps=steps, restarts=restarts, groups=groups)
+
+
+def _random_query(seed: int, number: int, judge: Judge) -> Case:
+    """One whose answer has rows, if there is one among a few: joins of random rows often have none.
+
+    DuckDB tells, so that rejoin has no say in what is tried.
+    """
+    rng = random.Random(f"seed {seed} query {number}")  # noqa: S311 - repeatable, not secret
+    for _ in range(_TRIES):
+        case = _any_query(rng)
+        changes = [change for group in _changes(case.tables, rng) for change in group]
+        try:
+            judge.begin(case.tables, case.views)
+            judge.apply(changes)
+            has_rows = bool(judge.answer(case.query))
+        except duckdb.Error:  # for the run of the case to report
+            break
+        if has_rows:
+            break
+    return case
+
+
+def _any_query(rng: random.Random) -> Case:
+    tables = tuple(random_table(n, rng) for n in "abcd"[: rng.choice([2, 2, 3, 4])])
+    queries = Queries(rng, tables)
+    made = queries.query()
+    views = tuple(queries.views)
+    if made.key and rng.random() < 0.6:
+        return Case("", tables, views, made.text, "upsert", made.key, ())
+    sink = rng.choice(["retract", "retract", "debezium"])
+    return Case("", tables, views, made.text, sink, (), ())
+
+
+def _changes(tables: tuple[Table, ...], rng: random.Random) -> list[Changes]:
+    """Groups of changes that stay together in a step."""
+    writers = [Changelog(table, rng) for table in tables]
+    size = rng.choice([8, 20, 40])
+    groups: list[Changes] = []
+    for _ in range(size):
+        at = rng.randrange(len(tables))
+        changes = writers[at].next()
+        if tables[at].mode == "retract":  # a -U and its +U are two records
+            groups += [[change] for change in changes]
+        elif changes:
+            groups.append(changes)
+    return groups
+
+
+def _cut(groups: list[Changes], rng: random.Random) -> tuple[tuple[Change, ...], ...]:
+    largest = rng.choice([1, 2, 5, 12])
+    steps: list[tuple[Change, ...]] = []
+    at = 0
+    while at < len(groups):
+        size = rng.randint(1, largest)
+        steps.append(tuple(change for group in groups[at : at + size] for change in group))
+        at += size
+    return tuple(steps)

@@ -1,0 +1,315 @@
+"""Random SELECTs over tables and views, as text that both engines read."""
+
+import random
+from dataclasses import dataclass, field
+
+from tests.differential.expressions import NUMBERS, Column, Expressions, Scope
+from tests.differential.tables import ROWTIME, Table
+
+# the first row of a key by event time, which waits for the watermark
+FIRST_ROWS = "ASC"
+_JOINS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+_EQUAL = ("=", "=", "=", "IS NOT DISTINCT FROM")
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Text and output columns; `key` are the names of columns that are never NULL."""
+
+    text: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _From:
+    """`where`: conditions of a comma join. `key`: the first table's key, if nothing pads it."""
+
+    text: str
+    scope: Scope
+    where: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Queries:
+    """Makes random queries; `views` collects the views that they read."""
+
+    rng: random.Random
+    tables: tuple[Table, ...]
+    views: list[tuple[str, str]] = field(default_factory=list)
+    _names: int = 0
+    _known: list[tuple[str, tuple[Column, ...]]] = field(default_factory=list)
+
+    def query(self) -> Select:
+        if self.rng.random() < 0.25:
+            self._make_view()
+        return self._select(self.rng.choice([1, 2, 2, 3]))
+
+    def _make_view(self) -> None:
+        made = self._select(1)
+        name = f"v{len(self.views)}"
+        self.views.append((name, made.text))
+        self._known.append((name, made.columns))
+
+    def _select(self, depth: int) -> Select:
+        roll = self.rng.random()
+        if roll < 0.1:
+            return self._union(depth)
+        if roll < 0.35:
+            return self._grouped(depth)
+        return self._plain(depth)
+
+    def _plain(self, depth: int) -> Select:
+        source = self._from(depth)
+        e = Expressions(self.rng)
+        chosen = [e.any(source.scope) for _ in range(self.rng.randint(1, 4))]
+        items = [(c.text, c.type) for c in chosen]
+        key: tuple[str, ...] = ()
+        roll = self.rng.random()
+        if roll < 0.2:
+            items.insert(0, self._never_null(source.scope))
+            key = ("c0",)
+        elif roll < 0.6 and source.key:
+            items = [(f"{text}", "INT") for text in source.key] + items
+            key = tuple(f"c{i}" for i in range(len(source.key)))
+        distinct = "DISTINCT " if self.rng.random() < 0.15 else ""
+        where = self._where(source, depth)
+        return _assembled(f"SELECT {distinct}", items, source, where, "", key)
+
+    def _never_null(self, scope: Scope) -> tuple[str, str]:
+        e = Expressions(self.rng)
+        kind = self.rng.choice(["INT", "STRING"])
+        return f"COALESCE({e.of(kind, scope, 0)}, {e.constant(kind)})", kind
+
+    def _grouped(self, depth: int) -> Select:
+        source = self._from(depth)
+        e = Expressions(self.rng)
+        key: tuple[str, ...] = ()
+        groups: list[tuple[str, str]] = []
+        if self.rng.random() < 0.4:
+            groups, key = [self._never_null(source.scope)], ("c0",)
+        elif self.rng.random() < 0.85:
+            usable = [c for c in source.scope if c.type != ROWTIME] or list(source.scope)
+            size = self.rng.randint(1, min(2, len(usable)))
+            groups = [(c.text, c.type) for c in self.rng.sample(usable, size)]
+        items = groups + [self._aggregate(source.scope) for _ in range(self.rng.randint(1, 3))]
+        by = f" GROUP BY {', '.join(dict.fromkeys(text for text, _ in groups))}" if groups else ""
+        having = [] if groups else ["COUNT(*) > 0"]
+        if self.rng.random() < 0.3:
+            call, kind = self._aggregate(source.scope)
+            having.append(f"({call} {self.rng.choice(['>', '<=', '<>'])} {e.constant(kind)})")
+        if having:
+            by += f" HAVING {' AND '.join(having)}"
+        return _assembled("SELECT ", items, source, self._where(source, depth), by, key)
+
+    def _aggregate(self, scope: Scope) -> tuple[str, str]:
+        """The call and the type of its result."""
+        e = Expressions(self.rng)
+        usable = [c for c in scope if c.type != ROWTIME]
+        numbers = [c for c in usable if c.type in NUMBERS]
+        keep = f" FILTER (WHERE {e.predicate(scope, 1)})" if self.rng.random() < 0.15 else ""
+        distinct = "DISTINCT " if self.rng.random() < 0.15 else ""
+        roll = self.rng.random()
+        if roll < 0.25 or not usable:
+            return f"COUNT(*){keep}", "BIGINT"
+        if roll < 0.4:
+            return f"COUNT({distinct}{self.rng.choice(usable).text}){keep}", "BIGINT"
+        if roll < 0.7 and numbers:
+            column = self.rng.choice(numbers)
+            text = column.text if self.rng.random() < 0.6 else e.of(column.type, scope, 1)
+            return f"SUM({distinct}{text}){keep}", column.type
+        doubles = [c for c in usable if c.type == "DOUBLE"]
+        if roll < 0.75 and doubles:
+            return f"AVG({self.rng.choice(doubles).text}){keep}", "DOUBLE"
+        column = self.rng.choice(usable)
+        return f"{self.rng.choice(['MIN', 'MAX'])}({column.text}){keep}", column.type
+
+    def _union(self, depth: int) -> Select:
+        kinds = self.rng.sample(["INT", "BIGINT", "STRING", "DOUBLE", "DATE"], 2)
+        parts = [self._part_of_union(depth - 1, kinds) for _ in range(self.rng.randint(2, 3))]
+        columns = tuple(Column(f"c{i}", kind) for i, kind in enumerate(kinds))
+        return Select(" UNION ALL ".join(parts), columns)
+
+    def _part_of_union(self, depth: int, kinds: list[str]) -> str:
+        source = self._from(max(depth, 0))
+        items = [(Expressions(self.rng).of(kind, source.scope, 1), kind) for kind in kinds]
+        return _assembled("SELECT ", items, source, self._where(source, 0), "").text
+
+    def _from(self, depth: int) -> _From:
+        """A relation, or several that are joined: often over one key, and then in one operator."""
+        left = self._relation(depth)
+        joins = self.rng.choice([0, 1, 1, 1, 2, 3]) if depth > 0 else 0
+        if joins > 1 and self.rng.random() < 0.5:
+            return self._chain(left, joins)
+        for _ in range(joins):
+            # a JOIN after a comma joins the last relation in Flink and DuckDB, here all before it
+            if not left.where:
+                left = self._joined(left, self._right(depth - 1))
+        return left
+
+    def _chain(self, left: _From, joins: int) -> _From:
+        shared = self.rng.choice([c for c in left.scope if c.type != ROWTIME] or [left.scope[0]])
+        for _ in range(joins):
+            right = self._relation(0)
+            same = [c for c in right.scope if c.type == shared.type != ROWTIME]
+            if not same:
+                continue
+            condition = f"({shared.text} = {self.rng.choice(same).text})"
+            scope = (*left.scope, *right.scope)
+            if self.rng.random() < 0.3:
+                condition += f" AND {Expressions(self.rng).predicate(scope, 1)}"
+            join = self.rng.choice(["JOIN", "LEFT JOIN"])
+            text = f"{left.text} {join} {right.text} ON {condition}"
+            left = _From(text, scope, left.where, left.key)
+        return left
+
+    def _right(self, depth: int) -> _From:
+        if self.rng.random() < 0.1:
+            inner = self._joined(self._relation(0), self._relation(0))
+            if not inner.where:
+                return _From(f"({inner.text})", inner.scope)
+        return self._relation(depth)
+
+    def _joined(self, left: _From, right: _From) -> _From:
+        scope = (*left.scope, *right.scope)
+        where = (*left.where, *right.where)
+        condition = self._condition(left.scope, right.scope)
+        if self.rng.random() < 0.08 and " JOIN " not in left.text:
+            return _From(f"{left.text}, {right.text}", scope, (*where, condition), left.key)
+        join = self.rng.choice(_JOINS)
+        key = left.key if join in ("JOIN", "LEFT JOIN") else ()
+        return _From(f"{left.text} {join} {right.text} ON {condition}", scope, where, key)
+
+    def _condition(self, left: Scope, right: Scope) -> str:
+        e = Expressions(self.rng)
+        parts: list[str] = []
+        for _ in range(self.rng.choice([1] * 12 + [2] * 4 + [0])):
+            parts += self._equality(left, right)
+        if self.rng.random() < 0.3 or not parts:
+            parts.append(e.predicate((*left, *right), 1))
+        self.rng.shuffle(parts)
+        return " AND ".join(parts)
+
+    def _equality(self, left: Scope, right: Scope) -> list[str]:
+        pairs = [(a, b) for a in left for b in right if a.type == b.type != ROWTIME]
+        if self.rng.random() < 0.1:
+            pairs = [
+                (a, b)
+                for a in left
+                for b in right
+                if a.type != b.type and a.type in NUMBERS and b.type in NUMBERS
+            ]
+        if not pairs:
+            return []
+        a, b = self.rng.choice(pairs)
+        text = b.text
+        if self.rng.random() < 0.1:
+            text = Expressions(self.rng).of(b.type, right, 1)
+        if self.rng.random() < 0.05:
+            return [f"(({a.text} = {text}) OR (({a.text} IS NULL) AND ({text} IS NULL)))"]
+        return [f"({a.text} {self.rng.choice(_EQUAL)} {text})"]
+
+    def _relation(self, depth: int) -> _From:
+        alias = self._alias()
+        if self._known and self.rng.random() < 0.3:
+            name, columns = self.rng.choice(self._known)
+            return _From(f"{name} AS {alias}", _under(alias, columns))
+        roll = self.rng.random()
+        if depth > 0 and roll < 0.35:
+            made = self._select(depth - 1)
+            return _From(f"({made.text}) AS {alias}", _under(alias, made.columns))
+        table = self.rng.choice(self.tables)
+        columns = tuple(Column(name, kind) for name, kind in table.columns)
+        if any(c.type == ROWTIME for c in columns) and roll > 0.8:
+            return self._ranked(table, columns, alias)
+        key = tuple(f"{alias}.{columns[i].text}" for i in table.key)
+        return _From(f"{table.name} AS {alias}", _under(alias, columns), (), key)
+
+    def _ranked(self, table: Table, columns: tuple[Column, ...], alias: str) -> _From:
+        by = self.rng.choice([c.text for c in columns if c.type != ROWTIME])
+        names = ", ".join(c.text for c in columns)
+        order = self.rng.choice(["DESC", "DESC", FIRST_ROWS])
+        number = f"ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY rt {order}) AS rn"
+        numbered = _selected(f"{names}, {number}", table.name)
+        text = f"({_selected(names, f'({numbered})', ' WHERE rn = 1')}) AS {alias}"
+        return _From(text, _under(alias, columns))
+
+    def _where(self, source: _From, depth: int) -> str:
+        parts = list(source.where)
+        if self.rng.random() < 0.3:
+            parts.append(Expressions(self.rng).predicate(source.scope, 2))
+        if depth > 0 and self.rng.random() < 0.25:
+            parts.append(self._subquery(source.scope))
+        return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+    def _subquery(self, outer: Scope) -> str:
+        inner = self._from(0)
+        match self.rng.randrange(6):
+            case 0 | 1:
+                word = self.rng.choice(["EXISTS", "NOT EXISTS"])
+                condition = self._condition(outer, inner.scope)
+                return f"{word} ({_selected('1', inner.text, f' WHERE {condition}')})"
+            case 2 | 3:
+                return self._in(outer, inner)
+            case 4:
+                return self._scalar(outer, inner)
+            case _:
+                condition = " AND ".join(self._equality(outer, inner.scope)) or "TRUE"
+                test = self.rng.choice(["> 0", "= 0", ">= 1", "< 1", "> 1"])
+                return f"({_selected('COUNT(*)', inner.text, f' WHERE {condition}')}) {test}"
+
+    def _scalar(self, outer: Scope, inner: _From) -> str:
+        """A comparison with an aggregate, of all rows or of those with an equal column."""
+        pair = self._pair(outer, inner.scope)
+        if pair is None:
+            return "TRUE"
+        where = ""
+        if self.rng.random() < 0.5 and (equal := self._pair(outer, inner.scope)) is not None:
+            where = f" WHERE {equal[1]} = {equal[0]}"
+        op, call = self.rng.choice([">", "=", "<="]), self.rng.choice(["MIN", "MAX"])
+        return f"{pair[0]} {op} ({_selected(f'{call}({pair[1]})', inner.text, where)})"
+
+    def _in(self, outer: Scope, inner: _From) -> str:
+        pair = self._pair(outer, inner.scope)
+        if pair is None:
+            return "TRUE"
+        word = self.rng.choice(["IN", "IN", "NOT IN"])
+        where = ""
+        if self.rng.random() < 0.4:
+            where = f" WHERE {Expressions(self.rng).predicate(inner.scope, 1)}"
+        second = self._pair(outer, inner.scope)
+        if second is not None and word == "IN" and self.rng.random() < 0.3:
+            columns = f"{pair[1]}, {second[1]}"
+            left = f"({pair[0]}, {second[0]})"
+            return f"{left} IN ({_selected(columns, inner.text, where)})"
+        return f"{pair[0]} {word} ({_selected(pair[1], inner.text, where)})"
+
+    def _pair(self, outer: Scope, inner: Scope) -> tuple[str, str] | None:
+        pairs = [(a.text, b.text) for a in outer for b in inner if a.type == b.type != ROWTIME]
+        return self.rng.choice(pairs) if pairs else None
+
+    def _alias(self) -> str:
+        self._names += 1
+        return f"r{self._names}"
+
+
+def _selected(what: str, source: str, where: str = "") -> str:
+    return f"SELECT {what} FROM {source}{where}"  # noqa: S608 - of names made here
+
+
+def _under(alias: str, columns: tuple[Column, ...]) -> Scope:
+    return tuple(Column(f"{alias}.{c.text}", c.type) for c in columns)
+
+
+def _assembled(
+    select: str,
+    items: list[tuple[str, str]],
+    source: _From,
+    where: str,
+    rest: str,
+    key: tuple[str, ...] = (),
+) -> Select:
+    listed = ", ".join(f"{text} AS c{i}" for i, (text, _) in enumerate(items))
+    columns = tuple(Column(f"c{i}", kind) for i, (_, kind) in enumerate(items))
+    return Select(f"{select}{listed} FROM {source.text}{where}{rest}", columns, key)

@@ -1,0 +1,89 @@
+"""Runs random cases one after the other, and counts what became of them."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.differential.case import Agrees, Case, Outcome, Refused, run
+from tests.differential.generate import random_case
+from tests.differential.judge import Judge
+from tests.differential.report import report
+from tests.differential.shrink import Shrinker, is_wrong
+
+Say = Callable[[str], None]
+_PROGRESS_S = 10
+_SHOWN = 3
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the cases; `unnetted` are examples of steps that say more than they must."""
+
+    cases: int = 0
+    agreed: int = 0
+    with_rows: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    unnetted_cases: int = 0
+    unnetted: list[str] = field(default_factory=list)
+
+    def add(self, case: Case, outcome: Outcome) -> None:
+        self.cases += 1
+        match outcome:
+            case Refused(codes):
+                self.refused.update(codes)
+            case Agrees(rows, unnetted):
+                self.agreed += 1
+                self.with_rows += rows > 0
+                if unnetted:
+                    self.unnetted_cases += 1
+                    self.unnetted.append(f"{case.name}, {unnetted[0]}: {case.query}")
+
+    def lines(self) -> list[str]:
+        refused = ", ".join(f"{code} {n}" for code, n in self.refused.most_common())
+        return [
+            f"{self.cases} cases: {self.agreed} agree, {self.with_rows} of them with rows; "
+            f"{len(self.failures)} failed",
+            f"refused: {refused or 'none'}",
+            f"an equal row taken back and added in one step: {self.unnetted_cases} cases",
+            *(f"  {example}" for example in self.unnetted[:_SHOWN]),
+        ]
+
+
+def run_cases(
+    seed: int,
+    first: int,
+    cases: int,
+    say: Say,
+    keep_going: bool = False,
+    until: float = math.inf,
+) -> Tally:
+    """Run the cases; the first that fails is shrunk and reported and ends the run, by default.
+
+    `until`: no case begins after this time of the monotonic clock. Ctrl-C ends the run as well.
+    """
+    tally = Tally()
+    judge = Judge()
+    said = time.monotonic()
+    for index in range(first, first + cases):
+        if time.monotonic() > until or (tally.failures and not keep_going):
+            break
+        try:
+            _run_case(random_case(seed, index, judge), judge, tally, say)
+        except KeyboardInterrupt:
+            break
+        if time.monotonic() - said > _PROGRESS_S:
+            said = time.monotonic()
+            say(f"case {index}: {tally.agreed} agree, {len(tally.failures)} failed")
+    return tally
+
+
+def _run_case(case: Case, judge: Judge, tally: Tally, say: Say) -> None:
+    outcome = run(case, judge)
+    tally.add(case, outcome)
+    if is_wrong(outcome):
+        shown = report(*Shrinker(case, outcome, judge).shrink())
+        tally.failures.append(shown)
+        say(shown)
