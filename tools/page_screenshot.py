@@ -24,7 +24,7 @@ START_TIMEOUT_S = 180
 # the rates and the history of the state need a while
 SETTLE_S = 60
 # on a machine that is busy with something else an epoch takes longer, and the picture is of that
-CALM = re.compile(r"epoch \d+ in 0\.\d s")
+CALM = re.compile(r"epoch \d+ took 0\.\d s")
 CALM_TIMEOUT_S = 600
 
 
