@@ -24,7 +24,6 @@ IN_SPARK = [
     "temporal_version_at_probe_time",
     "temporal_deleted_version",
     "temporal_watermark_of_partitions",
-    "watermark_idleness_passes_operators",
     "shop_orders_with_product_versions",
     "dead_letters",
     "append_filter_and_project",
