@@ -143,7 +143,7 @@ class Queries:
         if joins > 1 and self.rng.random() < 0.5:
             return self._chain(left, joins)
         for _ in range(joins):
-            # a JOIN after a comma joins the last relation in Flink and DuckDB, here all before it
+            # a JOIN after a comma joins the last relation in DuckDB, but all before it in Flink
             if not left.where:
                 left = self._joined(left, self._right(depth - 1))
         return left

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from spark_jobs.errors import UnsupportedError
+from spark_jobs.errors import SqlErrors, UnsupportedError
 from spark_jobs.scenario.file import Input, Scenario, Step
 from spark_jobs.scenario.memory import MemoryBackend
 from spark_jobs.scenario.records import Encoder, decode
@@ -216,7 +216,9 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
         }
         try:
             bind_scenario(Scenario(name, node["sql"], ()))
-        except UnsupportedError:
+        except SqlErrors as refused:
+            if any(not isinstance(error, UnsupportedError) for error in refused.errors):
+                raise
             continue
         batches = cut_into_batches(_random_events(sources, rng, size), rng)
         restarts = random_restarts(batches, rng)

@@ -123,8 +123,7 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
       if (joined != null) {
         takeBack(kind, row, joined, hash, out)
         if (build.stored.rows > 0) retention.refresh(group, gate.openedAt)
-      }
-      else {
+      } else {
         group.unknownRetractions += 1
         joinNow(kind, row, matchable = true, hash, group, out)
       }
