@@ -1,6 +1,5 @@
 """Random cases of one seed; that a wrong answer is found, shrunk and written as a scenario."""
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -18,7 +17,7 @@ from tests.differential.shrink import Shrinker
 from tests.differential.tables import Change, Table
 from tests.harness.gateway import kernel
 
-SECONDS = 4
+CASES = 8
 A = Table("a", "append", (("id", "INT"), ("k", "INT")))
 B = Table("b", "upsert", (("id", "INT"), ("k", "INT"), ("j", "STRING")), (0,))
 LEFT = Case(
@@ -45,10 +44,9 @@ class InnerJudge(Judge):
 
 
 def test_random_cases_agree() -> None:
-    kernel()  # starting the JVM is not part of the time
-    tally = run_cases(28, 0, 40, lambda _: None, until=time.monotonic() + SECONDS)
+    tally = run_cases(28, 0, CASES, lambda _: None)
     assert tally.failures == []
-    assert tally.agreed > 0
+    assert tally.agreed > CASES // 2
 
 
 def test_a_wrong_answer_is_shrunk() -> None:
