@@ -128,12 +128,15 @@ class Output:
     `where` filters them; `pair_by` is the sink's key over them, set where an upsert sink follows
     directly: a -U or -D then leaves, as -D, only if the batch does not add its key again.
     `late_topic`: where rows go, as JSON, that the operator drops for being late (None: nowhere).
+    `shown`: the SELECT list that follows, by which changes cancel out; None where the rows
+    themselves tell, because the list has all their columns.
     """
 
     where: str | None
     pair_by: tuple[str, ...] | None
     time_zone: str
     late_topic: str | None = None
+    shown: tuple[str, ...] | None = field(default=None, metadata=UNLESS_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)

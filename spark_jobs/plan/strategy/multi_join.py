@@ -141,12 +141,12 @@ def _longer(
 def _in_key_order(
     chain: Chain, exprs: Sequence[Expr], keys: Sequence[EquiKey]
 ) -> tuple[EquiKey, ...] | None:
-    """The equalities in the order of the shared key; None where they are by anything else."""
-    wanted = {(_bare(inline(k.left, exprs)), k.null_safe): k for k in keys}
+    """Each equality at its place of the shared key; None if they are of other values."""
+    lefts = {k: (_bare(inline(k.left, exprs)), k.null_safe) for k in keys}
     found: list[EquiKey] = []
     for place, null_safe in enumerate(chain.null_safe):
         same = {(_bare(e), null_safe) for e in _equal_to_key(chain, place)}
-        matches = [k for named, k in wanted.items() if named in same]
+        matches = [k for k, left in lefts.items() if left in same and k not in found]
         if len(matches) != 1:
             return None
         found += matches

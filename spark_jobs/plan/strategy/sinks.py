@@ -4,12 +4,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from spark_jobs.plan.facts.changelog import INSERT, sink_mode
+from spark_jobs.plan.facts.changelog import INSERT, mode_text, sink_mode
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.keys import Key, is_unique, key_order
 from spark_jobs.plan.facts.sources import Source, peel, source_of
 from spark_jobs.plan.nodes.parts import Named
-from spark_jobs.plan.nodes.physical import KafkaSink, Operator, Project, Results
+from spark_jobs.plan.nodes.physical import (
+    IntervalJoin,
+    KafkaSink,
+    KeyChanges,
+    Normalize,
+    Operator,
+    Project,
+    Results,
+    Stateful,
+    TemporalJoin,
+)
 from spark_jobs.plan.spark_sql.expressions import render
 from spark_jobs.plan.strategy.building import Building, Required, Shape
 from spark_jobs.plan.strategy.healing import needs_rows
@@ -127,8 +137,9 @@ def _projects(
     """
     source = source_of(select)
     if source is not None:
-        node = _stateless(source, target, building)
-        names = column_names(source.table)
+        names, node = column_names(source.table), _stateless(source, target, building)
+        if isinstance(node, Stateful):
+            node = _netted(node, names, source.exprs, frozenset(source.table.key_places))
         yield _project(select, target, node, names, source.exprs, building), True
         return
     above = peel(select)
@@ -145,7 +156,8 @@ def _projects(
                 update_before=target.mode != "upsert",
             )
             rows = operate(base, required, building)
-            project = _project(select, target, rows.node, rows.names, over.exprs, building)
+            node = _netted(rows.node, rows.names, over.exprs, _fixed(base))
+            project = _project(select, target, node, rows.names, over.exprs, building)
             yield project, _keeps_order(base, [over.exprs[i] for i in target.key])
 
 
@@ -195,6 +207,51 @@ def _project(
         changelog_mode=node.changelog_mode,
         unique_keys=tuple(tuple(target.columns[i][0] for i in sorted(k)) for k in ordered),
     )
+
+
+def _netted(node: Stateful, names: Sequence[str], exprs: Sequence[Expr], fixed: Key) -> Stateful:
+    """The operator, told what the SELECT list shows, if an update may be of other columns alone.
+
+    `fixed`: fields that are equal in all rows of one key. Operators that emit in arrival order
+    cancel nothing out.
+    """
+    kept = {i for i, name in enumerate(names) if name}
+    if isinstance(node.machine, Normalize | KeyChanges):  # the names are those of the whole table
+        stored = {field.name for field in node.machine.schema.fields}
+        kept = {i for i in kept if names[i] in stored}
+    shown = fixed.union(e.index for e in exprs if isinstance(e, Column))
+    if (
+        kept <= shown
+        or isinstance(node.machine, IntervalJoin | TemporalJoin)
+        or node.changelog_mode == mode_text(INSERT, update_before=True)
+    ):
+        return node
+    texts = tuple(render(e, names) for e in exprs)
+    return replace(node, output=replace(node.output, shown=texts))
+
+
+def _fixed(node: Operated) -> Key:
+    """The fields of a key: equal in all rows under it, but for those that may be padded."""
+    match node:
+        case Join():
+            keys, width = facts(node).condition.keys, len(node.left.fields)
+            left = () if node.kind in ("right", "full") else tuple(k.left for k in keys)
+            right = tuple(k.right for k in keys) if node.kind in ("inner", "right") else ()
+            return _plain(left) | _plain(right, width)
+        case Chain(keys=keys, offsets=offsets, kinds=kinds):
+            sides = zip(keys, offsets, ("inner", *kinds), strict=True)
+            plain = (_plain(key, offset) for key, offset, kind in sides if kind == "inner")
+            return frozenset[int]().union(*plain)
+        case Deduplicate(partition=partition):
+            return frozenset(partition)
+        case Aggregate(keys=keys):
+            return frozenset(range(len(keys)))
+        case _:
+            assert_never(node)
+
+
+def _plain(exprs: Iterable[Expr], offset: int = 0) -> Key:
+    return frozenset(e.index + offset for e in exprs if isinstance(e, Column))
 
 
 def _keeps_order(node: Operated, sink_key: Sequence[Expr]) -> bool:

@@ -15,9 +15,15 @@ START = -(2**63)
 ADDS = ("+I", "+U")
 
 
-def output(where: str | None = None, pair_by: Sequence[str] | None = None) -> dict[str, Any]:
-    names = None if pair_by is None else [f"`{name}`" for name in pair_by]
-    return {"where": where, "pairBy": names, "timeZone": "UTC"}
+def output(
+    where: str | None = None,
+    pair_by: Sequence[str] | None = None,
+    shown: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    paired, listed = (
+        None if names is None else [f"`{name}`" for name in names] for names in (pair_by, shown)
+    )
+    return {"where": where, "pairBy": paired, "timeZone": "UTC", "shown": listed}
 
 
 def timing(ttl_ms: int = 0, watermarks: bool = False) -> dict[str, Any]:
@@ -63,10 +69,14 @@ class Lives:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """What stands behind the operator: a filter, and perhaps an upsert sink keyed by `pair_by`."""
+    """What stands behind the operator: a filter, perhaps an upsert sink keyed by `pair_by`.
+
+    `shown`: the columns of a SELECT list that does not have them all.
+    """
 
     accepts: Callable[[Row], bool] = lambda _: True
     pair_by: tuple[int, ...] | None = None
+    shown: tuple[int, ...] | None = None
 
     def step(
         self, before: Row | None, after: Row | None, repeats: bool, inserts: str = "+I"
@@ -80,12 +90,15 @@ class Sink:
             return [] if before is None else [("-D", before)]
         if before is None:
             return [(inserts, after)]
-        if before == after and not repeats:
+        if self._show(before) == self._show(after) and not repeats:
             return []
         if self.pair_by is None:
             return [("-U", before), ("+U", after)]
         moved = any(before[i] != after[i] for i in self.pair_by)
         return [("-D", before), ("+U", after)] if moved else [("+U", after)]
+
+    def _show(self, row: Row) -> Row:
+        return row if self.shown is None else tuple(row[i] for i in self.shown)
 
 
 def rows_of(batch: Batch) -> list[tuple[str, Row]]:

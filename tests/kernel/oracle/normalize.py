@@ -43,21 +43,26 @@ UNAVAILABLE = "debezium-unavailable-value"
 
 @dataclass(frozen=True, slots=True)
 class Normalizer:
-    """A normalisation as the model understands it; `positions`: its input repeats itself."""
+    """A normalisation as the model understands it.
+
+    `positions`: its input repeats itself. `shown`: the columns of a SELECT list, None: all.
+    """
 
     key: tuple[int, ...]
     filter: str | None
     update_before: bool
     ttl_ms: int = 0
     positions: bool = False
+    shown: tuple[int, ...] | None = None
 
     def node(self) -> dict[str, Any]:
         pair_by = None if self.update_before else [COLUMNS[i][0] for i in self.key]
+        shown = None if self.shown is None else [COLUMNS[i][0] for i in self.shown]
         return {
             "kind": "normalize",
             "schema": struct(COLUMNS),
             "key": list(self.key),
-            "output": output(self.filter, pair_by),
+            "output": output(self.filter, pair_by, shown),
             "timing": timing(self.ttl_ms),
             "positions": self.positions,
             "rows": [{"schema": struct(COLUMNS), "key": list(self.key), "time": None}],
@@ -68,7 +73,7 @@ class Normalizer:
 
     def sink(self) -> Sink:
         accepts = FILTERS[self.filter] if self.filter is not None else lambda _: True
-        return Sink(accepts, None if self.update_before else self.key)
+        return Sink(accepts, None if self.update_before else self.key, self.shown)
 
 
 def details(event: Event) -> dict[str, Any]:
@@ -271,6 +276,9 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
     if rng.random() < 0.4:
         # what a connector repeats it repeats before its rows expire
         normalizer = replace(normalizer, ttl_ms=0, positions=True)
+    if rng.random() < 0.3:
+        others = [i for i in range(len(COLUMNS)) if i not in normalizer.key and rng.random() < 0.5]
+        normalizer = replace(normalizer, shown=(*normalizer.key, *others))
     marks = Marks(rng, clock=not normalizer.positions, watermark=False)
     writer = Writer(normalizer, rng)
     events: list[Event] = []

@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.kernel.oracle.check import (
@@ -35,19 +35,25 @@ JOIN_TYPES = ("inner", "left", "right", "full", "semi", "anti")
 
 
 def operator(
-    where: str | None = None, pair_by: list[str] | None = None, ttl_ms: Sequence[int] = (0, 0)
+    where: str | None = None,
+    pair_by: list[str] | None = None,
+    ttl_ms: Sequence[int] = (0, 0),
+    shown: list[str] | None = None,
 ) -> dict[str, Any]:
     """What every stateful node says of its output and of time."""
     timing = {"inputs": [], "policy": "min", "forward": None, "tickMs": None, "ttlMs": list(ttl_ms)}
     return {
-        "output": {"where": where, "pairBy": pair_by, "timeZone": "UTC"},
+        "output": {"where": where, "pairBy": pair_by, "timeZone": "UTC", "shown": shown},
         "timing": timing,
     }
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A regular join as the model understands it."""
+    """A regular join as the model understands it.
+
+    `shown`: the positions of a result row that a SELECT list has; None: all of them.
+    """
 
     left: Side
     right: Side
@@ -58,6 +64,7 @@ class Join:
     where: str | None = None
     paired: bool = False
     ttl_ms: tuple[int, int] = (0, 0)
+    shown: tuple[int, ...] | None = None
 
     def node(self) -> dict[str, Any]:
         sides = {"left": self.left.spec("l"), "right": self.right.spec("r")}
@@ -69,7 +76,12 @@ class Join:
             "filterNulls": list(self.filter_nulls),
             "residual": self.residual,
             "rows": [{"schema": s["schema"], "key": list(self.key)} for s in sides.values()],
-            **operator(self.where, self._pair_by() if self.paired else None, self.ttl_ms),
+            **operator(
+                self.where,
+                _names(self._pair_columns()) if self.paired else None,
+                self.ttl_ms,
+                None if self.shown is None else _names(self.shown),
+            ),
         }
 
     @property
@@ -79,10 +91,6 @@ class Join:
     def is_outer(self, side: str) -> bool:
         return self.join_type in (side, "full")
 
-    def _pair_by(self) -> list[str]:
-        names = [f"{'lr'[i // WIDTH]}_{COLUMNS[i % WIDTH][0]}" for i in self._pair_columns()]
-        return [f"`{name}`" for name in names]
-
     def _pair_columns(self) -> list[int]:
         left = list(dict.fromkeys((*self.key, *self.left.unique_key)))
         right = dict.fromkeys((*self.key, *self.right.unique_key))
@@ -90,6 +98,18 @@ class Join:
 
     def pair_key(self, joined: Row) -> Row:
         return tuple(joined[i] for i in self._pair_columns())
+
+    def show(self, joined: Row) -> Row:
+        return joined if self.shown is None else tuple(joined[i] for i in self.shown)
+
+    def showing(self, rng: random.Random) -> "Join":
+        """The same behind a SELECT list that has the join key, the sink's key and some more."""
+        width = WIDTH if self.left_only else 2 * WIDTH
+        needed = {*self.key, *(i + WIDTH for i in self.key if not self.left_only)}
+        needed |= set(self._pair_columns()) if self.paired else set()
+        return replace(
+            self, shown=tuple(i for i in range(width) if i in needed or rng.random() < 0.3)
+        )
 
     def matches(self, left: Row, right: Row) -> bool:
         for i, nulls_never_match in zip(self.key, self.filter_nulls, strict=True):
@@ -99,6 +119,10 @@ class Join:
 
     def shows(self, left: Row, right: Row) -> bool:
         return self.where is None or PREDICATES[self.where](left, right)
+
+
+def _names(positions: Sequence[int]) -> list[str]:
+    return [f"`{'lr'[i // WIDTH]}_{COLUMNS[i % WIDTH][0]}`" for i in positions]
 
 
 class JoinModel:
@@ -120,7 +144,8 @@ class JoinModel:
         problems += self._wrong_kinds(changes)
         problems += self._fold_pairs(changes) if self._join.paired else self._fold(changes)
         expected = self._expected()
-        found = Counter(self._by_pair.values()) if self._join.paired else self._view
+        shown = Counter(map(self._join.show, self._by_pair.values()))
+        found = shown if self._join.paired else self._view
         problems += [f"missing: {row}" for row in (expected - found).elements()]
         problems += [f"too much: {row}" for row in (found - expected).elements()]
         return problems
@@ -151,12 +176,14 @@ class JoinModel:
 
     def _add(self, result: Counter[Row], left: Row, right: Row, copies: int) -> None:
         if self._join.shows(left, right):
-            result[left + right] += copies
+            result[self._join.show(left + right)] += copies
 
     def _fold(self, changes: list[tuple[str, Row]]) -> list[str]:
         problems = []
-        added = {row for kind, row in changes if kind in ("+I", "+U")}
-        for kind, row in changes:
+        show = self._join.show
+        added = {show(row) for kind, row in changes if kind in ("+I", "+U")}
+        for kind, joined in changes:
+            row = show(joined)
             if kind in ("+I", "+U"):
                 self._view[row] += 1
                 continue
@@ -165,8 +192,8 @@ class JoinModel:
                 problems.append(f"retracts what is not there: {row}")
             if self._view[row] == 0:
                 del self._view[row]
-            looks_padded = PADDING in (row[:WIDTH], row[WIDTH:])
-            if row in added and not looks_padded:
+            is_padding = self._join.shown is None and PADDING in (row[:WIDTH], row[WIDTH:])
+            if row in added and not is_padding:
                 problems.append(f"retracts and adds in one batch: {row}")
         return problems
 
@@ -179,6 +206,9 @@ class JoinModel:
                 problems.append(f"written twice in one batch: {pair}")
             seen.add(pair)
             if kind in ("+I", "+U"):
+                known = self._by_pair.get(pair)
+                if known is not None and self._join.show(known) == self._join.show(row):
+                    problems.append(f"writes what is there: {row}")
                 self._by_pair[pair] = row
             elif self._by_pair.pop(pair, None) is None:
                 problems.append(f"deletes what is not there: {pair}")
@@ -319,6 +349,7 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
         where=rng.choice([None, None, None, *wheres]),
         paired=keyed and rng.random() < 0.5,
     )
+    join = join.showing(rng) if rng.random() < 0.4 else join
     spread = rng.choice([1, 3, 6]) if key else 1
     # paddings of both sides that are all NULL would have one key in the sink
     not_null = join.paired and join_type == "full"

@@ -187,6 +187,24 @@ def test_insertions_need_no_pairs(job: Jobs) -> None:
     assert not sink_of(found).exchange
 
 
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("id, c2 FROM users JOIN changes ON id = c1", None),
+        ("c1, name FROM users JOIN changes ON id = c1 WHERE city <> c2", ("`c1`", "`name`")),
+        ("id, name FROM users LEFT JOIN changes ON id = c1", ("`id`", "`name`")),
+        ("id, UPPER(name) FROM users WHERE name <> 'x'", ("`id`", "upper(`name`)")),
+        ("id, name FROM users WHERE name <> 'x'", None),
+        ("a1, b3 FROM a JOIN b ON a1 = b1 WHERE a2 > 1", None),
+    ],
+)
+def test_an_operator_knows_what_the_select_list_shows(
+    job: Jobs, query: str, shown: tuple[str, ...] | None
+) -> None:
+    found = operator(only(job(f"INSERT INTO retract_sink SELECT {query};")))
+    assert found.output.shown == shown
+
+
 def test_upserts_pass_into_an_upsert_sink_of_the_same_key(job: Jobs) -> None:
     found = only(job("INSERT INTO upsert_sink SELECT id, name FROM users;"))
     assert isinstance(operator(found), KafkaScan)

@@ -25,13 +25,17 @@ final class KeyedResult(outputs: OutputFunctions, inserts: Byte = RowKind.Insert
     if (old == null) {
       if (now != null) out.emit(inserts, hash, now, null)
     } else if (now == null) out.emit(RowKind.Delete, hash, old, null)
-    else if (repeats || !Arrays.equals(old, now)) {
+    else if (repeats || !looksAlike(old, now)) {
       if (outputs.pairBy == null) out.emit(RowKind.UpdateBefore, hash, old, null)
       else if (!Arrays.equals(outputs.pairBy(old, null), outputs.pairBy(now, null)))
         out.emit(RowKind.Delete, hash, old, null)
       out.emit(RowKind.UpdateAfter, hash, now, null)
     }
   }
+
+  private def looksAlike(old: Array[Byte], now: Array[Byte]): Boolean =
+    Arrays.equals(old, now) ||
+      outputs.shown != null && Arrays.equals(outputs.shown(old, null), outputs.shown(now, null))
 
   private def accepted(row: Array[Byte]): Array[Byte] =
     if (row != null && outputs.accepts(row, null)) row else null

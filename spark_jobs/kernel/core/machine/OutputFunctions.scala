@@ -8,14 +8,17 @@ import rejoin.core.row.{ArrivalOrder, Changes, Envelope, Output}
   *   whether a result row passes the WHERE clause; true where there is none
   * @param pairBy
   *   the sink's key of a result row; null where retractions are always emitted
+  * @param shown
+  *   what the SELECT list makes of a result row; null where rows differ if and only if their columns do
   * @param lateRows
   *   what takes the late rows of the left side; none where the job keeps none
   */
 final class OutputFunctions(
     val accepts: (Array[Byte], Array[Byte]) => Boolean,
     val pairBy: (Array[Byte], Array[Byte]) => Array[Byte],
+    val shown: (Array[Byte], Array[Byte]) => Array[Byte],
     val lateRows: Option[LateRows]) {
-  def changes(): Changes = new Changes(accepts, pairBy)
+  def changes(): Changes = new Changes(accepts, pairBy, shown)
 
   def arrivalOrder(): ArrivalOrder = new ArrivalOrder(accepts, pairBy)
 }

@@ -11,7 +11,7 @@ trait Output {
 /** The result changes of one join key in one batch, netted.
   *
   * The retraction contract: per result row and batch at most one -U/-D and one +I/+U; changes that
-  * cancel out are not emitted; retractions leave before additions. With `updateBefore` off (upsert
+  * cancel out, for a reader of the SELECT list, are not emitted; retractions leave before additions. With `updateBefore` off (upsert
   * sinks), a retraction whose `pairBy` value is added again in the batch is dropped and any other
   * leaves as -D.
   *
@@ -19,14 +19,18 @@ trait Output {
   *   the WHERE clause over the joined row
   * @param pairBy
   *   the sink's key of a joined row, or null where retractions are always emitted
+  * @param shown
+  *   what the SELECT list makes of a joined row, or null where rows differ if and only if their bytes do
   */
 final class Changes(
     accepts: (Array[Byte], Array[Byte]) => Boolean,
-    pairBy: (Array[Byte], Array[Byte]) => Array[Byte]) {
+    pairBy: (Array[Byte], Array[Byte]) => Array[Byte],
+    shown: (Array[Byte], Array[Byte]) => Array[Byte]) {
   private var kinds = new Array[Byte](16)
   private var lefts = new Array[Array[Byte]](16)
   private var rights = new Array[Array[Byte]](16)
   private var count = 0
+  private var shownRows: Array[Array[Byte]] = _ // what changes are compared by, while it is set
 
   /** Adds one change for each of `times` equal rows. */
   def add(kind: Byte, left: Array[Byte], right: Array[Byte], times: Long = 1L): Unit =
@@ -45,6 +49,7 @@ final class Changes(
   /** Emits what is left after netting and forgets it. */
   def flush(hash: Int, out: Output): Unit = {
     if (hasBothSigns) cancel()
+    if (shown != null && hasBothSigns) cancelShown()
     if (pairBy != null) pair()
     emitAll(hash, adds = false, out)
     emitAll(hash, adds = true, out)
@@ -54,8 +59,10 @@ final class Changes(
   }
 
   private def hasBothSigns: Boolean = {
-    var i = 1
-    while (i < count && RowKind.isAdd(kinds(i)) == RowKind.isAdd(kinds(0))) i += 1
+    var first = 0
+    while (first < count && kinds(first) == Changes.Gone) first += 1
+    var i = first + 1
+    while (i < count && (kinds(i) == Changes.Gone || RowKind.isAdd(kinds(i)) == RowKind.isAdd(kinds(first)))) i += 1
     i < count
   }
 
@@ -72,10 +79,21 @@ final class Changes(
   private def cancel(): Unit =
     if (count <= Changes.PairwiseLimit) cancelPairwise() else cancelByHash()
 
+  private def cancelShown(): Unit = {
+    shownRows = new Array[Array[Byte]](count)
+    var i = 0
+    while (i < count) {
+      if (kinds(i) != Changes.Gone) shownRows(i) = shown(lefts(i), rights(i))
+      i += 1
+    }
+    cancel()
+    shownRows = null
+  }
+
   private def cancelPairwise(): Unit = {
     var i = 1
     while (i < count) {
-      var j = i - 1
+      var j = if (kinds(i) == Changes.Gone) -1 else i - 1
       while (j >= 0 && !undoes(i, j)) j -= 1
       if (j >= 0) strike(i, j)
       i += 1
@@ -83,18 +101,23 @@ final class Changes(
   }
 
   private def undoes(i: Int, j: Int): Boolean =
-    kinds(j) != Changes.Gone && RowKind.isAdd(kinds(i)) != RowKind.isAdd(kinds(j)) &&
-      Changes.same(lefts(i), lefts(j)) && Changes.same(rights(i), rights(j))
+    kinds(j) != Changes.Gone && RowKind.isAdd(kinds(i)) != RowKind.isAdd(kinds(j)) && (
+      if (shownRows != null) util.Arrays.equals(shownRows(i), shownRows(j))
+      else Changes.same(lefts(i), lefts(j)) && Changes.same(rights(i), rights(j)))
+
+  private def identity(i: Int): AnyRef =
+    if (shownRows != null) ByteBuffer.wrap(shownRows(i)) else (Changes.wrap(lefts(i)), Changes.wrap(rights(i)))
 
   private def cancelByHash(): Unit = {
-    val open = new util.HashMap[(ByteBuffer, ByteBuffer), util.ArrayDeque[Integer]]
+    val open = new util.HashMap[AnyRef, util.ArrayDeque[Integer]]
     var i = 0
     while (i < count) {
-      val row = (Changes.wrap(lefts(i)), Changes.wrap(rights(i)))
-      val pending = open.computeIfAbsent(row, _ => new util.ArrayDeque[Integer])
-      if (!pending.isEmpty && RowKind.isAdd(kinds(pending.peekLast)) != RowKind.isAdd(kinds(i)))
-        strike(i, pending.pollLast)
-      else pending.addLast(i)
+      if (kinds(i) != Changes.Gone) {
+        val pending = open.computeIfAbsent(identity(i), _ => new util.ArrayDeque[Integer])
+        if (!pending.isEmpty && RowKind.isAdd(kinds(pending.peekLast)) != RowKind.isAdd(kinds(i)))
+          strike(i, pending.pollLast)
+        else pending.addLast(i)
+      }
       i += 1
     }
   }

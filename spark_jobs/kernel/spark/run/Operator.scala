@@ -23,6 +23,7 @@ final class Operator private (
     val node: OperatorNode,
     where: Option[Expression],
     pairBy: Option[Seq[Expression]],
+    shown: Option[Seq[Expression]],
     residuals: Seq[Option[Expression]])
     extends Serializable {
   def spec: OperatorSpec = node.spec
@@ -58,13 +59,17 @@ final class Operator private (
       new StructCombination(node.inputs.map(_.schema), residuals, node.output.timeZone))
 
   private def outputs: OutputFunctions = {
-    val joined = new JoinedBytes(node.emitted._1.size, node.emitted._2.size)
-    val keyOf = pairBy.map { key =>
-      val projection = Expressions.compiledProjection(key, node.output.timeZone)
-      (left: Array[Byte], right: Array[Byte]) => Packed(projection(joined(left, right)))
-    }
-    new OutputFunctions(condition(where), keyOf.orNull, node.output.late.map(new LateRecords(_, node.emitted._1)))
+    val late = node.output.late.map(new LateRecords(_, node.emitted._1))
+    new OutputFunctions(condition(where), packed(pairBy), packed(shown), late)
   }
+
+  /** Expressions over packed left and right rows, packed; null where there are none. */
+  private def packed(bound: Option[Seq[Expression]]): (Array[Byte], Array[Byte]) => Array[Byte] =
+    bound.map { exprs =>
+      val joined = new JoinedBytes(node.emitted._1.size, node.emitted._2.size)
+      val projection = Expressions.compiledProjection(exprs, node.output.timeZone)
+      (left: Array[Byte], right: Array[Byte]) => Packed(projection(joined(left, right)))
+    }.orNull
 
   /** A condition over packed left and right rows; true where there is none. */
   private def condition(bound: Option[Expression]): (Array[Byte], Array[Byte]) => Boolean = bound match {
@@ -91,6 +96,7 @@ object Operator {
       node,
       node.output.where.map(text => bindAll(Seq(text), node.joined).head),
       node.output.pairBy.map(bindAll(_, node.joined)),
+      node.output.shown.map(bindAll(_, node.joined)),
       residuals)
   }
 

@@ -45,6 +45,7 @@ final case class JoinColumns(filterNulls: Seq[Boolean], residuals: Seq[Option[St
 final case class OutputTexts(
     where: Option[String],
     pairBy: Option[Seq[String]],
+    shown: Option[Seq[String]],
     timeZone: String,
     late: Option[LateTopic])
 
@@ -164,6 +165,7 @@ object OperatorNode {
     OutputTexts(
       text(node \ "output" \ "where"),
       present(node \ "output" \ "pairBy").map(_.extract[Seq[String]]),
+      present(node \ "output" \ "shown").map(_.extract[Seq[String]]),
       (node \ "output" \ "timeZone").extract[String],
       text(node \ "output" \ "lateTopic").map(LateTopic(_, idOf(node))))
 
