@@ -91,15 +91,18 @@ class MemoryBackend:
 
     def _outcome(self, texts: Sequence[str]) -> StepOutcome:
         records: dict[str, list[Record]] = defaultdict(list)
+        waiting: dict[str, list[Record]] = defaultdict(list)
         rejects: list[tuple[str, str]] = []
         for text in texts:
             output = json.loads(text)
             for record in output["records"]:
                 key, value = _bytes(record["key"]), _bytes(record["value"])
-                records[self._topics[record["topic"]]].append(Record(key, value))
+                name = self._topics[record["topic"]]
+                waits = name in self._exchanged and not record["retraction"]
+                (waiting if waits else records)[name].append(Record(key, value))
             rejects += [(r["topic"], r["reason"]) for r in output["rejects"]]
-        for name in self._exchanged:
-            records[name].sort(key=lambda record: record.value is not None)
+        for name, additions in waiting.items():
+            records[name] += additions
         return StepOutcome(records, rejects)
 
 

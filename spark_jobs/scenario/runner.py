@@ -111,7 +111,7 @@ def bind_scenario(scenario: Scenario) -> BoundScenario:
 
 
 def exchanged_sinks(bound: BoundScenario) -> set[str]:
-    """Sinks after a shuffle: their writers order the records of an epoch, deletions first."""
+    """Sinks after a shuffle: their writers order the records of an epoch, retractions first."""
     roots = [plan.root for plan in bound.plans]
     return {root.table for root in roots if isinstance(root, KafkaSink) and root.exchange}
 

@@ -156,6 +156,10 @@ class Drivers:
 
     def results(self) -> Counter[str]:
         """The committed values of the topic `out`, and how often each is there."""
+        return Counter(self.records())
+
+    def records(self) -> list[str]:
+        """The committed values of the topic `out`, in order."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.servers,
@@ -165,8 +169,8 @@ class Drivers:
             }
         )
         consumer.assign([TopicPartition(self.topic("out"), 0, 0)])
-        found: Counter[str] = Counter()
+        found: list[str] = []
         while (message := consumer.poll(WAIT_S)) is not None and message.error() is None:
-            found[(message.value() or b"").decode()] += 1
+            found.append((message.value() or b"").decode())
         consumer.close()
         return found

@@ -57,6 +57,8 @@ _SINK = {
     "delivery": "the ledger of exactly-once begins at the next epoch",
     "transactional ids": "stop the job gracefully before: an epoch that was cut off could not "
     "be distinguished from a written one",
+    "brought together by key": "stop the job gracefully before: an epoch that was cut off would be "
+    "repeated by other writers",
 }
 
 

@@ -213,4 +213,6 @@ def _sink(sink: KafkaSink) -> Facts:
         "SELECT": selects,
         "delivery": sink.guarantee,
         "transactional ids": sink.transactional_id_prefix,
+        # earlier releases exchanged no records of this mode
+        "brought together by key": sink.exchange and sink.mode == "retract",
     }

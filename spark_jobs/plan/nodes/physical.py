@@ -321,7 +321,7 @@ class KafkaSink:
     """Rows to records of one topic; several inputs are a UNION ALL.
 
     With `exchange`, rows of one sink key come from several join keys: they are brought together by
-    sink key once more, deletions first. `on_error` is of results too large for the topic.
+    sink key once more, retractions first. `on_error` is of results too large for the topic.
     """
 
     kind: ClassVar[str] = "kafka-sink"

@@ -69,6 +69,13 @@ class Target:
         return tuple(names.index(name) for name in self.sink.table.primary_key)
 
     @property
+    def record_key(self) -> tuple[int, ...]:
+        """Positions in the SELECT list of the columns by which records go to partitions."""
+        names = [name for name, _ in self.columns]
+        keys = () if self.sink is None else self.sink.table.key_fields
+        return tuple(names.index(name) for name in keys)
+
+    @property
     def schema(self) -> DataType:
         fields = tuple(RowField(name, type_) for name, type_ in self.columns)
         return DataType("ROW", nullable=False, fields=fields)
@@ -78,6 +85,19 @@ class Target:
         if self.mode != "upsert" or not self.updating:
             return None
         return tuple(exprs[i] for i in self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A SELECT list over its operator.
+
+    `in_order`: all changes of one record key leave one task in order. `netted`: a batch has at
+    most one retraction and one addition of a row.
+    """
+
+    project: Project
+    in_order: bool
+    netted: bool
 
 
 def target_of(optimized: Logical, building: Building) -> Target:
@@ -94,15 +114,25 @@ def root(optimized: Logical, name: str, building: Building) -> KafkaSink | Resul
     """The whole query."""
     target = target_of(optimized, building)
     if target.sink is None:
-        return Results(tuple(p for p, _ in _projects(optimized, target, building)))
+        return Results(tuple(b.project for b in _branches(optimized, target, building)))
     select = target.sink.input
     if _is_materialized(select, target, building):
         project = _materialized(select, target, target.sink, building)
         return _sink(target, target.sink, (project,), name, False)
-    found = list(_projects(select, target, building))
-    in_order = len(found) == 1 and found[0][1]
-    exchange = target.mode == "upsert" and target.updating and not in_order
-    return _sink(target, target.sink, tuple(p for p, _ in found), name, exchange)
+    found = list(_branches(select, target, building))
+    exchange = target.updating and _meets_again(found, target)
+    return _sink(target, target.sink, tuple(b.project for b in found), name, exchange)
+
+
+def _meets_again(found: Sequence[_Branch], target: Target) -> bool:
+    """Whether the changes of one record key come from several tasks and can be put in order.
+
+    Retractions then go first. That is the order only where a key's changes of a batch are netted:
+    as for upsert sinks always, and for others if no branch emits in order of arrival.
+    """
+    in_order = len(found) == 1 and found[0].in_order
+    can = target.mode == "upsert" or all(branch.netted for branch in found)
+    return bool(target.record_key) and can and not in_order
 
 
 def _is_materialized(select: Logical, target: Target, building: Building) -> bool:
@@ -128,25 +158,21 @@ def _materialized(select: Logical, target: Target, sink: Sink, building: Buildin
     return replace(project, unique_keys=rows.node.unique_keys)
 
 
-def _projects(
-    select: Logical, target: Target, building: Building
-) -> Iterable[tuple[Project, bool]]:
-    """The SELECT list over each input of a UNION ALL, or over the one that there is.
-
-    With each goes whether all changes of one sink key leave one task in order.
-    """
+def _branches(select: Logical, target: Target, building: Building) -> Iterable[_Branch]:
+    """The SELECT list over each input of a UNION ALL, or over the one that there is."""
     source = source_of(select)
     if source is not None:
         names, node = column_names(source.table), _stateless(source, target, building)
         if isinstance(node, Stateful):
             node = _netted(node, names, source.exprs, frozenset(source.table.key_places))
-        yield _project(select, target, node, names, source.exprs, building), True
+        project = _project(select, target, node, names, source.exprs, building)
+        yield _Branch(project, in_order=True, netted=isinstance(node, Stateful))
         return
     above = peel(select)
     match above.base:
         case Union():
             for branch in branches(above):
-                yield from _projects(Select(branch, above.exprs, select.fields), target, building)
+                yield from _branches(Select(branch, above.exprs, select.fields), target, building)
         case _:
             base, over = stateful_below(above, building)
             required = Required(
@@ -158,7 +184,8 @@ def _projects(
             rows = operate(base, required, building)
             node = _netted(rows.node, rows.names, over.exprs, _fixed(base))
             project = _project(select, target, node, rows.names, over.exprs, building)
-            yield project, _keeps_order(base, [over.exprs[i] for i in target.key])
+            in_order = _keeps_order(base, [over.exprs[i] for i in target.record_key])
+            yield _Branch(project, in_order, netted=not rows.ordered)
 
 
 def _stateless(source: Source, target: Target, building: Building) -> Operator:

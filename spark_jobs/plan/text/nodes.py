@@ -151,7 +151,8 @@ def _sink(node: KafkaSink) -> list[str]:
         details.append(f"results too large for the topic: {_policy(node)}")
     if node.exchange:
         why = "a row may come from several join keys"
-        details.append(f"exchange: by sink key, deletions first ({why})")
+        first = "deletions" if node.mode == "upsert" else "retractions"
+        details.append(f"exchange: by sink key, {first} first ({why})")
     return details
 
 

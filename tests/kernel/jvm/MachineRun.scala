@@ -86,6 +86,8 @@ final class MachineRun(nodeJson: String) {
     if (!isHalf) seq += 1
     event match {
       case JArray(List(JString("watermark"), input, JInt(ms))) => Envelope.watermark(0, 0, source(input), ms.toLong)
+      case JArray(List(JString("watermark"), input, JInt(ms), JInt(partition))) =>
+        Envelope.watermark(0, 0, Envelope.source(number(input), partition.toInt), ms.toLong)
       case JArray(List(JString("loaded"), input)) => Envelope.loaded(0, 0, source(input))
       case JArray(List(JString("idle"), input)) =>
         Mark.envelope(Changelog(RowKind.Idle, source(input), new Array[Byte](8), null), 0, 0)

@@ -59,6 +59,15 @@ def clock(text: str) -> int:
     return day + int(hours) * 60 * MINUTE + int(minutes) * MINUTE + round(float(seconds) * 1000)
 
 
+def test_new_partition_counts_from_its_first_record() -> None:
+    """The clock still knows of one partition on each side."""
+    run = event_time("inner", 0, 0)
+    assert run.batch(["watermark", "left", 50], ["watermark", "right", 50]) == [50]
+    run.batch(["watermark", "left", 60, 1])
+    assert run.batch(["watermark", "left", 90], ["watermark", "right", 90]) == [60]
+    assert run.batch(["watermark", "left", 80, 1]) == [80]
+
+
 def test_bounds_of_seed_000() -> None:
     """Qualified bounds, expiration and cleanup times of the four rows, as the seed has them."""
     tens = 10 * MINUTE

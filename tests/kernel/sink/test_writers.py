@@ -69,8 +69,9 @@ class Sink:
     def send(self, writer: Any, key: str) -> None:
         package: Any = jvm().org.apache.spark.sql.rejoin
         none = jvm().scala.Option.apply(None)
-        record = package.sink.SinkRecord(self.topic, key.encode(), b"v", 0, none, None, False)
-        writer.process(record)
+        writer.process(
+            package.sink.SinkRecord(self.topic, key.encode(), b"v", 0, none, None, False, False)
+        )
 
     def write(self, writer: Any, epoch: int, *keys: str) -> bool:
         """Whether the epoch was to be written."""

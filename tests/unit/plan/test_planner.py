@@ -181,6 +181,28 @@ def test_sink_key_without_the_join_key_is_exchanged(job: Jobs) -> None:
     assert sink_of(moving).exchange
 
 
+KEYED = (
+    "CREATE TABLE keyed (x INT, y STRING) WITH ('connector' = 'kafka', 'topic' = 'keyed',"
+    " 'properties.bootstrap.servers' = 'localhost:9092', 'key.format' = 'json',"
+    " 'key.fields' = 'x', 'value.format' = 'changelog-json');"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "exchange"),
+    [
+        ("c1, land FROM changes LEFT JOIN rates ON c2 = code", True),
+        ("id, c2 FROM users JOIN changes ON id = c1", False),
+        ("a1, b3 FROM a JOIN b ON a1 = b1", False),
+        ("c1, c2 FROM changes UNION ALL SELECT id, name FROM users", False),
+    ],
+)
+def test_keys_of_a_retract_sink_meet_again(job: Jobs, query: str, exchange: bool) -> None:
+    """Not where a branch emits the changes of a key as they come: only their order is right."""
+    found = only(job(f"{KEYED} INSERT INTO keyed SELECT {query};"))
+    assert sink_of(found).exchange == exchange
+
+
 def test_insertions_need_no_pairs(job: Jobs) -> None:
     found = only(job("INSERT INTO upsert_sink SELECT a1, b3 FROM a JOIN b ON a1 = b1;"))
     assert regular(found).output.pair_by is None

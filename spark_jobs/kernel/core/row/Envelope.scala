@@ -107,6 +107,10 @@ object Envelope {
 
   def source(topicIndex: Int, partition: Int): Int = topicIndex * 65536 + partition
 
+  def topicOf(source: Int): Int = source / 65536
+
+  def partitionOf(source: Int): Int = source % 65536
+
   def watermark(group: Int, side: Byte, source: Int, timeMs: Long): Envelope =
     mark(RowKind.Watermark, group, side, source, timeMs)
 

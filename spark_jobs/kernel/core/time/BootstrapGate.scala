@@ -1,5 +1,6 @@
 package rejoin.core.time
 
+import rejoin.core.row.Envelope
 import rejoin.core.state.{Cell, KeyedState, StateCell}
 
 /** When the probe rows of a processing-time temporal join may look at the build side.
@@ -66,7 +67,7 @@ final class BootstrapGate(spec: GateSpec) {
       else {
         val aim =
           if (spec.kind == Loaded) "the end that it had at the first start" else s"the watermark ${spec.atMs} ms"
-        s"not at $aim: partition ${missing.map(_ & 0xffff).mkString(", ")}"
+        s"not at $aim: partition ${missing.map(Envelope.partitionOf).mkString(", ")}"
       }
     s"the build side '${spec.table}' is not loaded after ${spec.timeoutMs} ms of waiting ($partitions); " +
       "raise 'rejoin.bootstrap.timeout', or set 'rejoin.bootstrap.on-timeout' = 'go' to join with what is there"

@@ -6,9 +6,10 @@ import rejoin.core.row.{CellReader, CellWriter, Envelope, RowKind}
 
 /** The watermarks of the Kafka partitions that feed one key group, by the marks received so far.
   *
-  * A partition without any mark holds its input back; the clock's rows say how many partitions a
-  * topic has. With an idle timeout, a partition that has had no records for that long (by the clock's
-  * time) is idle, and so is an operator all of whose inputs are. What is idle does not count.
+  * A partition without any mark holds its input back. The clock's rows say how many partitions a topic
+  * has; a new one, of which they come to know later, counts from its first mark on. With an idle timeout,
+  * a partition that has had no records for that long (by the clock's time) is idle, and so is an operator
+  * all of whose inputs are. What is idle does not count.
   */
 final class Watermarks {
   import Watermarks._
@@ -34,6 +35,8 @@ final class Watermarks {
 
   private def apply(mark: Envelope): Unit = mark.kind match {
     case RowKind.Watermark =>
+      val known = Envelope.partitionOf(mark.source) + 1
+      partitionCounts.updateWith(Envelope.topicOf(mark.source))(_.map(math.max(_, known)))
       val partition = of(mark.source)
       partition.watermark = math.max(partition.watermark, mark.time)
       partition.activeAt = clock

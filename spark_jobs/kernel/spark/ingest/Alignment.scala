@@ -8,6 +8,7 @@ import org.json4s.jackson.JsonMethods.parse
 import org.json4s.{DefaultFormats, Formats}
 
 import org.apache.spark.sql.rejoin.run.Counters
+import rejoin.core.row.Envelope
 
 /** Watermark alignment of one table with the others of its group (`scan.watermark.alignment.*`).
   *
@@ -20,7 +21,7 @@ final case class Alignment(group: String, maxDriftMs: Long, query: String, topic
 
   /** The table's watermark as of its last committed epoch: the smallest of its partitions that are not idle. */
   def watermark(counters: Counters): Option[Long] = {
-    val sources = counters.sources(query, "watermark").filter { case (source, _) => topics.contains(source >> 16) }
+    val sources = counters.sources(query, "watermark").filter { case (source, _) => topics.contains(Envelope.topicOf(source)) }
     val idle = counters.sources(query, "idle").collect { case (source, 1L) => source }.toSet
     sources.collect { case (source, at) if at > Long.MinValue && !idle(source) => at }.minOption
   }

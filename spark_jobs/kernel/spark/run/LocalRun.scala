@@ -299,7 +299,10 @@ private final class LocalOutput {
     else {
       val values = RowJson.write(emitter.values(change), emitter.spec.schema).arr
       rows += JArray(JString(RowKind.name(change.kind)) :: values)
-      if (emitter.spec.sink.isDefined) records += JObject(record(emitter.record(change)))
+      if (emitter.spec.sink.isDefined) {
+        val written = emitter.record(change)
+        records += JObject(record(written) :+ ("retraction" -> JBool(written.getBoolean(7))))
+      }
     }
 
   def json: String =

@@ -100,6 +100,7 @@ private[rejoin] final class RecordRows(sink: RecordSpec, offset: Int) {
   def apply(kind: Byte, hash: Int, deadLetter: Array[Byte], row: InternalRow): InternalRow = {
     out.setInt(3, hash)
     out.setBoolean(6, kind == RowKind.Reject)
+    out.setBoolean(7, RowKind.isChange(kind) && !RowKind.isAdd(kind))
     if (kind == RowKind.Reject) reject(DeadLetter.unpack(deadLetter))
     else {
       out.update(0, topic)

@@ -13,6 +13,8 @@ final case class SinkHeader(key: String, value: Array[Byte])
   *   null for none
   * @param isDeadLetter
   *   whether it is a rejected record or a late row rather than a result
+  * @param isRetraction
+  *   whether it takes back a result row
   */
 final case class SinkRecord(
     topic: String,
@@ -21,4 +23,5 @@ final case class SinkRecord(
     hash: Int,
     timestamp: Option[Long],
     headers: Seq[SinkHeader],
-    isDeadLetter: Boolean)
+    isDeadLetter: Boolean,
+    isRetraction: Boolean)

@@ -18,7 +18,7 @@ import org.json4s.{DefaultFormats, Formats}
   * @param heartbeatMs
   *   an idle writer commits its ledger again at this interval, or the broker would delete it
   * @param deletesFirst
-  *   whether tombstones are sent first: records of one key come from several upstream partitions
+  *   whether retractions are sent first: records of one key come from several upstream partitions
   * @param onError
   *   policy for a result that is too large for the topic
   */

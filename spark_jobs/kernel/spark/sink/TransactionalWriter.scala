@@ -48,7 +48,7 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
   }
 
   override def process(record: SinkRecord): Unit =
-    if (waiting != null && record.value != null && !record.isDeadLetter) waiting += record else send(record)
+    if (waiting == null || record.isRetraction || record.isDeadLetter) send(record) else waiting += record
 
   override def close(error: Throwable): Unit =
     if (producer != null) {

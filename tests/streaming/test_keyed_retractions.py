@@ -1,0 +1,60 @@
+"""A retract sink with a key: of each key, retractions stand before additions in the partition."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.embedded.broker import Broker
+from tests.harness.drivers import Drivers
+
+_SQL = """
+CREATE TABLE o (id BIGINT, k BIGINT) WITH ('connector' = 'kafka', 'topic' = '{prefix}-o',
+  'properties.bootstrap.servers' = '{servers}', 'value.format' = 'changelog-json',
+  'scan.startup.mode' = 'earliest-offset');
+CREATE TABLE r (k BIGINT, v BIGINT) WITH ('connector' = 'kafka', 'topic' = '{prefix}-r',
+  'properties.bootstrap.servers' = '{servers}', 'value.format' = 'json',
+  'scan.startup.mode' = 'earliest-offset');
+CREATE TABLE sink (id BIGINT, k BIGINT, v BIGINT) WITH (
+  'connector' = 'kafka', 'topic' = '{prefix}-out',
+  'properties.bootstrap.servers' = '{servers}', 'key.format' = 'json', 'key.fields' = 'id',
+  'value.format' = 'changelog-json');
+INSERT INTO sink SELECT o.id, o.k, r.v FROM o LEFT JOIN r ON o.k = r.k;
+"""
+_IDS = range(200)
+_MOVES = 4
+
+
+@pytest.fixture
+def job(spark: SparkSession, broker: Broker, tmp_path: Path) -> Iterator[Drivers]:
+    made = Drivers(spark, broker.bootstrap_servers, tmp_path, _SQL)
+    made.create("o", "r", "out")
+    yield made
+    made.end()
+
+
+def test_rows_that_move_between_join_keys_are_taken_back_first(job: Drivers) -> None:
+    """A reader by key, for which the last record of a key counts, keeps every row."""
+    job.driver()
+    job.send("o", [{"op": "+I", "data": {"id": i, "k": i}} for i in _IDS])
+    job.until_read("o", len(_IDS))
+    for move in range(1, _MOVES + 1):
+        job.send(
+            "o",
+            [
+                {"op": op, "data": {"id": i, "k": i + 1000 * step}}
+                for i in _IDS
+                for op, step in (("-U", move - 1), ("+U", move))
+            ],
+        )
+        job.until_read("o", len(_IDS) * (1 + 2 * move))
+    by_key: dict[int, int] = {}
+    for change in map(json.loads, job.records()):
+        row = change["data"]
+        if change["op"] in ("+I", "+U"):
+            by_key[row["id"]] = row["k"]
+        else:
+            by_key.pop(row["id"], None)
+    assert by_key == {i: i + 1000 * _MOVES for i in _IDS}
