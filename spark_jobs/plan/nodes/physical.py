@@ -191,13 +191,17 @@ class Deduplicate:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """GROUP BY the join key of its input; `schema` is key columns, then one per call."""
+    """GROUP BY the join key of its input; `schema` is key columns, then one per call.
+
+    `no_input`: no row ever comes and there is no key, so that the one row leaves at the first start.
+    """
 
     kind: ClassVar[str] = "aggregate"
     input_schema: DataType
     key: DataType
     calls: tuple[AggregateCall, ...]
     schema: DataType
+    no_input: bool = field(default=False, metadata=UNLESS_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)

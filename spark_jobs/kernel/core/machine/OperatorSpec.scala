@@ -106,7 +106,10 @@ final case class AggregateCallSpec(function: String, argument: Option[Int], dist
   def countsValues: Boolean = argument.isDefined && (distinct || isExtremum)
 }
 
-final case class AggregateSpec(calls: Seq[AggregateCallSpec], timing: Timing) extends OperatorSpec
+/** @param noInput
+  *   whether no row ever comes to the one group of all rows: its result is one constant row
+  */
+final case class AggregateSpec(calls: Seq[AggregateCallSpec], noInput: Boolean, timing: Timing) extends OperatorSpec
 
 /** @param isUnique
   *   whether the query's upsert key tells the rows of a sink key apart, rather than all columns

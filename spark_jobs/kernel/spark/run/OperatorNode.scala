@@ -115,7 +115,8 @@ object OperatorNode {
       schema(node \ "inputSchema"),
       schema(node \ "key"),
       calls.map(call => DataType.fromJson(compact(render(call \ "type")))))
-    oneSided(node, AggregateSpec(calls.map(call), timing)).copy(aggregate = Some(types))
+    val noInput = present(node \ "noInput").exists(_.extract[Boolean])
+    oneSided(node, AggregateSpec(calls.map(call), noInput, timing)).copy(aggregate = Some(types))
   }
 
   private def idOf(node: JValue): String = (node \ "id").extract[String]
