@@ -57,6 +57,10 @@ final case class RegularJoinSpec(join: JoinSpec, timing: Timing) extends Operato
 
 /** @param lowerMs
   *   a pair matches where left time is in [right time + lowerMs, right time + upperMs]
+  * @param minCleanupMs
+  *   how much longer than its window a row is kept; the watermark does not wait for it
+  * @param allowedLatenessMs
+  *   the same, but the watermark that goes on is held back by it
   */
 final case class IntervalJoinSpec(
     join: JoinSpec,
@@ -64,6 +68,7 @@ final case class IntervalJoinSpec(
     lowerMs: Long,
     upperMs: Long,
     minCleanupMs: Long,
+    allowedLatenessMs: Long,
     timing: Timing)
     extends OperatorSpec
 

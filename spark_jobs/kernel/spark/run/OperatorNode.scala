@@ -67,7 +67,10 @@ object OperatorNode {
       case "regular-join" => twoSided(node, RegularJoinSpec(join(node), timing))
       case "interval-join" =>
         val bounds = Seq("lowerMs", "upperMs", "minCleanupMs").map(name => (node \ name).extract[Long])
-        twoSided(node, IntervalJoinSpec(join(node), isEventTime(node), bounds(0), bounds(1), bounds(2), timing))
+        val lateness = present(node \ "allowedLatenessMs").fold(0L)(_.extract[Long])
+        twoSided(
+          node,
+          IntervalJoinSpec(join(node), isEventTime(node), bounds(0), bounds(1), bounds(2), lateness, timing))
       case "temporal-join" => twoSided(node, temporal(node, timing))
       case "multi-join" => multi(node, timing)
       case "deduplicate" =>
