@@ -131,6 +131,7 @@ def _interval_join(config: dict[str, Any]) -> Node:
         "lowerMs": config["lower_bound_ms"],
         "upperMs": config["upper_bound_ms"],
         "minCleanupMs": config.get("min_cleanup_interval_ms") or 0,
+        "allowedLatenessMs": config.get("allowed_lateness_ms") or 0,
     }
 
 

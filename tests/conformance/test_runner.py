@@ -62,6 +62,42 @@ OPERATOR_CASE: dict[str, Any] = {
         {"since_event": 3, "after_event": 3, "order": "exact", "emit": [["-D", 1, 15]]},
     ],
 }
+LATENESS_CASE: dict[str, Any] = {
+    "name": "interval_allowed_lateness",
+    "operator": "interval",
+    "config": {
+        **{
+            side: {"columns": [[f"{side}_t", "BIGINT"], [f"{side}_k", "STRING"]], "join_key": [key]}
+            for side, key in (("left", "left_k"), ("right", "right_k"))
+        },
+        "output_columns": ["left_t", "left_k", "right_t", "right_k"],
+        "join_type": "left",
+        "time": "event",
+        "left_time": "left_t",
+        "right_time": "right_t",
+        "lower_bound_ms": -5,
+        "upper_bound_ms": 9,
+        "allowed_lateness_ms": 3,
+        "min_cleanup_interval_ms": 2,
+    },
+    "events": [
+        ["left", "+I", {"left_t": 1, "left_k": "k"}],
+        ["watermark_left", 11],
+        ["watermark_right", 11],
+        ["watermark_left", 12],
+        ["watermark_right", 12],
+    ],
+    "expected": [
+        {"since_event": 2, "after_event": 2, "order": "exact", "emit": [["watermark", -1]]},
+        # 1 + 5 + 3 + 2 + 1
+        {
+            "since_event": 4,
+            "after_event": 4,
+            "order": "exact",
+            "emit": [["+I", 1, "k", None, None], ["watermark", 0]],
+        },
+    ],
+}
 
 
 def write(folder: Path, *cases: dict[str, Any]) -> str:
@@ -74,6 +110,13 @@ def test_cases_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([write(tmp_path, SQL_CASE, OPERATOR_CASE)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["passed  keep_last", "passed  left_by_name", "2 passed, 0 failed, 0 skipped"]
+
+
+def test_allowed_lateness_holds_rows_and_watermark(tmp_path: Path) -> None:
+    """The minimum cleanup interval holds the rows alone."""
+    assert main([write(tmp_path, LATENESS_CASE)]) == 0
+    config = {**LATENESS_CASE["config"], "allowed_lateness_ms": 0}
+    assert main([write(tmp_path, {**LATENESS_CASE, "config": config})]) == 1
 
 
 def test_a_wrong_result_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

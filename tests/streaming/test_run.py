@@ -43,6 +43,10 @@ SELECT id, customer FROM orders
 UNION ALL
 (SELECT DISTINCT -id, customer FROM orders UNION ALL SELECT order_id, 'paid' FROM payments);
 """
+COUNT_OF_NOTHING = """\
+INSERT INTO counts_sink
+SELECT COUNT(*), SUM(id) FROM orders WHERE FALSE UNION ALL SELECT id, 1 FROM orders;
+"""
 PRICED = """\
 INSERT INTO priced_sink
 SELECT o.id, p.price
@@ -291,6 +295,21 @@ def test_sigterm_ends_in_order_and_a_restart_goes_on(shop: Shop) -> None:
     everything = paid(0, 3000)
     wait_until(lambda: written(shop) >= everything.total(), child)
     assert shop.rows("paid_sink", everything.total()) == everything
+
+
+@pytest.mark.timeout(600)
+def test_the_row_of_an_aggregate_without_input_comes_once(shop: Shop) -> None:
+    """Before any record, and not again when the job was killed and comes back."""
+    shop.create("orders", "counts_sink")
+    counts = shop.table("counts_sink", "n BIGINT, m BIGINT")
+    sql = shop.table("orders", "id BIGINT") + counts + COUNT_OF_NOTHING
+    child = shop.start(sql)
+    wait_until(lambda: written(shop) >= 1, child)
+    child.stop(0.0)
+    shop.send("orders", [{"id": 5}])
+    child = shop.start(sql)
+    both = Counter(text(row) for row in ({"n": 0, "m": None}, {"n": 5, "m": 1}))
+    assert shop.rows("counts_sink", 2) == both
 
 
 @pytest.mark.timeout(900)

@@ -35,6 +35,7 @@ IN_SPARK = [
     "temporal_late_changes_of_orders",
     "interval_left_pads_on_expiry",
     "aggregate_over_join_with_retractions",
+    "aggregate_of_no_rows_before_any_record",
     "deduplicate_last_row_by_event_time",
     "materialize_sink_key_of_several_rows",
     "union_all_of_a_join_and_a_table",

@@ -10,7 +10,6 @@ from typing import assert_never
 from spark_jobs.errors import PositionedError
 from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.plan.check.clock_refusals import clock_refusals
-from spark_jobs.plan.check.empty_inputs import row_of_nothing
 from spark_jobs.plan.check.problems import unsupported, why_updating, wrong
 from spark_jobs.plan.check.sink_refusals import sink_refusals
 from spark_jobs.plan.check.temporal_refusals import JOIN_NAMES, kind_refusals, temporal_refusals
@@ -57,9 +56,7 @@ def _node(node: Logical) -> Iterator[PositionedError]:
             yield from _interval_join(node)
         case Deduplicate():
             yield from _deduplicate(node)
-        case Aggregate():
-            yield from row_of_nothing(node)
-        case Scan() | Filter() | Project() | Union() | RowNumber() | Sink():
+        case Scan() | Filter() | Project() | Union() | RowNumber() | Aggregate() | Sink():
             return
         case _:
             assert_never(node)

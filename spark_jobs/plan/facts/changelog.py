@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import assert_never
 
+from spark_jobs.plan.facts.emptiness import is_row_of_nothing
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.sql.catalog import ChangelogMode, Table
 from spark_jobs.sql.logical import (
@@ -39,6 +40,8 @@ def kinds(node: Logical, below: Sequence[Kinds], *, is_interval: bool) -> Kinds:
             return below[0] | below[1]
         case Join():
             return INSERT if is_interval else ALL
+        case Aggregate() if is_row_of_nothing(node):
+            return INSERT
         case Aggregate(calls=calls):
             # a group is updated with every row; without calls (DISTINCT) it only comes and goes
             found = INSERT | {"U"} if calls else INSERT

@@ -147,7 +147,11 @@ class MultiJoin:
 
 @dataclass(frozen=True, slots=True)
 class IntervalJoin:
-    """Two append-only inputs: left time within [right time + lower_ms, right time + upper_ms]."""
+    """Two append-only inputs: left time within [right time + lower_ms, right time + upper_ms].
+
+    `allowed_lateness_ms`: how much longer rows are kept and the watermark held back for late rows;
+    as in Flink, SQL has no word for it.
+    """
 
     kind: ClassVar[str] = "interval-join"
     join_type: OneOf["inner", "left", "right", "full"]
@@ -156,6 +160,7 @@ class IntervalJoin:
     upper_ms: int
     min_cleanup_ms: int
     pair: Pair = field(metadata=INLINE)
+    allowed_lateness_ms: int = field(default=0, metadata=UNLESS_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +196,17 @@ class Deduplicate:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """GROUP BY the join key of its input; `schema` is key columns, then one per call."""
+    """GROUP BY the join key of its input; `schema` is key columns, then one per call.
+
+    `no_input`: no row ever comes and there is no key: the one row leaves at the first start.
+    """
 
     kind: ClassVar[str] = "aggregate"
     input_schema: DataType
     key: DataType
     calls: tuple[AggregateCall, ...]
     schema: DataType
+    no_input: bool = field(default=False, metadata=UNLESS_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)

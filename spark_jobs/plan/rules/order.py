@@ -14,6 +14,7 @@ from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.plan.facts.sources import inline
 from spark_jobs.plan.rules.constants import fold_constants
 from spark_jobs.plan.rules.deduplication import correct_first_rows, deduplicate
+from spark_jobs.plan.rules.empty_groups import count_no_rows
 from spark_jobs.plan.rules.pruning import prune_columns
 from spark_jobs.plan.rules.pushdown import push_filters
 from spark_jobs.plan.rules.rewriting import map_inputs
@@ -88,6 +89,7 @@ def flatten_unions(node: Logical) -> Logical:
 
 RULES: tuple[Rule, ...] = (
     project_root,
+    count_no_rows,
     fold_constants,
     null_safe_equalities,
     merge_projects,

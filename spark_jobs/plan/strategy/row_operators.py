@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from spark_jobs.plan.facts.emptiness import is_row_of_nothing
 from spark_jobs.plan.facts.facts import facts, waits_for_watermark
 from spark_jobs.plan.facts.keys import smallest
 from spark_jobs.plan.nodes.parts import Advice
@@ -70,22 +71,28 @@ def _endless(what: str, inner: Logical) -> Advice:
 
 
 def aggregate(node: Aggregate, required: Required, building: Building) -> Planned:
-    """GROUP BY; arguments and filters become columns of the input row."""
-    inner = node.input
+    """GROUP BY; arguments and filters become columns of the input row.
+
+    The row of an aggregate over no rows never expires, and no watermark holds it back.
+    """
+    inner, no_input = node.input, is_row_of_nothing(node)
+    marks = required.forwards and not no_input
     args = _arguments(node)
     labels = unique_names([_label(e, i) for i, e in enumerate(args)])
-    shape = Shape(row=tuple(zip(labels, args, strict=True)), key=node.keys, marks=required.forwards)
+    shape = Shape(row=tuple(zip(labels, args, strict=True)), key=node.keys, marks=marks)
     names = unique_names([f.name for f in node.fields])
-    ttl_ms = state_ttl(building)
+    ttl_ms = (0,) if no_input else state_ttl(building)
     machine = AggregateMachine(
         input_schema=row_type((n, e.type) for n, e in shape.row),
         key=key_type(node.keys),
         calls=tuple(_call(c, args) for c in node.calls),
         schema=row_type((n, f.type) for n, f in zip(names, node.fields, strict=True)),
+        no_input=no_input,
     )
-    followed = timing(building, ttl_ms=ttl_ms, forwards=required.forwards)
+    followed = timing(building, ttl_ms=ttl_ms, forwards=marks, starts=no_input)
     endless = () if any(ttl_ms) else (_endless("groups", inner),)
-    inputs, warnings = (Input(inner, shape),), endless if node.keys else (_ONE_GROUP,)
+    one_group = () if no_input else (_ONE_GROUP,)
+    inputs, warnings = (Input(inner, shape),), endless if node.keys else one_group
     return operator(machine, required, names, facts(node), followed, building, inputs, warnings)
 
 

@@ -31,11 +31,13 @@ def timing(
     listens: bool = False,
     forwards: bool = False,
     ticks: bool = False,
+    starts: bool = False,
     keeps_graves: bool = False,
     waits_ms: int = 0,
 ) -> Timing:
     """`listens`: the operator itself goes by watermarks; `ticks`: by processing time.
 
+    `starts`: it needs the first epoch, which the clock starts even where no record is there.
     `keeps_graves`: it remembers deleted rows for a day. `waits_ms`: something waits that long.
     """
     periods = [min(max(ms // 4, TICK_MS), MAX_TTL_TICK_MS) for ms in ttl_ms if ms]
@@ -44,7 +46,7 @@ def timing(
     periods += [max(waits_ms // 4, TICK_MS)] if waits_ms else []
     return Timing(
         policy=building.settings.watermark_policy,
-        tick_ms=min(periods, default=None),
+        tick_ms=min(periods, default=0 if starts else None),
         ttl_ms=ttl_ms,
         listens=listens or forwards,
         forwards=forwards,

@@ -97,8 +97,7 @@ def _stateful(node: Stateful) -> tuple[str, list[str]]:
             title = f"Deduplicate(keep=[{machine.keep}], time=[{machine.time}])"
             return title, _single(node, _deduplicate(machine))
         case Aggregate() as machine:
-            state = f"state: accumulators per key, {_row(machine.schema)}"
-            return f"Aggregate(select=[{_calls(machine)}])", _single(node, [state])
+            return f"Aggregate(select=[{_calls(machine)}])", _single(node, _aggregate(machine))
         case SinkMaterializer() as machine:
             title = f"SinkMaterializer(strategy=[{machine.strategy}])"
             return title, _single(node, _materializer(machine))
@@ -265,6 +264,13 @@ def _deduplicate(machine: Deduplicate) -> list[str]:
     by_arrival = machine.keep == "first" and machine.time == "processing"
     state = "the keys that have come" if by_arrival else f"one row per key, {_row(machine.schema)}"
     return [f"result: the {machine.keep} row of each key, {waits}", f"state: {state}"]
+
+
+def _aggregate(machine: Aggregate) -> list[str]:
+    state = f"state: accumulators per key, {_row(machine.schema)}"
+    if not machine.no_input:
+        return [state]
+    return ["result: one row at the first start, as no row can come", state]
 
 
 def _calls(node: Aggregate) -> str:

@@ -12,8 +12,12 @@ import rejoin.core.time.{GroupState, KeyTtl}
   * }}}
   * MIN, MAX and DISTINCT count the values of their column; calls over the same column and FILTER share
   * them. Per group and batch only the net change leaves. docs/semantics.md, "Aggregation".
+  *
+  * Where no row ever comes (`noInput`), key group 0 has the one row, and its cell says that it has been emitted.
   */
 final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: OutputFunctions) extends Machine {
+  import Aggregate._
+
   private val ttl = new KeyTtl(spec.timing.ttlMs.head)
   private val result = new KeyedResult(outputs)
   private val header = new StateCell(keyTag)
@@ -28,6 +32,18 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
     ttl.foreachDue(group, state)(expire(_, group, state))
     batch.foreachKey(visit(_, group, state, out))
   }
+
+  override def begin(group: GroupState, state: KeyedState, out: Output): Unit =
+    if (spec.noInput) {
+      load(NoKey, state)
+      if (!header.isStored) {
+        result.emit(null, row(NoKey), repeats = false, GroupBatch.hash(NoKey), out)
+        group.rows(0) += 1
+        save(state)
+      }
+    }
+
+  override def groupOf(key: Array[Byte], groups: Int): Int = if (spec.noInput) 0 else super.groupOf(key, groups)
 
   private def visit(changes: KeyRows, group: GroupState, state: KeyedState, out: Output): Unit = {
     load(changes.key, state)
@@ -67,9 +83,11 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
     columns.foreach(_.counts.clear())
   }
 
+  private def hasNoRow: Boolean = rows == 0 && !spec.noInput
+
   /** The group's result, or null where it has no rows. */
   private def row(key: Array[Byte]): Array[Byte] =
-    if (rows == 0) null else values.pack(key, calls.map(_.result))
+    if (hasNoRow) null else values.pack(key, calls.map(_.result))
 
   private def expire(key: Array[Byte], group: GroupState, state: KeyedState): Unit = {
     load(key, state)
@@ -113,8 +131,14 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
     out.varLong(rows)
     calls.foreach(_.accumulator.write(out))
     columns.foreach(_.counts.write(out))
-    header.save(state, isEmpty = rows == 0)
+    header.save(state, isEmpty = hasNoRow)
   }
+}
+
+private object Aggregate {
+
+  /** The packed key of no columns. */
+  private val NoKey = Array.emptyByteArray
 }
 
 /** A column whose values are counted, for the rows that pass a FILTER. */

@@ -12,6 +12,9 @@ import rejoin.core.time.{GroupState, Timing}
 trait Machine {
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit
 
+  /** Emits what no row brings, in front of the first batch; called for group 0 in every batch. */
+  def begin(group: GroupState, state: KeyedState, out: Output): Unit = ()
+
   /** The tag of the cell that every stored key has. */
   def keyTag: Char
 
@@ -49,6 +52,7 @@ object Machine {
       out.emit(RowKind.Reject, reject.source, reject.row, null)
     }
     val passedOn = if (machine.holdsWatermark(group)) Long.MinValue else group.watermarkBefore
+    if (groupId == 0) machine.begin(group, state, out)
     machine.process(batch, group, state, out)
     group.unhealed.foreach(_.settle(out))
     if (groupId == 0 && !machine.holdsWatermark(group))

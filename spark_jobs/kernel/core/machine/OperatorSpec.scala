@@ -57,6 +57,10 @@ final case class RegularJoinSpec(join: JoinSpec, timing: Timing) extends Operato
 
 /** @param lowerMs
   *   a pair matches where left time is in [right time + lowerMs, right time + upperMs]
+  * @param minCleanupMs
+  *   how much longer than its window a row is kept; the watermark does not wait for it
+  * @param allowedLatenessMs
+  *   the same, but the watermark that goes on is held back by it
   */
 final case class IntervalJoinSpec(
     join: JoinSpec,
@@ -64,6 +68,7 @@ final case class IntervalJoinSpec(
     lowerMs: Long,
     upperMs: Long,
     minCleanupMs: Long,
+    allowedLatenessMs: Long,
     timing: Timing)
     extends OperatorSpec
 
@@ -106,7 +111,10 @@ final case class AggregateCallSpec(function: String, argument: Option[Int], dist
   def countsValues: Boolean = argument.isDefined && (distinct || isExtremum)
 }
 
-final case class AggregateSpec(calls: Seq[AggregateCallSpec], timing: Timing) extends OperatorSpec
+/** @param noInput
+  *   whether no row ever comes to the one group of all rows: its result is one constant row
+  */
+final case class AggregateSpec(calls: Seq[AggregateCallSpec], noInput: Boolean, timing: Timing) extends OperatorSpec
 
 /** @param isUnique
   *   whether the query's upsert key tells the rows of a sink key apart, rather than all columns

@@ -68,7 +68,10 @@ object OperatorNode {
       case "regular-join" => twoSided(node, RegularJoinSpec(join(node), timing))
       case "interval-join" =>
         val bounds = Seq("lowerMs", "upperMs", "minCleanupMs").map(name => (node \ name).extract[Long])
-        twoSided(node, IntervalJoinSpec(join(node), isEventTime(node), bounds(0), bounds(1), bounds(2), timing))
+        val lateness = present(node \ "allowedLatenessMs").fold(0L)(_.extract[Long])
+        twoSided(
+          node,
+          IntervalJoinSpec(join(node), isEventTime(node), bounds(0), bounds(1), bounds(2), lateness, timing))
       case "temporal-join" => twoSided(node, temporal(node, timing))
       case "multi-join" => multi(node, timing)
       case "deduplicate" =>
@@ -116,7 +119,8 @@ object OperatorNode {
       schema(node \ "inputSchema"),
       schema(node \ "key"),
       calls.map(call => DataType.fromJson(compact(render(call \ "type")))))
-    oneSided(node, AggregateSpec(calls.map(call), timing)).copy(aggregate = Some(types))
+    val noInput = present(node \ "noInput").exists(_.extract[Boolean])
+    oneSided(node, AggregateSpec(calls.map(call), noInput, timing)).copy(aggregate = Some(types))
   }
 
   private def idOf(node: JValue): String = (node \ "id").extract[String]

@@ -79,3 +79,16 @@ def test_only_left_rows_that_change_keep_a_key_that_is_not_read() -> None:
     _, changes = _temporal("changelog-json", "1")
     assert grows.state["left row"] == ["v INT"]
     assert changes.state["left row"] == ["id INT", "v INT"]
+
+
+def test_the_row_of_no_rows_is_another_state_than_a_count() -> None:
+    """A count that goes on from it, or it from a count, would leave a wrong row in the sink."""
+    count = "INSERT INTO s SELECT CAST(COUNT(*) AS INT), MAX(t) FROM a WHERE {};"
+    then, now = (
+        _printed("".join((TABLE.format("a"), SINK, count.format(condition))))
+        for condition in ("id > 0", "FALSE")
+    )
+    for before, after in ((then, now), (now, then)):
+        assert "no input" in {
+            d.place.partition(", ")[2] for d in differences(before, after) if d.code
+        }

@@ -137,6 +137,17 @@ def test_no_watermark_without_need() -> None:
     assert not any(scan.marks for scan in of_kind(found.root, KafkaScan))
 
 
+def test_the_row_of_no_rows_needs_the_clock_to_start_and_nothing_else() -> None:
+    found = query(
+        "SELECT COUNT(*) AS n FROM clicks WHERE FALSE;", **{"table.exec.state.ttl": "1 h"}
+    )
+    aggregate = one(found, Aggregate)
+    assert aggregate.machine.no_input
+    assert aggregate.changelog_mode == "I"
+    assert (aggregate.timing.inputs, aggregate.timing.tick_ms) == ((), 0)
+    assert (aggregate.timing.ttl_ms, found.warnings) == ((0,), ())
+
+
 def test_union_feeds_one_side_with_all_its_watermarks() -> None:
     join = one(
         query(

@@ -19,7 +19,7 @@ import rejoin.core.time.{GroupState, IntervalBounds, KeyVisits, VisitIndex}
 final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outputs: OutputFunctions) extends Machine {
   import IntervalJoin._
 
-  private val bounds = new IntervalBounds(spec.lowerMs, spec.upperMs, spec.minCleanupMs)
+  private val bounds = new IntervalBounds(spec.lowerMs, spec.upperMs, spec.minCleanupMs + spec.allowedLatenessMs)
   private val isOuter = Array(spec.join.leftIsOuter, spec.join.rightIsOuter)
   private val caches = Array(new IntervalRows('L'), new IntervalRows('R'))
   private val results = outputs.arrivalOrder()
@@ -31,7 +31,7 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
   private var hash = 0
 
   /** In processing time the rows' event times say nothing about when they leave. */
-  override def holdBackMs: Long = if (spec.isEventTime) bounds.outputDelayMs else 0L
+  override def holdBackMs: Long = if (spec.isEventTime) bounds.outputDelayMs + spec.allowedLatenessMs else 0L
 
   def process(batch: GroupBatch, group: GroupState, state: KeyedState, out: Output): Unit = {
     this.group = group

@@ -1,9 +1,5 @@
 """Inputs that never have a row, as their conditions show, and the aggregates over them."""
 
-from collections.abc import Iterator
-
-from spark_jobs.errors import PositionedError
-from spark_jobs.plan.check.problems import unsupported
 from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
@@ -17,24 +13,9 @@ from spark_jobs.sql.logical import (
 from spark_jobs.sql.types.expr import COMPARED, Call, Expr, Literal, conjuncts
 
 
-def row_of_nothing(node: Aggregate) -> Iterator[PositionedError]:
-    """Without GROUP BY, an aggregate of no rows is one row, which no record here would bring."""
-    if node.keys:
-        return
-    if not node.calls:
-        yield unsupported(
-            "EMPTY_INPUT",
-            "a group of all rows without an aggregate function is one row, whatever is read",
-            node.position,
-            "leave out GROUP BY () and HAVING, or select an aggregate such as COUNT(*)",
-        )
-    elif is_empty(node.input):
-        yield unsupported(
-            "EMPTY_INPUT",
-            "the aggregate has no input: its condition is true for no row",
-            node.position,
-            "leave the query out, or write a condition that rows can pass",
-        )
+def is_row_of_nothing(node: Aggregate) -> bool:
+    """Whether the aggregate is one constant row: without GROUP BY, over no rows."""
+    return not node.keys and is_empty(node.input)
 
 
 def is_empty(node: Logical) -> bool:
