@@ -169,6 +169,22 @@ def test_replaced_driver_cannot_commit_and_does_not_disturb_its_successor(sink: 
     assert sink.keys() == ["new"]
 
 
+@pytest.mark.parametrize("deletes_first", [True, False])
+def test_fenced_writer_says_so_at_once(sink: Sink, deletes_first: bool) -> None:
+    """The client learns that it is fenced while the ledger's entry waits behind the records."""
+    spec = sink.spec(1, deletesFirst=deletes_first)
+    sink.take_over(spec, 0)
+    zombie = sink.writer(spec)
+    assert zombie.open(0, 0)
+    sink.take_over(sink.spec(2), 0, repeated=True)
+    sink.send(zombie, "old")
+    began = time.monotonic()
+    with pytest.raises(Py4JJavaError, match=r"ProducerFenced|InvalidProducerEpoch"):
+        zombie.close(None)
+    assert time.monotonic() - began < 20.0
+    assert sink.keys() == []
+
+
 def test_lost_ledger_of_a_half_done_epoch_needs_a_word(sink: Sink) -> None:
     sink.take_over(sink.spec(1), 0)
     assert sink.write(sink.writer(sink.spec(1)), 0, "a")
