@@ -68,7 +68,9 @@ def test_the_archive_of_classes_is_made_or_used_while_it_is_newer_than_the_jar(
     jar.write_bytes(b"")
     monkeypatch.setattr(class_archive, "ARCHIVE", archive)
     monkeypatch.setattr(class_archive, "is_fresh", lambda: archive.is_file())
-    made, used = (f"-XX:{option}={archive}" for option in ("ArchiveClassesAtExit", "SharedArchiveFile"))
+    made, used = (
+        f"-XX:{option}={archive}" for option in ("ArchiveClassesAtExit", "SharedArchiveFile")
+    )
     assert made in options(monkeypatch, CLASS_ARCHIVE="make")["spark.driver.extraJavaOptions"]
     assert used not in options(monkeypatch, CLASS_ARCHIVE="use")["spark.driver.extraJavaOptions"]
     archive.write_bytes(b"")
