@@ -21,7 +21,7 @@ WITH ('connector' = 'kafka', 'properties.bootstrap.servers' = 'b:1', 'topic' = '
 CREATE TABLE s (id INT, rate INT) WITH ({_KAFKA}, 'topic' = 's');
 INSERT INTO s SELECT o.id, r.rate
 FROM orders AS o JOIN rates FOR SYSTEM_TIME AS OF o.at AS r ON o.k = r.k;
-"""
+"""  # noqa: S608 - a job, for no database
 ELEVEN = 1_597_489_200_000  # 2020-08-15 11:00
 
 
