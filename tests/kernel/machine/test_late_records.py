@@ -27,8 +27,8 @@ ELEVEN = 1_597_489_200_000  # 2020-08-15 11:00
 
 def record(offset: int, row: dict[str, Any]) -> dict[str, Any]:
     value = base64.b64encode(json.dumps(row).encode()).decode()
-    found = {"partition": 0, "offset": offset, "timestamp": 0, "key": None, "headers": []}
-    return found | {"value": value}
+    place = {"partition": 0, "offset": offset, "timestamp": 0}
+    return place | {"key": None, "value": value, "headers": []}
 
 
 def test_value_and_headers_of_a_late_row() -> None:
