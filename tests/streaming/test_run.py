@@ -461,6 +461,13 @@ def test_changed_key_groups_are_refused(shop: Shop) -> None:
     assert child.wait(START_S)
     assert child.exit_code == 2
     assert "CHECKPOINT_MISMATCH" in child.log_tail()
-    # the same job again has nothing left to do
+    # the same job again has nothing left to do: its inputs end where they ended at its first start
+    shop.send("orders", orders(10, 20))
+    shop.send("payments", payments(10, 20))
     shop.run(sql)
     assert shop.rows("paid_sink", paid(0, 10).total()) == paid(0, 10)
+    (query,) = shop.status().queries
+    assert (query.input_rows_total, query.output_rows_total) == (
+        10 + len(payments(0, 10)),
+        paid(0, 10).total(),
+    )

@@ -172,6 +172,9 @@ final class MachineRun(nodeJson: String) {
   /** Rows that the machine says it dropped because they came late. */
   def lateRows(): Long = GroupState.load(state).lateRows
 
+  /** Retractions of rows that the machine says it did not know. */
+  def unknownRetractions(): Long = GroupState.load(state).unknownRetractions
+
   /** Cells in the state, the group's own among them. */
   def stateCells(): Int = state.size
 

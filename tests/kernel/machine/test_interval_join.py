@@ -308,6 +308,7 @@ def test_hot_key_costs_the_pages_that_its_window_overlaps() -> None:
     assert run.machine.stateCells() > 600
     for time in (11_990, 0, 6_000):
         assert run.right(time - 1) == [(time, time - 1)]
+        assert json.loads(run.machine.stateTraffic())[0] <= 8  # cells read, of more than 600
         run.machine.restart()
     run.left(6_003)
     assert run.watermark(6_000) == [(t * 10, None) for t in range(1, 600)]

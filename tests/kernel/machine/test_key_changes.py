@@ -222,6 +222,40 @@ def test_a_row_whose_old_key_never_speaks_is_rejected(wait: str) -> None:
         assert (job.shown, job.rejected.total()) == ({1: ("L1", 6)}, 3)
 
 
+def test_a_row_whose_old_key_was_never_read_is_rejected() -> None:
+    """So is each later event that lacks the value, until one has it."""
+    database, _ = one_row()
+    old, new = move(database, 0, 1)
+    job = Job()
+    job.step([*old, *new])
+    assert (job.shown, job.rejected.total()) == ({}, 1)
+    job.step(database.said(lambda: database.set(1, ("L1", 5), logged=False)))
+    assert (job.shown, job.rejected.total()) == ({}, 2)
+    job.step(database.said(lambda: database.set(1, ("L2", 5), logged=True)))
+    assert (job.shown, job.rejected.total()) == ({1: ("L2", 5)}, 2)
+
+
+@pytest.mark.parametrize("then", ["whole", "deleted", "truncated"])
+def test_an_event_that_needs_no_value_ends_the_wait(then: str) -> None:
+    """What waited is dropped, and the old key has nothing more to say to it."""
+    database, first = one_row()
+    old, new = move(database, 0, 1)
+    job = Job(options=", 'rejoin.debezium.truncate' = 'retract'")
+    job.step(first)
+    job.step(new, clock_ms=NOON)
+    match then:
+        case "whole":
+            job.step(database.said(lambda: database.set(1, ("L2", 5), logged=True)))
+        case "deleted":
+            del database.rows[1]
+            job.step(database.said(lambda: database.say("d", 1, logged=True)))
+        case "truncated":
+            job.step(database.said(database.truncate))
+    job.step(old)
+    job.step(clock_ms=NOON + WAIT_MS + 5_000)
+    assert (job.shown, job.rejected) == (database.rows, Counter())
+
+
 def test_an_old_row_that_nobody_asks_for_is_forgotten() -> None:
     database, first = one_row()
     old, new = move(database, 0, 1)

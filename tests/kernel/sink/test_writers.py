@@ -66,12 +66,15 @@ class Sink:
             package.sink.SinkSpec.read(spec), package.run.Counters()
         )
 
-    def send(self, writer: Any, key: str) -> None:
+    def send(self, writer: Any, key: str | None, value: str = "v", join_key: int = 0) -> None:
+        """`join_key`: the hash of the row's key in the operator before the sink."""
         package: Any = jvm().org.apache.spark.sql.rejoin
         none = jvm().scala.Option.apply(None)
-        writer.process(
-            package.sink.SinkRecord(self.topic, key.encode(), b"v", 0, none, None, False, False)
+        bytes_ = None if key is None else key.encode()
+        record = package.sink.SinkRecord(
+            self.topic, bytes_, value.encode(), join_key, none, None, False, False
         )
+        writer.process(record)
 
     def write(self, writer: Any, epoch: int, *keys: str) -> bool:
         """Whether the epoch was to be written."""
@@ -97,7 +100,7 @@ class Sink:
         self.admin.delete_consumer_groups([self.group])[self.group].result(_WAIT_S)
 
     def committed(self) -> list[tuple[int, str]]:
-        """Partition and key of what a read_committed reader finds."""
+        """Partition and key, or else value, of what a read_committed reader finds."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.servers,
@@ -118,7 +121,7 @@ class Sink:
             if message.error() is not None:
                 ended += 1
             else:
-                found.append((message.partition(), message.key().decode()))
+                found.append((message.partition(), (message.key() or message.value()).decode()))
         consumer.close()
         return sorted(found)
 
@@ -170,6 +173,22 @@ def test_replaced_driver_cannot_commit_and_does_not_disturb_its_successor(sink: 
     assert sink.keys() == ["new"]
 
 
+@pytest.mark.parametrize("deletes_first", [True, False])
+def test_fenced_writer_says_so_at_once(sink: Sink, deletes_first: bool) -> None:
+    """The client learns that it is fenced while the ledger's entry waits behind the records."""
+    spec = sink.spec(1, deletesFirst=deletes_first)
+    sink.take_over(spec, 0)
+    zombie = sink.writer(spec)
+    assert zombie.open(0, 0)
+    sink.take_over(sink.spec(2), 0, repeated=True)
+    sink.send(zombie, "old")
+    began = time.monotonic()
+    with pytest.raises(Py4JJavaError, match=r"ProducerFenced|InvalidProducerEpoch"):
+        zombie.close(None)
+    assert time.monotonic() - began < 20.0
+    assert sink.keys() == []
+
+
 def test_lost_ledger_of_a_half_done_epoch_needs_a_word(sink: Sink) -> None:
     sink.take_over(sink.spec(1), 0)
     assert sink.write(sink.writer(sink.spec(1)), 0, "a")
@@ -207,6 +226,26 @@ def test_records_of_a_key_stay_in_their_partition_when_the_topic_grows(sink: Sin
     sink.take_over(spec, 1)
     assert sink.write(sink.writer(spec), 1, *keys)
     assert sink.committed() == sorted(before * 2)
+
+
+def test_records_without_a_key_go_where_their_join_key_says(sink: Sink) -> None:
+    spec = sink.spec(1, partitions=2)
+    sink.take_over(spec, 0)
+    writer = sink.writer(spec)
+    assert writer.open(0, 0)
+    for join_key in (4, 5, 4, 5, -3):
+        sink.send(writer, None, f"join key {join_key}", join_key)
+    writer.close(None)
+    assert sink.committed() == sorted((n % 2, f"join key {n}") for n in (4, 5, 4, 5, -3))
+
+
+def test_at_least_once_writes_an_epoch_again(sink: Sink) -> None:
+    """Without transactions, and without a ledger."""
+    for generation in (1, 2):
+        writer = sink.writer(sink.spec(generation, guarantee="at-least-once"))
+        assert sink.write(writer, 0, "a")
+    assert sink.keys() == ["a", "a"]
+    assert sink.ledger() is None
 
 
 @pytest.mark.parametrize("dense", [True, False])

@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness.gateway import new_machine
 from tests.kernel.oracle.regular import Join
-from tests.kernel.oracle.rows import ID, K
+from tests.kernel.oracle.rows import ID, RESIDUALS, K
 from tests.kernel.oracle.sides import Side
 
 ROWS = 20_000
@@ -89,6 +89,16 @@ def test_further_matches_of_hot_left_rows_touch_none(
     key.machine.run(json.dumps([[["right", "+I", row(1)]]]))
     assert key.change(["right", "+I", row(2)]) == []
     assert key.change(["right", "-D", row(1)]) == []
+
+
+@pytest.mark.parametrize(("residual", "reads"), [(RESIDUALS[0], True), (None, False)])
+def test_a_residual_predicate_reads_the_other_sides_rows(residual: str | None, reads: bool) -> None:
+    """Which of them are matches cannot be known otherwise; NOT IN of columns with NULLs is one."""
+    key = HotKey.fill(join_of("anti", KEYED, residual=residual), "right", rows=5_000)
+    before = json.loads(key.machine.stateTraffic())
+    key.machine.run(json.dumps([[["left", "+I", row(7)]]]))
+    cells = json.loads(key.machine.stateTraffic())[0] - before[0]
+    assert (cells > 40) == reads
 
 
 def test_an_inner_step_without_rows_costs_a_hot_side_nothing() -> None:

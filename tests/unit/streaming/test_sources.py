@@ -22,6 +22,12 @@ def test_source_options() -> None:
     assert not {"kafka.group.id", "kafka.auto.offset.reset"} & options.keys()
 
 
+def test_only_what_is_committed_is_read_by_default() -> None:
+    start = ScanStart(starts={"orders": {0: EARLIEST}}, ends=None)
+    options = source_options(start, {"orders": "id"}, {"bootstrap.servers": "b:1"})
+    assert options["kafka.isolation.level"] == "read_committed"
+
+
 def test_source_options_hold_the_reference_and_not_the_secret() -> None:
     entry = 'x.ScramLoginModule required username="u" password="${env:REJOIN_NOT_THERE}";'
     properties = {"bootstrap.servers": "b:1", "sasl.jaas.config": entry}

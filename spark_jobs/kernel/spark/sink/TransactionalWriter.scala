@@ -159,7 +159,13 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, writer: Long, val seria
     finish(entry)
   }
 
+  /** Ends the transaction with the entry in it.
+    *
+    * The records go first: if the client learns that it is fenced while another request waits, it forgets that one,
+    * and the caller waits out `max.block.ms` for a timeout that looks like a broker that is down.
+    */
   private def finish(entry: LedgerEntry): Unit = {
+    producer.flush()
     ledger.write(producer, entry)
     producer.commitTransaction()
     known = Some(entry)

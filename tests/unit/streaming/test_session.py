@@ -1,0 +1,78 @@
+"""What the machine's settings, variables `REJOIN_...`, make of Spark's."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.options.settings import declared_settings
+from spark_jobs.settings import Overrides, job_settings, read_environment
+from spark_jobs.streaming import class_archive
+from spark_jobs.streaming import session as module
+
+_ROCKSDB_MB = "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"
+
+
+def options(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, str]:
+    for name in ("MEMORY_MB", "STATE_MEMORY_MB", "MASTER", "WORK_DIR", "SPARK_LOG_LEVEL"):
+        monkeypatch.delenv(f"REJOIN_{name}", raising=False)
+    monkeypatch.setenv("REJOIN_CLASS_ARCHIVE", "off")
+    for name, value in variables.items():
+        monkeypatch.setenv(f"REJOIN_{name}", value)
+    declared = declared_settings({"rejoin.parallelism": "3"})
+    settings = job_settings(declared, "job", Overrides(), read_environment())
+    return module.session_options(settings, ["a.jar"])
+
+
+@pytest.mark.parametrize(
+    ("machine_mb", "heap_mb", "state_mb"),
+    [(4_000, 1_024, 512), (32_000, 4_000, 2_000), (256_000, 8_192, 4_096)],
+)
+def test_memory_is_the_machines(
+    monkeypatch: pytest.MonkeyPatch, machine_mb: int, heap_mb: int, state_mb: int
+) -> None:
+    monkeypatch.setattr(module, "machine_memory_mb", lambda: machine_mb)
+    found = options(monkeypatch)
+    assert (found["spark.driver.memory"], found[_ROCKSDB_MB]) == (f"{heap_mb}m", str(state_mb))
+
+
+def test_variables_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = options(
+        monkeypatch,
+        MEMORY_MB="3000",
+        STATE_MEMORY_MB="700",
+        MASTER="spark://host:7077",
+        SPARK_LOG_LEVEL="INFO",
+    )
+    assert found["spark.driver.memory"] == "3000m"
+    assert found[_ROCKSDB_MB] == "700"
+    assert found["spark.master"] == "spark://host:7077"
+    assert found["spark.log.level"] == "INFO"
+
+
+def test_spark_is_local_and_quiet_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = options(monkeypatch)
+    assert (found["spark.master"], found["spark.log.level"]) == ("local[3]", "ERROR")
+
+
+def test_folders_stand_in_the_work_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("REJOIN_WORK_DIR", str(tmp_path))
+    settings = job_settings(declared_settings({}), "job", Overrides(), read_environment())
+    assert Path(settings.checkpoint).is_relative_to(tmp_path)
+    assert settings.status_dir.is_relative_to(tmp_path)
+
+
+def test_the_archive_of_classes_is_made_or_used_while_it_is_newer_than_the_jar(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    archive, jar = tmp_path / "classes.jsa", tmp_path / "kernel.jar"
+    jar.write_bytes(b"")
+    monkeypatch.setattr(class_archive, "ARCHIVE", archive)
+    monkeypatch.setattr(class_archive, "is_fresh", lambda: archive.is_file())
+    made, used = (
+        f"-XX:{option}={archive}" for option in ("ArchiveClassesAtExit", "SharedArchiveFile")
+    )
+    assert made in options(monkeypatch, CLASS_ARCHIVE="make")["spark.driver.extraJavaOptions"]
+    assert used not in options(monkeypatch, CLASS_ARCHIVE="use")["spark.driver.extraJavaOptions"]
+    archive.write_bytes(b"")
+    assert used in options(monkeypatch, CLASS_ARCHIVE="use")["spark.driver.extraJavaOptions"]
+    assert used not in options(monkeypatch, CLASS_ARCHIVE="off")["spark.driver.extraJavaOptions"]
