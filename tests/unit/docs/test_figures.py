@@ -54,7 +54,7 @@ _FIGURES: list[tuple[str, str, Callable[[], float]]] = [
 ]
 
 
-@pytest.mark.parametrize(("page", "stated", "meant"), _FIGURES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("page", "stated", "meant"), _FIGURES, ids=[f[1] for f in _FIGURES])
 def test_figures_are_the_codes(page: str, stated: str, meant: Callable[[], float]) -> None:
     found = re.search(stated, (ROOT / "docs" / page).read_text(encoding="utf-8"))
     assert found is not None
