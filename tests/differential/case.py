@@ -17,8 +17,8 @@ from spark_jobs.scenario.runner import BoundScenario, bind_scenario
 from spark_jobs.scenario.values import Row, canonical
 from spark_jobs.sql.bind.binder import bind_query
 from spark_jobs.sql.types.data_types import DataType
+from tests.differential.dialect import flink_text
 from tests.differential.judge import Judge
-from tests.differential.queries import FIRST_ROWS
 from tests.differential.tables import ADDS, Change, Table
 from tests.harness.gateway import kernel
 
@@ -32,7 +32,12 @@ _SINKS = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`restarts`: the steps before which the job restarts. `key`: the sink's key columns."""
+    """`restarts`: the steps before which the job restarts. `key`: the sink's key columns.
+
+    `views` and `query` are as the generator writes them (dialect.py). `constructs`: what the query
+    is made of, to be counted. `waits`: some rows leave only when the watermark passes them, so the
+    answer is due when the inputs have ended.
+    """
 
     name: str
     tables: tuple[Table, ...]
@@ -43,16 +48,16 @@ class Case:
     steps: tuple[tuple[Change, ...], ...]
     restarts: frozenset[int] = frozenset()
     groups: int = 128
-
-    @property
-    def waits(self) -> bool:
-        """Whether rows leave only when the inputs end, as no watermark moves before."""
-        return f"rt {FIRST_ROWS}" in " ".join([self.query, *(text for _, text in self.views)])
+    constructs: frozenset[str] = frozenset()
+    waits: bool = False
 
     def declarations(self) -> str:
-        views = [f"CREATE VIEW {name} AS {text};" for name, text in self.views]
+        views = [f"CREATE VIEW {name} AS {flink_text(text)};" for name, text in self.views]
         settings = [] if self.groups == 128 else [f"SET 'rejoin.key-groups' = '{self.groups}';"]
         return "\n".join([*settings, *(table.ddl() for table in self.tables), *views])
+
+    def select(self) -> str:
+        return flink_text(self.query)
 
     def job(self) -> str:
         """The job file. The sink has the columns of the query, as rejoin types them.
@@ -60,14 +65,14 @@ class Case:
         Raises:
             SqlErrors: the query is refused.
         """
-        fields = bind_query(f"{self.declarations()}\n{self.query};").query.fields
+        fields = bind_query(f"{self.declarations()}\n{self.select()};").query.fields
         lines = [f"{f.name} {_column_type(f.type, f.name in self.key)}" for f in fields]
         if self.key:
             lines.append(f"PRIMARY KEY ({', '.join(self.key)}) NOT ENFORCED")
         options = f"{_SINKS[self.sink]}, 'topic' = '{SINK}'"
         options += ", 'properties.bootstrap.servers' = 'localhost:9092'"
         sink = f"CREATE TABLE {SINK} (\n  {', '.join(lines)}\n) WITH ({options});"
-        return f"{self.declarations()}\n{sink}\nINSERT INTO {SINK}\n{self.query};\n"
+        return f"{self.declarations()}\n{sink}\nINSERT INTO {SINK}\n{self.select()};\n"
 
 
 def _column_type(data_type: DataType, is_key: bool) -> str:
@@ -137,7 +142,7 @@ def run(case: Case, judge: Judge) -> Outcome:
 
 def _compare(case: Case, bound: BoundScenario, judge: Judge) -> Outcome:
     job = _Job(case, bound)
-    judge.begin(case.tables, case.views)
+    judge.begin(case.tables, case.views, case.query)
     rows = 0
     unnetted: list[str] = []
     for number, step in enumerate(case.steps):

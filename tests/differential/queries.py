@@ -1,14 +1,28 @@
 """Random SELECTs over tables and views, as text that both engines read."""
 
 import random
+import re
 from dataclasses import dataclass, field
 
 from tests.differential.expressions import NUMBERS, Column, Expressions, Scope
-from tests.differential.tables import ROWTIME, Table
+from tests.differential.tables import PROCTIME, ROWTIME, Table
+from tests.differential.time_joins import TimeJoins
 
-# the first row of a key by event time, which waits for the watermark
-FIRST_ROWS = "ASC"
+_FIRST_ROWS = "ASC"
 _JOINS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+_CONSTRUCTS = {
+    "interval join": r"(LEFT|RIGHT|FULL)? ?JOIN [^J]* (BETWEEN|[<>=]+) \w+\.\w+ [-+] INTERVAL",
+    "event-time temporal join": r"AS OF \w+\.rt",
+    "processing-time temporal join": r"AS OF \w+\.pt",
+    "by precedence": "⟦",
+    "semi or anti join": r"EXISTS|IN \(SELECT",
+    "scalar subquery": r"\(SELECT (COUNT|MIN|MAX)\(",
+    "aggregate": r"GROUP BY|HAVING",
+    "deduplication": "ROW_NUMBER",
+    "union": "UNION ALL",
+    "several joins": r"JOIN .* JOIN",
+    "outer join": r"(LEFT|RIGHT|FULL) JOIN",
+}
 _EQUAL = ("=", "=", "=", "IS NOT DISTINCT FROM")
 
 
@@ -23,20 +37,30 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class _From:
-    """`where`: conditions of a comma join. `key`: the first table's key, if nothing pads it."""
+    """`where`: conditions of a comma join. `key`: the first table's key, if nothing pads it.
+
+    `clocks`: columns of processing time. `table`: the table, if it is one alone.
+    """
 
     text: str
     scope: Scope
     where: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
+    clocks: tuple[str, ...] = ()
+    table: Table | None = None
 
 
 @dataclass(slots=True)
 class Queries:
-    """Makes random queries; `views` collects the views that they read."""
+    """Makes random queries; `views` collects the views that they read.
+
+    `timed`: how often relations with times are joined by them. `waits`: as in `Case`.
+    """
 
     rng: random.Random
     tables: tuple[Table, ...]
+    timed: float = 0.1
+    waits: bool = False
     views: list[tuple[str, str]] = field(default_factory=list)
     _names: int = 0
     _known: list[tuple[str, tuple[Column, ...]]] = field(default_factory=list)
@@ -71,7 +95,8 @@ class Queries:
             items.insert(0, self._never_null(source.scope))
             key = ("c0",)
         elif roll < 0.6 and source.key:
-            items = [(f"{text}", "INT") for text in source.key] + items
+            kinds = {c.text: c.type for c in source.scope}
+            items = [(text, kinds[text]) for text in source.key] + items
             key = tuple(f"c{i}" for i in range(len(source.key)))
         distinct = "DISTINCT " if self.rng.random() < 0.15 else ""
         where = self._where(source, depth)
@@ -161,7 +186,7 @@ class Queries:
                 condition += f" AND {Expressions(self.rng).predicate(scope, 1)}"
             join = self.rng.choice(["JOIN", "LEFT JOIN"])
             text = f"{left.text} {join} {right.text} ON {condition}"
-            left = _From(text, scope, left.where, left.key)
+            left = _From(text, scope, left.where, left.key, left.clocks)
         return left
 
     def _right(self, depth: int) -> _From:
@@ -172,6 +197,8 @@ class Queries:
         return self._relation(depth)
 
     def _joined(self, left: _From, right: _From) -> _From:
+        if self.rng.random() < self.timed and (made := self._joined_by_time(left, right)):
+            return made
         scope = (*left.scope, *right.scope)
         where = (*left.where, *right.where)
         condition = self._condition(left.scope, right.scope)
@@ -180,6 +207,25 @@ class Queries:
         join = self.rng.choice(_JOINS)
         key = left.key if join in ("JOIN", "LEFT JOIN") else ()
         return _From(f"{left.text} {join} {right.text} ON {condition}", scope, where, key)
+
+    def _joined_by_time(self, left: _From, right: _From) -> _From | None:
+        """An interval or a temporal join, if the relations have what it needs."""
+        joins = TimeJoins(self.rng, left.scope, right.scope)
+        text, table, key = None, right.table, left.key
+        alias = right.text.rpartition(" ")[2]
+        if table is not None and not right.where:
+            text = joins.temporal(table, alias, left.clocks)
+            self.waits |= text is not None and f"{PROCTIME} AS " not in text
+        if text is None:
+            residual = self._equality(left.scope, right.scope)
+            word, condition = joins.interval(residual)
+            if not condition:
+                return None
+            self.waits |= word != "JOIN"
+            text = f"{word} {right.text} ON {condition}"
+            key = key if word in ("JOIN", "LEFT JOIN") else ()
+        scope, where = (*left.scope, *right.scope), (*left.where, *right.where)
+        return _From(f"{left.text} {text}", scope, where, key, left.clocks)
 
     def _condition(self, left: Scope, right: Scope) -> str:
         e = Expressions(self.rng)
@@ -224,12 +270,15 @@ class Queries:
         if any(c.type == ROWTIME for c in columns) and roll > 0.8:
             return self._ranked(table, columns, alias)
         key = tuple(f"{alias}.{columns[i].text}" for i in table.key)
-        return _From(f"{table.name} AS {alias}", _under(alias, columns), (), key)
+        clocks = (f"{alias}.{PROCTIME}",) if table.is_clocked else ()
+        scope = _under(alias, columns)
+        return _From(f"{table.name} AS {alias}", scope, (), key, clocks, table)
 
     def _ranked(self, table: Table, columns: tuple[Column, ...], alias: str) -> _From:
         by = self.rng.choice([c.text for c in columns if c.type != ROWTIME])
         names = ", ".join(c.text for c in columns)
-        order = self.rng.choice(["DESC", "DESC", FIRST_ROWS])
+        order = self.rng.choice(["DESC", "DESC", _FIRST_ROWS])
+        self.waits |= order == _FIRST_ROWS
         number = f"ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY rt {order}) AS rn"
         numbered = _selected(f"{names}, {number}", table.name)
         text = f"({_selected(names, f'({numbered})', ' WHERE rn = 1')}) AS {alias}"
@@ -292,6 +341,12 @@ class Queries:
     def _alias(self) -> str:
         self._names += 1
         return f"r{self._names}"
+
+
+def constructs(text: str, queries: Queries) -> list[str]:
+    """What a query is made of, by its text."""
+    whole = " ".join([text, *(view for _, view in queries.views)])
+    return [name for name, pattern in _CONSTRUCTS.items() if re.search(pattern, whole)]
 
 
 def _selected(what: str, source: str, where: str = "") -> str:

@@ -51,11 +51,11 @@ def _row(row: Row, types: Sequence[DataType]) -> str:
 
 def _expected(case: Case) -> Iterator[list[str]]:
     """The net changes of the answer, step by step; any row of an upsert sink's key will do."""
-    fields = bind_query(f"{case.declarations()}\n{case.query};").query.fields
+    fields = bind_query(f"{case.declarations()}\n{case.select()};").query.fields
     types = [field.type for field in fields]
     key = [i for i, field in enumerate(fields) if field.name in case.key]
     judge = Judge()
-    judge.begin(case.tables, case.views)
+    judge.begin(case.tables, case.views, case.query)
     before: Counter[Row] = Counter()
     for number, step in enumerate(case.steps):
         judge.apply(step)

@@ -24,6 +24,7 @@ class Tally:
     cases: int = 0
     agreed: int = 0
     with_rows: int = 0
+    constructs: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
     unnetted_cases: int = 0
@@ -37,15 +38,18 @@ class Tally:
             case Agrees(rows, unnetted):
                 self.agreed += 1
                 self.with_rows += rows > 0
+                self.constructs.update(case.constructs if rows > 0 else ())
                 if unnetted:
                     self.unnetted_cases += 1
-                    self.unnetted.append(f"{case.name}, {unnetted[0]}: {case.query}")
+                    self.unnetted.append(f"{case.name}, {unnetted[0]}: {case.select()}")
 
     def lines(self) -> list[str]:
+        made_of = ", ".join(f"{name} {n}" for name, n in self.constructs.most_common())
         refused = ", ".join(f"{code} {n}" for code, n in self.refused.most_common())
         return [
             f"{self.cases} cases: {self.agreed} agree, {self.with_rows} of them with rows; "
             f"{len(self.failures)} failed",
+            f"with rows, and: {made_of or 'none'}",
             f"refused: {refused or 'none'}",
             f"an equal row taken back and added in one step: {self.unnetted_cases} cases",
             *(f"  {example}" for example in self.unnetted[:_SHOWN]),
