@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import duckdb
@@ -16,6 +17,7 @@ from spark_jobs.scenario.records import Encoder, decode
 from spark_jobs.scenario.runner import BoundScenario, bind_scenario
 from spark_jobs.scenario.values import Row, canonical
 from spark_jobs.sql.bind.binder import bind_query
+from spark_jobs.sql.logical import Field
 from spark_jobs.sql.types.data_types import DataType
 from tests.differential.dialect import flink_text
 from tests.differential.judge import Judge
@@ -65,7 +67,7 @@ class Case:
         Raises:
             SqlErrors: the query is refused.
         """
-        fields = bind_query(f"{self.declarations()}\n{self.select()};").query.fields
+        fields = query_fields(f"{self.declarations()}\n{self.select()};")
         lines = [f"{f.name} {_column_type(f.type, f.name in self.key)}" for f in fields]
         if self.key:
             lines.append(f"PRIMARY KEY ({', '.join(self.key)}) NOT ENFORCED")
@@ -73,6 +75,17 @@ class Case:
         options += ", 'properties.bootstrap.servers' = 'localhost:9092'"
         sink = f"CREATE TABLE {SINK} (\n  {', '.join(lines)}\n) WITH ({options});"
         return f"{self.declarations()}\n{sink}\nINSERT INTO {SINK}\n{self.select()};\n"
+
+
+@lru_cache(maxsize=4)
+def query_fields(text: str) -> tuple[Field, ...]:
+    """The columns of the query at the end of the text; several cases in a row have the same."""
+    return tuple(bind_query(text).query.fields)
+
+
+@lru_cache(maxsize=4)
+def _bound(job: str) -> BoundScenario:
+    return bind_scenario(Scenario("differential", job, ()))
 
 
 def _column_type(data_type: DataType, is_key: bool) -> str:
@@ -121,7 +134,7 @@ Outcome: TypeAlias = Refused | Crashed | Unjudged | Differs | Agrees
 
 def run(case: Case, judge: Judge) -> Outcome:
     try:
-        bound = bind_scenario(Scenario(case.name, case.job(), ()))
+        bound = _bound(case.job())
     except SqlErrors as refusal:
         return Refused(tuple(sorted({error.code for error in refusal.errors})))
     except RejoinError as error:

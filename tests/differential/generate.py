@@ -17,7 +17,7 @@ from tests.differential.tables import (
     random_table,
 )
 
-_HISTORIES = 4
+_HISTORIES = 8
 _TRIES = 4
 
 
@@ -32,8 +32,7 @@ def random_case(seed: int, index: int, judge: Judge) -> Case:
     steps = _cut(_changes(made.tables, rng), rng)
     chance = rng.choice([0, 0.1, 0.3])
     restarts = frozenset(n for n in range(1, len(steps)) if rng.random() < chance)
-    groups = rng.choice([1, 4, 128])
-    return replace(made, name=name, steps=steps, restarts=restarts, groups=groups)
+    return replace(made, name=name, steps=steps, restarts=restarts)
 
 
 def _random_query(seed: int, number: int, judge: Judge) -> Case:
@@ -67,7 +66,11 @@ def _any_query(rng: random.Random) -> Case:
     if made.key and rng.random() < 0.6:
         sink, key = "upsert", made.key
     views, found = tuple(queries.views), frozenset(constructs(made.text, queries))
-    return Case("", tables, views, made.text, sink, key, (), constructs=found, waits=queries.waits)
+    groups = rng.choice([1, 4, 128])
+    return Case(
+        "", tables, views, made.text, sink, key, (),
+        groups=groups, constructs=found, waits=queries.waits,
+    )  # fmt: skip
 
 
 def _changes(tables: tuple[Table, ...], rng: random.Random) -> list[Changes]:
@@ -87,7 +90,7 @@ def _changes(tables: tuple[Table, ...], rng: random.Random) -> list[Changes]:
 
 
 def _cut(groups: list[Changes], rng: random.Random) -> tuple[tuple[Change, ...], ...]:
-    largest = rng.choice([1, 2, 5, 12])
+    largest = rng.choice([1, 2, 5, 5, 12, 12])
     steps: list[tuple[Change, ...]] = []
     at = 0
     while at < len(groups):

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 
 from spark_jobs.scenario.values import Row
 from tests.differential.tables import ADDS, Change, Contents, Table
@@ -34,7 +35,7 @@ class Versions:
         """The versions, each with the times from which and until which it is valid."""
         for versions in self._by_key.values():
             times = [*sorted(versions), _END]
-            for since, until in zip(times, times[1:], strict=False):
+            for since, until in pairwise(times):
                 if (row := versions[since]) is not None:
                     yield (*row, since, until)
 

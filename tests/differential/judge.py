@@ -29,6 +29,7 @@ class Judge:
         self._versions: dict[str, Versions] = {}
         self._stays: dict[str, Stays] = {}
         self._made: list[str] = []
+        self._behind: set[str] = set()
         self._step = 0
         self._read = ""
 
@@ -41,7 +42,7 @@ class Judge:
         self._contents = {table.name: Contents(table) for table in tables}
         self._versions = {table.name: Versions(table) for table in tables if table.is_versioned}
         self._stays = {table.name: Stays() for table in tables}
-        self._step = 0
+        self._step, self._behind = 0, set()
         self._made = []
         self._read = " ".join(duckdb_text(text) for text in (query, *(t for _, t in views)))
         for table in tables:
@@ -63,7 +64,7 @@ class Judge:
         self._made.append(f"DROP TABLE {name}")
 
     def apply(self, changes: Iterable[Change]) -> None:
-        touched = set()
+        touched: set[str] = set()
         for change in changes:
             contents = self._contents[change.table]
             if contents.table.is_versioned:
@@ -71,12 +72,12 @@ class Judge:
             contents.apply(change)
             touched.add(change.table)
         for name in sorted(touched):
-            self._fill_tables(name)
+            self._stays[name].after(self._step, self._contents[name].rows)
+        self._behind |= touched
         self._step += 1
 
     def _fill_tables(self, name: str) -> None:
         contents, stays = self._contents[name], self._stays[name]
-        stays.after(self._step, contents.rows)
         self._fill(name, stays.latest() if contents.table.is_clocked else contents.rows)
         if f"{name}_steps" in self._read:
             self._fill(f"{name}_steps", [*stays.rows()])
@@ -90,6 +91,9 @@ class Judge:
             self._database.execute(" ".join(("INSERT INTO", name, "VALUES", values)))
 
     def answer(self, query: str) -> list[Row]:
+        for name in sorted(self._behind):
+            self._fill_tables(name)
+        self._behind = set()
         return self._database.execute(duckdb_text(query)).fetchall()
 
 

@@ -11,9 +11,6 @@ from tests.differential.time_joins import TimeJoins
 _FIRST_ROWS = "ASC"
 _JOINS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 _CONSTRUCTS = {
-    "interval join": r"(LEFT|RIGHT|FULL)? ?JOIN [^J]* (BETWEEN|[<>=]+) \w+\.\w+ [-+] INTERVAL",
-    "event-time temporal join": r"AS OF \w+\.rt",
-    "processing-time temporal join": r"AS OF \w+\.pt",
     "by precedence": "⟦",
     "semi or anti join": r"EXISTS|IN \(SELECT",
     "scalar subquery": r"\(SELECT (COUNT|MIN|MAX)\(",
@@ -39,7 +36,7 @@ class Select:
 class _From:
     """`where`: conditions of a comma join. `key`: the first table's key, if nothing pads it.
 
-    `clocks`: columns of processing time. `table`: the table, if it is one alone.
+    `clocks`: columns of processing time. `appends`: whether rows only come, with their times.
     """
 
     text: str
@@ -47,7 +44,7 @@ class _From:
     where: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
     clocks: tuple[str, ...] = ()
-    table: Table | None = None
+    appends: bool = False
 
 
 @dataclass(slots=True)
@@ -61,6 +58,7 @@ class Queries:
     tables: tuple[Table, ...]
     timed: float = 0.1
     waits: bool = False
+    time_joins: set[str] = field(default_factory=set)
     views: list[tuple[str, str]] = field(default_factory=list)
     _names: int = 0
     _known: list[tuple[str, tuple[Column, ...]]] = field(default_factory=list)
@@ -165,12 +163,13 @@ class Queries:
         """A relation, or several that are joined: often over one key, and then in one operator."""
         left = self._relation(depth)
         joins = self.rng.choice([0, 1, 1, 1, 2, 3]) if depth > 0 else 0
-        if joins > 1 and self.rng.random() < 0.5:
+        if joins > 1 and self.rng.random() < 0.5 * (1 - self.timed):
             return self._chain(left, joins)
         for _ in range(joins):
             # a JOIN after a comma joins the last relation in DuckDB, but all before it in Flink
             if not left.where:
-                left = self._joined(left, self._right(depth - 1))
+                timed = self._joined_by_time(left) if self.rng.random() < self.timed else None
+                left = timed or self._joined(left, self._right(depth - 1))
         return left
 
     def _chain(self, left: _From, joins: int) -> _From:
@@ -197,8 +196,6 @@ class Queries:
         return self._relation(depth)
 
     def _joined(self, left: _From, right: _From) -> _From:
-        if self.rng.random() < self.timed and (made := self._joined_by_time(left, right)):
-            return made
         scope = (*left.scope, *right.scope)
         where = (*left.where, *right.where)
         condition = self._condition(left.scope, right.scope)
@@ -208,24 +205,30 @@ class Queries:
         key = left.key if join in ("JOIN", "LEFT JOIN") else ()
         return _From(f"{left.text} {join} {right.text} ON {condition}", scope, where, key)
 
-    def _joined_by_time(self, left: _From, right: _From) -> _From | None:
-        """An interval or a temporal join, if the relations have what it needs."""
+    def _joined_by_time(self, left: _From) -> _From | None:
+        """An interval or a temporal join with a table; None if the two lack the times for it."""
+        table, alias = self.rng.choice(self.tables), self._alias()
+        right = self._table(table, alias)
         joins = TimeJoins(self.rng, left.scope, right.scope)
-        text, table, key = None, right.table, left.key
-        alias = right.text.rpartition(" ")[2]
-        if table is not None and not right.where:
-            text = joins.temporal(table, alias, left.clocks)
-            self.waits |= text is not None and f"{PROCTIME} AS " not in text
-        if text is None:
-            residual = self._equality(left.scope, right.scope)
-            word, condition = joins.interval(residual)
-            if not condition:
-                return None
-            self.waits |= word != "JOIN"
-            text = f"{word} {right.text} ON {condition}"
-            key = key if word in ("JOIN", "LEFT JOIN") else ()
-        scope, where = (*left.scope, *right.scope), (*left.where, *right.where)
-        return _From(f"{left.text} {text}", scope, where, key, left.clocks)
+        scope = (*left.scope, *right.scope)
+        if text := joins.temporal(table, alias, left.clocks):
+            by_event_time = f".{PROCTIME} AS " not in text
+            self.waits |= by_event_time
+            self.time_joins.add(f"{'event' if by_event_time else 'processing'}-time temporal join")
+            whole = f"{left.text} {text}"
+            return _From(whole, scope, left.where, left.key, left.clocks, left.appends)
+        if not (left.appends and right.appends):
+            return None
+        word, condition = joins.interval(self._equality(left.scope, right.scope))
+        if not condition:
+            return None
+        self.waits |= word != "JOIN"
+        self.time_joins.add("interval join" if word == "JOIN" else "outer interval join")
+        key = left.key if word in ("JOIN", "LEFT JOIN") else ()
+        scope = left.scope if word in ("JOIN", "LEFT JOIN") else _padded(left.scope)
+        scope += right.scope if word in ("JOIN", "RIGHT JOIN") else _padded(right.scope)
+        text = f"{left.text} {word} {right.text} ON {condition}"
+        return _From(text, scope, left.where, key, (), appends=True)
 
     def _condition(self, left: Scope, right: Scope) -> str:
         e = Expressions(self.rng)
@@ -262,19 +265,23 @@ class Queries:
             name, columns = self.rng.choice(self._known)
             return _From(f"{name} AS {alias}", _under(alias, columns))
         roll = self.rng.random()
-        if depth > 0 and roll < 0.35:
+        if depth > 0 and roll < 0.35 * (1 - self.timed / 2):
             made = self._select(depth - 1)
             return _From(f"({made.text}) AS {alias}", _under(alias, made.columns))
         table = self.rng.choice(self.tables)
-        columns = tuple(Column(name, kind) for name, kind in table.columns)
-        if any(c.type == ROWTIME for c in columns) and roll > 0.8:
-            return self._ranked(table, columns, alias)
-        key = tuple(f"{alias}.{columns[i].text}" for i in table.key)
-        clocks = (f"{alias}.{PROCTIME}",) if table.is_clocked else ()
-        scope = _under(alias, columns)
-        return _From(f"{table.name} AS {alias}", scope, (), key, clocks, table)
+        if table.rowtime is not None and table.mode == "append" and roll > 0.8:
+            return self._ranked(table, alias)
+        return self._table(table, alias)
 
-    def _ranked(self, table: Table, columns: tuple[Column, ...], alias: str) -> _From:
+    def _table(self, table: Table, alias: str) -> _From:
+        key = tuple(f"{alias}.{table.columns[i][0]}" for i in table.key)
+        clocks = (f"{alias}.{PROCTIME}",) if table.is_clocked else ()
+        scope = _under(alias, tuple(Column(name, kind) for name, kind in table.columns))
+        appends = table.mode == "append"
+        return _From(f"{table.name} AS {alias}", scope, (), key, clocks, appends)
+
+    def _ranked(self, table: Table, alias: str) -> _From:
+        columns = tuple(Column(name, kind) for name, kind in table.columns)
         by = self.rng.choice([c.text for c in columns if c.type != ROWTIME])
         names = ", ".join(c.text for c in columns)
         order = self.rng.choice(["DESC", "DESC", _FIRST_ROWS])
@@ -343,10 +350,16 @@ class Queries:
         return f"r{self._names}"
 
 
+def _padded(scope: Scope) -> Scope:
+    """Event times that may be NULL are none: a temporal join by such a time fails in Flink."""
+    return tuple(Column(c.text, "TIMESTAMP" if c.type == ROWTIME else c.type) for c in scope)
+
+
 def constructs(text: str, queries: Queries) -> list[str]:
     """What a query is made of, by its text."""
     whole = " ".join([text, *(view for _, view in queries.views)])
-    return [name for name, pattern in _CONSTRUCTS.items() if re.search(pattern, whole)]
+    named = [name for name, pattern in _CONSTRUCTS.items() if re.search(pattern, whole)]
+    return [*named, *sorted(queries.time_joins)]
 
 
 def _selected(what: str, source: str, where: str = "") -> str:

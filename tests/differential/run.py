@@ -27,6 +27,7 @@ class Tally:
     constructs: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
+    wrong_queries: set[str] = field(default_factory=set)
     unnetted_cases: int = 0
     unnetted: list[str] = field(default_factory=list)
 
@@ -87,7 +88,11 @@ def run_cases(
 def _run_case(case: Case, judge: Judge, tally: Tally, say: Say) -> None:
     outcome = run(case, judge)
     tally.add(case, outcome)
-    if is_wrong(outcome):
+    if is_wrong(outcome) and case.query in tally.wrong_queries:
+        tally.failures.append(case.name)
+        say(f"{case.name}: the same query fails again")
+    elif is_wrong(outcome):
+        tally.wrong_queries.add(case.query)
         shown = report(*Shrinker(case, outcome, judge).shrink())
         tally.failures.append(shown)
         say(shown)

@@ -159,11 +159,13 @@ Changes: TypeAlias = list[Change]
 _IDS = ("INT", "INT", "INT", "BIGINT", "STRING", "DECIMAL")
 _JOIN_COLUMNS = ("INT", "INT", "INT", "BIGINT", "STRING", "DECIMAL", "DOUBLE")
 _MODES = ("append", "append", "retract", "upsert", "upsert", "debezium")
+# by table: rows with times, versions with times, and either
+_TIMED_MODES = (("append",), ("upsert", "upsert", "retract", "debezium"), ("append", "upsert"))
 
 
 def random_table(name: str, rng: random.Random, is_timed: bool = False) -> Table:
     """`is_timed`: likely to have times, and of the types that join the other such tables."""
-    mode = rng.choice(("append", "append", "append", "retract", "upsert") if is_timed else _MODES)
+    mode = rng.choice(_TIMED_MODES["abc".find(name)] if is_timed else _MODES)
     optional = rng.sample(sorted(_OPTIONAL), rng.randint(2, 4))
     types = ("INT", "INT") if is_timed else (rng.choice(_IDS), rng.choice(_JOIN_COLUMNS))
     columns = [("id", types[0]), ("k", types[1]), *((c, _OPTIONAL[c]) for c in optional)]
@@ -255,11 +257,7 @@ class Changelog:
         keep = self._rng.choice([0.2, 0.8, 1.0])
         moves = {self._table.rowtime} if self._is_moving else set()
         return tuple(
-            n
-            if i in moves
-            else o
-            if i in self._table.key or self._rng.random() < keep
-            else n
+            n if i in moves else o if i in self._table.key or self._rng.random() < keep else n
             for i, (o, n) in enumerate(zip(old, new, strict=True))
         )
 
