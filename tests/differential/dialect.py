@@ -21,7 +21,7 @@ def flink_text(written: str) -> str:
 
 
 def duckdb_text(written: str) -> str:
-    return _TEMPORAL.sub(_valid_rows, written.replace("⟦", "(").replace("⟧", ")"))
+    return _TEMPORAL.sub(_valid_rows, parenthesised(written))
 
 
 def parenthesised(written: str) -> str:

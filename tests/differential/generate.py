@@ -17,7 +17,7 @@ from tests.differential.tables import (
     random_table,
 )
 
-_HISTORIES = 8
+HISTORIES = 8
 _TRIES = 4
 
 
@@ -26,7 +26,7 @@ def random_case(seed: int, index: int, judge: Judge) -> Case:
 
     Several cases in a row have the same query, as compiling its expressions costs the most.
     """
-    made = _random_query(seed, index // _HISTORIES, judge)
+    made = _random_query(seed, index // HISTORIES, judge)
     name = f"seed {seed} case {index}"
     rng = random.Random(name)  # noqa: S311 - repeatable, not secret
     steps = _cut(_changes(made.tables, rng), rng)

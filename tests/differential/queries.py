@@ -161,7 +161,8 @@ class Queries:
 
     def _from(self, depth: int) -> _From:
         """A relation, or several that are joined: often over one key, and then in one operator."""
-        left = self._relation(depth)
+        is_timed = self.rng.random() < self.timed
+        left = self._timed_table() if is_timed else self._relation(depth)
         joins = self.rng.choice([0, 1, 1, 1, 2, 3]) if depth > 0 else 0
         if joins > 1 and self.rng.random() < 0.5 * (1 - self.timed):
             return self._chain(left, joins)
@@ -207,11 +208,13 @@ class Queries:
 
     def _joined_by_time(self, left: _From) -> _From | None:
         """An interval or a temporal join with a table; None if the two lack the times for it."""
-        table, alias = self.rng.choice(self.tables), self._alias()
+        is_interval = left.appends and self.rng.random() < 0.5
+        usable = [t for t in self.tables if not is_interval or t.mode == "append"]
+        table, alias = self.rng.choice(usable or self.tables), self._alias()
         right = self._table(table, alias)
         joins = TimeJoins(self.rng, left.scope, right.scope)
         scope = (*left.scope, *right.scope)
-        if text := joins.temporal(table, alias, left.clocks):
+        if not is_interval and (text := joins.temporal(table, alias, left.clocks)):
             by_event_time = f".{PROCTIME} AS " not in text
             self.waits |= by_event_time
             self.time_joins.add(f"{'event' if by_event_time else 'processing'}-time temporal join")
@@ -272,6 +275,11 @@ class Queries:
         if table.rowtime is not None and table.mode == "append" and roll > 0.8:
             return self._ranked(table, alias)
         return self._table(table, alias)
+
+    def _timed_table(self) -> _From:
+        """A table to which rows are only added, with their times, if there is one."""
+        usable = [t for t in self.tables if t.mode == "append" and t.rowtime is not None]
+        return self._table(self.rng.choice(usable or self.tables), self._alias())
 
     def _table(self, table: Table, alias: str) -> _From:
         key = tuple(f"{alias}.{table.columns[i][0]}" for i in table.key)

@@ -64,15 +64,17 @@ def run_cases(
     say: Say,
     keep_going: bool = False,
     until: float = math.inf,
+    stride: int = 1,
 ) -> Tally:
     """Run the cases; the first that fails is shrunk and reported and ends the run, by default.
 
+    `stride`: from one number of a case to the next; with HISTORIES, each has another query.
     `until`: no case begins after this time of the monotonic clock. Ctrl-C ends the run as well.
     """
     tally = Tally()
     judge = Judge()
     said = time.monotonic()
-    for index in range(first, first + cases):
+    for index in range(first, first + cases * stride, stride):
         if time.monotonic() > until or (tally.failures and not keep_going):
             break
         try:
