@@ -21,7 +21,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=math.inf, help="end after this time")
     given = parser.parse_args(arguments)
     until = time.monotonic() + 60 * given.minutes
-    tally = run_cases(given.seed, given.first, given.cases, _say, given.keep_going, until)
+    numbers = range(given.first, given.first + given.cases)
+    tally = run_cases(given.seed, numbers, _say, given.keep_going, until)
     for line in tally.lines():
         _say(line)
     return _exit_code(tally)

@@ -10,7 +10,7 @@ from tests.differential.time_joins import TimeJoins
 
 _FIRST_ROWS = "ASC"
 _JOINS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
-_CONSTRUCTS = {
+_BY_PATTERN = {
     "by precedence": "⟦",
     "semi or anti join": r"EXISTS|IN \(SELECT",
     "scalar subquery": r"\(SELECT (COUNT|MIN|MAX)\(",
@@ -20,6 +20,13 @@ _CONSTRUCTS = {
     "several joins": r"JOIN .* JOIN",
     "outer join": r"(LEFT|RIGHT|FULL) JOIN",
 }
+CONSTRUCTS = (
+    *_BY_PATTERN,
+    "interval join",
+    "outer interval join",
+    "event-time temporal join",
+    "processing-time temporal join",
+)
 _EQUAL = ("=", "=", "=", "IS NOT DISTINCT FROM")
 
 
@@ -366,7 +373,7 @@ def _padded(scope: Scope) -> Scope:
 def constructs(text: str, queries: Queries) -> list[str]:
     """What a query is made of, by its text."""
     whole = " ".join([text, *(view for _, view in queries.views)])
-    named = [name for name, pattern in _CONSTRUCTS.items() if re.search(pattern, whole)]
+    named = [name for name, pattern in _BY_PATTERN.items() if re.search(pattern, whole)]
     return [*named, *sorted(queries.time_joins)]
 
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tests.differential.case import Agrees, Case, Outcome, Refused, run
@@ -59,22 +59,19 @@ class Tally:
 
 def run_cases(
     seed: int,
-    first: int,
-    cases: int,
+    numbers: Iterable[int],
     say: Say,
     keep_going: bool = False,
     until: float = math.inf,
-    stride: int = 1,
 ) -> Tally:
     """Run the cases; the first that fails is shrunk and reported and ends the run, by default.
 
-    `stride`: from one number of a case to the next; with HISTORIES, each has another query.
     `until`: no case begins after this time of the monotonic clock. Ctrl-C ends the run as well.
     """
     tally = Tally()
     judge = Judge()
     said = time.monotonic()
-    for index in range(first, first + cases * stride, stride):
+    for index in numbers:
         if time.monotonic() > until or (tally.failures and not keep_going):
             break
         try:
