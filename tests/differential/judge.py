@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from spark_jobs.scenario.values import Row
-from tests.differential.dialect import duckdb_text
+from tests.differential.dialect import duckdb_text, view_of_versions
 from tests.differential.history import Stays, Versions
 from tests.differential.tables import DATA_TYPES, PROCTIME, Change, Contents, Table
 
@@ -48,8 +48,13 @@ class Judge:
         for table in tables:
             self._make_tables(table)
         for name, text in views:
-            self._database.execute(f"CREATE VIEW {name} AS {duckdb_text(text)}")
-            self._made.append(f"DROP VIEW {name}")
+            self._make_view(name, duckdb_text(text))
+            if (versions := view_of_versions(name, text)) is not None:
+                self._make_view(*versions)
+
+    def _make_view(self, name: str, text: str) -> None:
+        self._database.execute(f"CREATE VIEW {name} AS {text}")
+        self._made.append(f"DROP VIEW {name}")
 
     def _make_tables(self, table: Table) -> None:
         columns = [f"{n} {DATA_TYPES[kind].sql()}" for n, kind in table.columns]
@@ -81,7 +86,7 @@ class Judge:
         self._fill(name, stays.latest() if contents.table.is_clocked else contents.rows)
         if f"{name}_steps" in self._read:
             self._fill(f"{name}_steps", [*stays.rows()])
-        if f"{name}_versions" in self._read:
+        if name in self._versions and f"{name}_versions" in self._read:
             self._fill(f"{name}_versions", [*self._versions[name].rows()])
 
     def _fill(self, name: str, rows: Sequence[Row]) -> None:

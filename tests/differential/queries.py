@@ -218,15 +218,18 @@ class Queries:
         is_interval = left.appends and self.rng.random() < 0.5
         usable = [t for t in self.tables if not is_interval or t.mode == "append"]
         table, alias = self.rng.choice(usable or self.tables), self._alias()
+        if not is_interval and table.mode == "append" and table.rowtime is not None:
+            table = self._versioned_view(table)
         right = self._table(table, alias)
         joins = TimeJoins(self.rng, left.scope, right.scope)
-        scope = (*left.scope, *right.scope)
         if not is_interval and (text := joins.temporal(table, alias, left.clocks)):
             by_event_time = f".{PROCTIME} AS " not in text
             self.waits |= by_event_time
             self.time_joins.add(f"{'event' if by_event_time else 'processing'}-time temporal join")
-            whole = f"{left.text} {text}"
-            return _From(whole, scope, left.where, left.key, left.clocks, left.appends)
+            whole, scope = f"{left.text} {text}", left.scope + _padded(right.scope)
+            # a row that has waited has another processing time
+            clocks = () if by_event_time else left.clocks
+            return _From(whole, scope, left.where, left.key, clocks, left.appends)
         if not (left.appends and right.appends):
             return None
         word, condition = joins.interval(self._equality(left.scope, right.scope))
@@ -295,15 +298,21 @@ class Queries:
         appends = table.mode == "append"
         return _From(f"{table.name} AS {alias}", scope, (), key, clocks, appends)
 
+    def _versioned_view(self, table: Table) -> Table:
+        """A view of the last row of each key, which a temporal join reads as a history."""
+        key = self.rng.choice([i for i in range(len(table.columns)) if i != table.rowtime])
+        columns = tuple(Column(name, kind) for name, kind in table.columns)
+        name = f"v{len(self.views)}"
+        self.views.append((name, _first_of_each(table, table.columns[key][0], "DESC")))
+        self._known.append((name, columns))
+        return Table(name, "view", table.columns, (key,))
+
     def _ranked(self, table: Table, alias: str) -> _From:
         columns = tuple(Column(name, kind) for name, kind in table.columns)
         by = self.rng.choice([c.text for c in columns if c.type != ROWTIME])
-        names = ", ".join(c.text for c in columns)
         order = self.rng.choice(["DESC", "DESC", _FIRST_ROWS])
         self.waits |= order == _FIRST_ROWS
-        number = f"ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY rt {order}) AS rn"
-        numbered = _selected(f"{names}, {number}", table.name)
-        text = f"({_selected(names, f'({numbered})', ' WHERE rn = 1')}) AS {alias}"
+        text = f"({_first_of_each(table, by, order)}) AS {alias}"
         return _From(text, _under(alias, columns))
 
     def _where(self, source: _From, depth: int) -> str:
@@ -375,6 +384,13 @@ def constructs(text: str, queries: Queries) -> list[str]:
     whole = " ".join([text, *(view for _, view in queries.views)])
     named = [name for name, pattern in _BY_PATTERN.items() if re.search(pattern, whole)]
     return [*named, *sorted(queries.time_joins)]
+
+
+def _first_of_each(table: Table, by: str, order: str) -> str:
+    names = ", ".join(name for name, _ in table.columns)
+    number = f"ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY rt {order}) AS rn"
+    numbered = _selected(f"{names}, {number}", table.name)
+    return _selected(names, f"({numbered})", " WHERE rn = 1")
 
 
 def _selected(what: str, source: str, where: str = "") -> str:

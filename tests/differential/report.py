@@ -27,6 +27,8 @@ def report(case: Case, outcome: Outcome) -> str:
             problems = (f"step {step + 1} of {len(case.steps)}", *found)
         case _:
             problems = ()
+    if isinstance(outcome, Unjudged):  # there is no answer to write down
+        return "\n".join([f"{case.name}:", *(f"  {p}" for p in problems), case.job()])
     return "\n".join([f"{case.name}:", *(f"  {p}" for p in problems), scenario_text(case)])
 
 

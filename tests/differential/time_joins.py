@@ -64,7 +64,7 @@ class TimeJoins:
         word = self.rng.choice(["JOIN", "LEFT JOIN"])
         as_of = f"{word} {table.name} FOR SYSTEM_TIME AS OF"
         by_time = table.is_versioned and times
-        if clocks and (not by_time or self.rng.random() < 0.5):
+        if clocks and table.mode != "view" and (not by_time or self.rng.random() < 0.5):
             pairs = self._equalities([c.text for c in self.right])
             condition = self.rng.choice(pairs) if pairs else None
             as_of = f"{as_of} {self.rng.choice(clocks)} AS {alias} ON"
