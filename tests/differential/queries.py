@@ -238,8 +238,8 @@ class Queries:
         self.waits |= word != "JOIN"
         self.time_joins.add("interval join" if word == "JOIN" else "outer interval join")
         key = left.key if word in ("JOIN", "LEFT JOIN") else ()
-        scope = left.scope if word in ("JOIN", "LEFT JOIN") else _padded(left.scope)
-        scope += right.scope if word in ("JOIN", "RIGHT JOIN") else _padded(right.scope)
+        scope = left.scope + right.scope
+        scope = scope if word == "JOIN" else _padded(scope)
         text = f"{left.text} {word} {right.text} ON {condition}"
         return _From(text, scope, left.where, key, (), appends=True)
 
@@ -375,7 +375,11 @@ class Queries:
 
 
 def _padded(scope: Scope) -> Scope:
-    """Event times that may be NULL are none: a temporal join by such a time fails in Flink."""
+    """The event times of an outer join of either kind, as plain TIMESTAMP.
+
+    By a time that may be NULL Flink's temporal join fails. By that of a padded row it drops rows:
+    the padding of an interval join may leave when the watermark is exactly at its time.
+    """
     return tuple(Column(c.text, "TIMESTAMP" if c.type == ROWTIME else c.type) for c in scope)
 
 
