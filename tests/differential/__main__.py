@@ -5,7 +5,9 @@ back and add an equal result row, which nobody promises not to happen.
 """
 
 import argparse
+import math
 import sys
+import time
 
 from tests.differential.run import Tally, run_cases
 
@@ -16,8 +18,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--keep-going", action="store_true", help="do not end at a failed case")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end after this time")
     given = parser.parse_args(arguments)
-    tally = run_cases(given.seed, given.first, given.cases, _say, given.keep_going)
+    until = time.monotonic() + 60 * given.minutes
+    numbers = range(given.first, given.first + given.cases)
+    tally = run_cases(given.seed, numbers, _say, given.keep_going, until)
     for line in tally.lines():
         _say(line)
     return _exit_code(tally)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import duckdb
@@ -16,9 +17,10 @@ from spark_jobs.scenario.records import Encoder, decode
 from spark_jobs.scenario.runner import BoundScenario, bind_scenario
 from spark_jobs.scenario.values import Row, canonical
 from spark_jobs.sql.bind.binder import bind_query
+from spark_jobs.sql.logical import Field
 from spark_jobs.sql.types.data_types import DataType
+from tests.differential.dialect import flink_text
 from tests.differential.judge import Judge
-from tests.differential.queries import FIRST_ROWS
 from tests.differential.tables import ADDS, Change, Table
 from tests.harness.gateway import kernel
 
@@ -32,7 +34,12 @@ _SINKS = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`restarts`: the steps before which the job restarts. `key`: the sink's key columns."""
+    """`restarts`: the steps before which the job restarts. `key`: the sink's key columns.
+
+    `views` and `query` are as the generator writes them (dialect.py). `constructs`: what the query
+    is made of, to be counted. `waits`: some rows leave only when the watermark passes them, so the
+    answer is due when the inputs have ended.
+    """
 
     name: str
     tables: tuple[Table, ...]
@@ -43,16 +50,16 @@ class Case:
     steps: tuple[tuple[Change, ...], ...]
     restarts: frozenset[int] = frozenset()
     groups: int = 128
-
-    @property
-    def waits(self) -> bool:
-        """Whether rows leave only when the inputs end, as no watermark moves before."""
-        return f"rt {FIRST_ROWS}" in " ".join([self.query, *(text for _, text in self.views)])
+    constructs: frozenset[str] = frozenset()
+    waits: bool = False
 
     def declarations(self) -> str:
-        views = [f"CREATE VIEW {name} AS {text};" for name, text in self.views]
+        views = [f"CREATE VIEW {name} AS {flink_text(text)};" for name, text in self.views]
         settings = [] if self.groups == 128 else [f"SET 'rejoin.key-groups' = '{self.groups}';"]
         return "\n".join([*settings, *(table.ddl() for table in self.tables), *views])
+
+    def select(self) -> str:
+        return flink_text(self.query)
 
     def job(self) -> str:
         """The job file. The sink has the columns of the query, as rejoin types them.
@@ -60,14 +67,25 @@ class Case:
         Raises:
             SqlErrors: the query is refused.
         """
-        fields = bind_query(f"{self.declarations()}\n{self.query};").query.fields
+        fields = query_fields(f"{self.declarations()}\n{self.select()};")
         lines = [f"{f.name} {_column_type(f.type, f.name in self.key)}" for f in fields]
         if self.key:
             lines.append(f"PRIMARY KEY ({', '.join(self.key)}) NOT ENFORCED")
         options = f"{_SINKS[self.sink]}, 'topic' = '{SINK}'"
         options += ", 'properties.bootstrap.servers' = 'localhost:9092'"
         sink = f"CREATE TABLE {SINK} (\n  {', '.join(lines)}\n) WITH ({options});"
-        return f"{self.declarations()}\n{sink}\nINSERT INTO {SINK}\n{self.query};\n"
+        return f"{self.declarations()}\n{sink}\nINSERT INTO {SINK}\n{self.select()};\n"
+
+
+@lru_cache(maxsize=4)
+def query_fields(text: str) -> tuple[Field, ...]:
+    """The columns of the query at the end of the text; several cases in a row have the same."""
+    return tuple(bind_query(text).query.fields)
+
+
+@lru_cache(maxsize=4)
+def _bound(job: str) -> BoundScenario:
+    return bind_scenario(Scenario("differential", job, ()))
 
 
 def _column_type(data_type: DataType, is_key: bool) -> str:
@@ -116,7 +134,7 @@ Outcome: TypeAlias = Refused | Crashed | Unjudged | Differs | Agrees
 
 def run(case: Case, judge: Judge) -> Outcome:
     try:
-        bound = bind_scenario(Scenario(case.name, case.job(), ()))
+        bound = _bound(case.job())
     except SqlErrors as refusal:
         return Refused(tuple(sorted({error.code for error in refusal.errors})))
     except RejoinError as error:
@@ -137,7 +155,7 @@ def run(case: Case, judge: Judge) -> Outcome:
 
 def _compare(case: Case, bound: BoundScenario, judge: Judge) -> Outcome:
     job = _Job(case, bound)
-    judge.begin(case.tables, case.views)
+    judge.begin(case.tables, case.views, case.query)
     rows = 0
     unnetted: list[str] = []
     for number, step in enumerate(case.steps):

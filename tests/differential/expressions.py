@@ -9,6 +9,7 @@ with NULL, texts of BOOLEAN, DOUBLE and TIMESTAMP, days of the week, a global ag
 import random
 from dataclasses import dataclass
 
+from tests.differential.precedence import Flat
 from tests.differential.tables import ROWTIME
 
 TYPES = ("INT", "BIGINT", "STRING", "BOOLEAN", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP")
@@ -135,6 +136,8 @@ class Expressions:
         if kind == "BOOLEAN" and depth > 0:
             return f"({self.predicate(scope, depth - 1)})"
         roll = self.rng.random()
+        if depth > 0 and kind in ("INT", "STRING") and roll > 0.95:
+            return f"({self._flat(scope).value(kind, depth).text})"
         if depth > 0 and _FORMS.get(kind) and roll < 0.45:
             return self._filled(self.rng.choice(_FORMS[kind]), scope, depth - 1)
         if depth > 0 and roll < 0.65:
@@ -179,11 +182,17 @@ class Expressions:
             return f"({parts[0]} {word} {parts[1]})"
         if depth > 0 and roll < 0.4:
             return f"(NOT ({self.predicate(scope, depth - 1)}))"
+        if depth > 0 and roll < 0.55:
+            return f"({self._flat(scope).condition(3).text})"
         usable = [c for c in scope if c.type != ROWTIME]
         if not usable:
             return "TRUE"
         column = self.rng.choice(usable)
         return self._test(column, scope, depth)
+
+    def _flat(self, scope: Scope) -> Flat:
+        kinds = ("INT", "STRING", "BOOLEAN")
+        return Flat(self.rng, {k: [c.text for c in scope if c.type == k] for k in kinds})
 
     def _test(self, column: Column, scope: Scope, depth: int) -> str:
         match self.rng.randrange(7):

@@ -7,10 +7,17 @@ import duckdb
 
 from tests.differential.case import Case
 from tests.differential.judge import Judge
-from tests.differential.queries import Queries
-from tests.differential.tables import Change, Changelog, Changes, Table, random_table
+from tests.differential.queries import Queries, constructs
+from tests.differential.tables import (
+    Change,
+    Changelog,
+    Changes,
+    EventClock,
+    Table,
+    random_table,
+)
 
-_HISTORIES = 4
+HISTORIES = 8
 _TRIES = 4
 
 
@@ -19,14 +26,13 @@ def random_case(seed: int, index: int, judge: Judge) -> Case:
 
     Several cases in a row have the same query, as compiling its expressions costs the most.
     """
-    made = _random_query(seed, index // _HISTORIES, judge)
+    made = _random_query(seed, index // HISTORIES, judge)
     name = f"seed {seed} case {index}"
     rng = random.Random(name)  # noqa: S311 - repeatable, not secret
     steps = _cut(_changes(made.tables, rng), rng)
     chance = rng.choice([0, 0.1, 0.3])
     restarts = frozenset(n for n in range(1, len(steps)) if rng.random() < chance)
-    groups = rng.choice([1, 4, 128])
-    return replace(made, name=name, steps=steps, restarts=restarts, groups=groups)
+    return replace(made, name=name, steps=steps, restarts=restarts)
 
 
 def _random_query(seed: int, number: int, judge: Judge) -> Case:
@@ -39,7 +45,7 @@ def _random_query(seed: int, number: int, judge: Judge) -> Case:
         case = _any_query(rng)
         changes = [change for group in _changes(case.tables, rng) for change in group]
         try:
-            judge.begin(case.tables, case.views)
+            judge.begin(case.tables, case.views, case.query)
             judge.apply(changes)
             has_rows = bool(judge.answer(case.query))
         except duckdb.Error:  # for the run of the case to report
@@ -50,19 +56,27 @@ def _random_query(seed: int, number: int, judge: Judge) -> Case:
 
 
 def _any_query(rng: random.Random) -> Case:
-    tables = tuple(random_table(n, rng) for n in "abcd"[: rng.choice([2, 2, 3, 4])])
-    queries = Queries(rng, tables)
+    is_timed = rng.random() < 0.45
+    names = "abcd"[: rng.choice([2, 2, 3, 4])]
+    tables = tuple(random_table(n, rng, is_timed) for n in names)
+    queries = Queries(rng, tables, 0.7 if is_timed else 0.1)
     made = queries.query()
-    views = tuple(queries.views)
-    if made.key and rng.random() < 0.6:
-        return Case("", tables, views, made.text, "upsert", made.key, ())
+    key: tuple[str, ...] = ()
     sink = rng.choice(["retract", "retract", "debezium"])
-    return Case("", tables, views, made.text, sink, (), ())
+    if made.key and rng.random() < 0.6:
+        sink, key = "upsert", made.key
+    views, found = tuple(queries.views), frozenset(constructs(made.text, queries))
+    groups = rng.choice([1, 4, 128])
+    return Case(
+        "", tables, views, made.text, sink, key, (),
+        groups=groups, constructs=found, waits=queries.waits,
+    )  # fmt: skip
 
 
 def _changes(tables: tuple[Table, ...], rng: random.Random) -> list[Changes]:
     """Groups of changes that stay together in a step."""
-    writers = [Changelog(table, rng) for table in tables]
+    clock = EventClock(rng)
+    writers = [Changelog(table, rng, clock) for table in tables]
     size = rng.choice([8, 20, 40])
     groups: list[Changes] = []
     for _ in range(size):
@@ -76,7 +90,7 @@ def _changes(tables: tuple[Table, ...], rng: random.Random) -> list[Changes]:
 
 
 def _cut(groups: list[Changes], rng: random.Random) -> tuple[tuple[Change, ...], ...]:
-    largest = rng.choice([1, 2, 5, 12])
+    largest = rng.choice([1, 2, 5, 5, 12, 12])
     steps: list[tuple[Change, ...]] = []
     at = 0
     while at < len(groups):

@@ -1,14 +1,32 @@
 """Random SELECTs over tables and views, as text that both engines read."""
 
 import random
+import re
 from dataclasses import dataclass, field
 
 from tests.differential.expressions import NUMBERS, Column, Expressions, Scope
-from tests.differential.tables import ROWTIME, Table
+from tests.differential.tables import PROCTIME, ROWTIME, Table
+from tests.differential.time_joins import TimeJoins
 
-# the first row of a key by event time, which waits for the watermark
-FIRST_ROWS = "ASC"
+_FIRST_ROWS = "ASC"
 _JOINS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+_BY_PATTERN = {
+    "by precedence": "⟦",
+    "semi or anti join": r"EXISTS|IN \(SELECT",
+    "scalar subquery": r"\(SELECT (COUNT|MIN|MAX)\(",
+    "aggregate": r"GROUP BY|HAVING",
+    "deduplication": "ROW_NUMBER",
+    "union": "UNION ALL",
+    "several joins": r"JOIN .* JOIN",
+    "outer join": r"(LEFT|RIGHT|FULL) JOIN",
+}
+CONSTRUCTS = (
+    *_BY_PATTERN,
+    "interval join",
+    "outer interval join",
+    "event-time temporal join",
+    "processing-time temporal join",
+)
 _EQUAL = ("=", "=", "=", "IS NOT DISTINCT FROM")
 
 
@@ -23,20 +41,31 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class _From:
-    """`where`: conditions of a comma join. `key`: the first table's key, if nothing pads it."""
+    """`where`: conditions of a comma join. `key`: the first table's key, if nothing pads it.
+
+    `clocks`: columns of processing time. `appends`: whether rows only come, with their times.
+    """
 
     text: str
     scope: Scope
     where: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
+    clocks: tuple[str, ...] = ()
+    appends: bool = False
 
 
 @dataclass(slots=True)
 class Queries:
-    """Makes random queries; `views` collects the views that they read."""
+    """Makes random queries; `views` collects the views that they read.
+
+    `timed`: how often relations with times are joined by them. `waits`: as in `Case`.
+    """
 
     rng: random.Random
     tables: tuple[Table, ...]
+    timed: float = 0.1
+    waits: bool = False
+    time_joins: set[str] = field(default_factory=set)
     views: list[tuple[str, str]] = field(default_factory=list)
     _names: int = 0
     _known: list[tuple[str, tuple[Column, ...]]] = field(default_factory=list)
@@ -71,7 +100,8 @@ class Queries:
             items.insert(0, self._never_null(source.scope))
             key = ("c0",)
         elif roll < 0.6 and source.key:
-            items = [(f"{text}", "INT") for text in source.key] + items
+            kinds = {c.text: c.type for c in source.scope}
+            items = [(text, kinds[text]) for text in source.key] + items
             key = tuple(f"c{i}" for i in range(len(source.key)))
         distinct = "DISTINCT " if self.rng.random() < 0.15 else ""
         where = self._where(source, depth)
@@ -138,14 +168,16 @@ class Queries:
 
     def _from(self, depth: int) -> _From:
         """A relation, or several that are joined: often over one key, and then in one operator."""
-        left = self._relation(depth)
+        is_timed = self.rng.random() < self.timed
+        left = self._timed_table() if is_timed else self._relation(depth)
         joins = self.rng.choice([0, 1, 1, 1, 2, 3]) if depth > 0 else 0
-        if joins > 1 and self.rng.random() < 0.5:
+        if joins > 1 and self.rng.random() < 0.5 * (1 - self.timed):
             return self._chain(left, joins)
         for _ in range(joins):
             # a JOIN after a comma joins the last relation in DuckDB, but all before it in Flink
             if not left.where:
-                left = self._joined(left, self._right(depth - 1))
+                timed = self._joined_by_time(left) if self.rng.random() < self.timed else None
+                left = timed or self._joined(left, self._right(depth - 1))
         return left
 
     def _chain(self, left: _From, joins: int) -> _From:
@@ -161,7 +193,7 @@ class Queries:
                 condition += f" AND {Expressions(self.rng).predicate(scope, 1)}"
             join = self.rng.choice(["JOIN", "LEFT JOIN"])
             text = f"{left.text} {join} {right.text} ON {condition}"
-            left = _From(text, scope, left.where, left.key)
+            left = _From(text, scope, left.where, left.key, left.clocks)
         return left
 
     def _right(self, depth: int) -> _From:
@@ -180,6 +212,36 @@ class Queries:
         join = self.rng.choice(_JOINS)
         key = left.key if join in ("JOIN", "LEFT JOIN") else ()
         return _From(f"{left.text} {join} {right.text} ON {condition}", scope, where, key)
+
+    def _joined_by_time(self, left: _From) -> _From | None:
+        """An interval or a temporal join with a table; None if the two lack the times for it."""
+        is_interval = left.appends and self.rng.random() < 0.5
+        usable = [t for t in self.tables if not is_interval or t.mode == "append"]
+        table, alias = self.rng.choice(usable or self.tables), self._alias()
+        if not is_interval and table.mode == "append" and table.rowtime is not None:
+            table = self._versioned_view(table)
+        right = self._table(table, alias)
+        joins = TimeJoins(self.rng, left.scope, right.scope)
+        if not is_interval and (text := joins.temporal(table, alias, left.clocks)):
+            by_event_time = f".{PROCTIME} AS " not in text
+            self.waits |= by_event_time
+            self.time_joins.add(f"{'event' if by_event_time else 'processing'}-time temporal join")
+            whole, scope = f"{left.text} {text}", left.scope + _padded(right.scope)
+            # a row that has waited has another processing time
+            clocks = () if by_event_time else left.clocks
+            return _From(whole, scope, left.where, left.key, clocks, left.appends)
+        if not (left.appends and right.appends):
+            return None
+        word, condition = joins.interval(self._equality(left.scope, right.scope))
+        if not condition:
+            return None
+        self.waits |= word != "JOIN"
+        self.time_joins.add("interval join" if word == "JOIN" else "outer interval join")
+        key = left.key if word in ("JOIN", "LEFT JOIN") else ()
+        scope = left.scope + right.scope
+        scope = scope if word == "JOIN" else _padded(scope)
+        text = f"{left.text} {word} {right.text} ON {condition}"
+        return _From(text, scope, left.where, key, (), appends=True)
 
     def _condition(self, left: Scope, right: Scope) -> str:
         e = Expressions(self.rng)
@@ -216,23 +278,41 @@ class Queries:
             name, columns = self.rng.choice(self._known)
             return _From(f"{name} AS {alias}", _under(alias, columns))
         roll = self.rng.random()
-        if depth > 0 and roll < 0.35:
+        if depth > 0 and roll < 0.35 * (1 - self.timed / 2):
             made = self._select(depth - 1)
             return _From(f"({made.text}) AS {alias}", _under(alias, made.columns))
         table = self.rng.choice(self.tables)
-        columns = tuple(Column(name, kind) for name, kind in table.columns)
-        if any(c.type == ROWTIME for c in columns) and roll > 0.8:
-            return self._ranked(table, columns, alias)
-        key = tuple(f"{alias}.{columns[i].text}" for i in table.key)
-        return _From(f"{table.name} AS {alias}", _under(alias, columns), (), key)
+        if table.rowtime is not None and table.mode == "append" and roll > 0.8:
+            return self._ranked(table, alias)
+        return self._table(table, alias)
 
-    def _ranked(self, table: Table, columns: tuple[Column, ...], alias: str) -> _From:
+    def _timed_table(self) -> _From:
+        """A table to which rows are only added, with their times, if there is one."""
+        usable = [t for t in self.tables if t.mode == "append" and t.rowtime is not None]
+        return self._table(self.rng.choice(usable or self.tables), self._alias())
+
+    def _table(self, table: Table, alias: str) -> _From:
+        key = tuple(f"{alias}.{table.columns[i][0]}" for i in table.key)
+        clocks = (f"{alias}.{PROCTIME}",) if table.is_clocked else ()
+        scope = _under(alias, tuple(Column(name, kind) for name, kind in table.columns))
+        appends = table.mode == "append"
+        return _From(f"{table.name} AS {alias}", scope, (), key, clocks, appends)
+
+    def _versioned_view(self, table: Table) -> Table:
+        """A view of the last row of each key, which a temporal join reads as a history."""
+        key = self.rng.choice([i for i in range(len(table.columns)) if i != table.rowtime])
+        columns = tuple(Column(name, kind) for name, kind in table.columns)
+        name = f"v{len(self.views)}"
+        self.views.append((name, _first_of_each(table, table.columns[key][0], "DESC")))
+        self._known.append((name, columns))
+        return Table(name, "view", table.columns, (key,))
+
+    def _ranked(self, table: Table, alias: str) -> _From:
+        columns = tuple(Column(name, kind) for name, kind in table.columns)
         by = self.rng.choice([c.text for c in columns if c.type != ROWTIME])
-        names = ", ".join(c.text for c in columns)
-        order = self.rng.choice(["DESC", "DESC", FIRST_ROWS])
-        number = f"ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY rt {order}) AS rn"
-        numbered = _selected(f"{names}, {number}", table.name)
-        text = f"({_selected(names, f'({numbered})', ' WHERE rn = 1')}) AS {alias}"
+        order = self.rng.choice(["DESC", "DESC", _FIRST_ROWS])
+        self.waits |= order == _FIRST_ROWS
+        text = f"({_first_of_each(table, by, order)}) AS {alias}"
         return _From(text, _under(alias, columns))
 
     def _where(self, source: _From, depth: int) -> str:
@@ -292,6 +372,29 @@ class Queries:
     def _alias(self) -> str:
         self._names += 1
         return f"r{self._names}"
+
+
+def _padded(scope: Scope) -> Scope:
+    """The event times of an outer join of either kind, as plain TIMESTAMP.
+
+    By a time that may be NULL Flink's temporal join fails. By that of a padded row it drops rows:
+    the padding of an interval join may leave when the watermark is exactly at its time.
+    """
+    return tuple(Column(c.text, "TIMESTAMP" if c.type == ROWTIME else c.type) for c in scope)
+
+
+def constructs(text: str, queries: Queries) -> list[str]:
+    """What a query is made of, by its text."""
+    whole = " ".join([text, *(view for _, view in queries.views)])
+    named = [name for name, pattern in _BY_PATTERN.items() if re.search(pattern, whole)]
+    return [*named, *sorted(queries.time_joins)]
+
+
+def _first_of_each(table: Table, by: str, order: str) -> str:
+    names = ", ".join(name for name, _ in table.columns)
+    number = f"ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY rt {order}) AS rn"
+    numbered = _selected(f"{names}, {number}", table.name)
+    return _selected(names, f"({numbered})", " WHERE rn = 1")
 
 
 def _selected(what: str, source: str, where: str = "") -> str:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tests.differential.case import Agrees, Case, Outcome, Refused, run
@@ -24,8 +24,10 @@ class Tally:
     cases: int = 0
     agreed: int = 0
     with_rows: int = 0
+    constructs: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
+    wrong_queries: set[str] = field(default_factory=set)
     unnetted_cases: int = 0
     unnetted: list[str] = field(default_factory=list)
 
@@ -37,15 +39,18 @@ class Tally:
             case Agrees(rows, unnetted):
                 self.agreed += 1
                 self.with_rows += rows > 0
+                self.constructs.update(case.constructs if rows > 0 else ())
                 if unnetted:
                     self.unnetted_cases += 1
-                    self.unnetted.append(f"{case.name}, {unnetted[0]}: {case.query}")
+                    self.unnetted.append(f"{case.name}, {unnetted[0]}: {case.select()}")
 
     def lines(self) -> list[str]:
+        made_of = ", ".join(f"{name} {n}" for name, n in self.constructs.most_common())
         refused = ", ".join(f"{code} {n}" for code, n in self.refused.most_common())
         return [
             f"{self.cases} cases: {self.agreed} agree, {self.with_rows} of them with rows; "
             f"{len(self.failures)} failed",
+            f"with rows, and: {made_of or 'none'}",
             f"refused: {refused or 'none'}",
             f"an equal row taken back and added in one step: {self.unnetted_cases} cases",
             *(f"  {example}" for example in self.unnetted[:_SHOWN]),
@@ -54,8 +59,7 @@ class Tally:
 
 def run_cases(
     seed: int,
-    first: int,
-    cases: int,
+    numbers: Iterable[int],
     say: Say,
     keep_going: bool = False,
     until: float = math.inf,
@@ -67,7 +71,7 @@ def run_cases(
     tally = Tally()
     judge = Judge()
     said = time.monotonic()
-    for index in range(first, first + cases):
+    for index in numbers:
         if time.monotonic() > until or (tally.failures and not keep_going):
             break
         try:
@@ -83,7 +87,11 @@ def run_cases(
 def _run_case(case: Case, judge: Judge, tally: Tally, say: Say) -> None:
     outcome = run(case, judge)
     tally.add(case, outcome)
-    if is_wrong(outcome):
+    if is_wrong(outcome) and case.query in tally.wrong_queries:
+        tally.failures.append(case.name)
+        say(f"{case.name}: the same query fails again")
+    elif is_wrong(outcome):
+        tally.wrong_queries.add(case.query)
         shown = report(*Shrinker(case, outcome, judge).shrink())
         tally.failures.append(shown)
         say(shown)

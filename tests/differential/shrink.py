@@ -8,6 +8,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from tests.differential.case import Case, Crashed, Differs, Outcome, Unjudged, run
+from tests.differential.dialect import parenthesised
 from tests.differential.judge import Judge
 from tests.differential.tables import Change, Table, is_sound
 
@@ -23,6 +24,7 @@ class _Common(DuckDB):
             exp.DataType.Type.VARCHAR: "STRING",
         }
         TRANSFORMS = DuckDB.Generator.TRANSFORMS | {
+            exp.Version: lambda self, e: f"FOR SYSTEM_TIME AS OF {self.sql(e, 'expression')}",
             exp.StrPosition: lambda self, e: self.func("INSTR", e.this, e.args["substr"]),
         }
 
@@ -166,7 +168,12 @@ def _smaller_texts(case: Case) -> Iterator[Case]:
 
 
 def _smaller(text: str) -> Iterator[str]:
-    """Texts with one part less. Nodes are counted anew in each copy, breadth first."""
+    """Texts with one part less. Nodes are counted anew in each copy, breadth first.
+
+    Where it makes no difference, parentheses come first; without them there are no smaller texts.
+    """
+    if (clear := parenthesised(text)) != text:
+        yield clear
     try:
         count = sum(1 for _ in parse_one(text, dialect=_Common).bfs())
     except SqlglotError:

@@ -13,6 +13,7 @@ from spark_jobs.sql.types.data_types import DataType
 
 ADDS = ("+I", "+U")
 ROWTIME = "ROWTIME"
+PROCTIME = "pt"
 _SERVERS = "'properties.bootstrap.servers' = 'localhost:9092'"
 _FORMATS = {
     "append": "'connector' = 'kafka', 'format' = 'json'",
@@ -49,6 +50,7 @@ _DOMAINS: dict[str, list[Any]] = {
     ],
 }
 _START = datetime(2024, 1, 1)
+STILL_S = 86_400
 _OPTIONAL = {
     "j": "STRING",
     "n": "BIGINT",
@@ -62,12 +64,27 @@ _OPTIONAL = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`key`: positions of the primary key. A column of type ROWTIME has the watermark."""
+    """`key`: positions of the primary key. A column of type ROWTIME has the watermark.
+
+    `delay_s`: how far the watermark is behind; by STILL_S, it reaches no row before the end.
+    `is_clocked`: whether a computed column has the processing time.
+    """
 
     name: str
     mode: str
     columns: tuple[tuple[str, str], ...]
     key: tuple[int, ...] = ()
+    delay_s: int = STILL_S
+    is_clocked: bool = False
+
+    @property
+    def rowtime(self) -> int | None:
+        """The position of the event time."""
+        return next((i for i, (_, kind) in enumerate(self.columns) if kind == ROWTIME), None)
+
+    @property
+    def is_versioned(self) -> bool:
+        return bool(self.key) and self.rowtime is not None
 
     @property
     def is_upsert(self) -> bool:
@@ -77,7 +94,12 @@ class Table:
     def ddl(self) -> str:
         lines = [f"{name} {DATA_TYPES[kind].sql()}" for name, kind in self.columns]
         times = [name for name, kind in self.columns if kind == ROWTIME]
-        lines += [f"WATERMARK FOR {t} AS {t} - INTERVAL '1' DAY" for t in times]
+        if self.is_clocked:
+            lines.append(f"{PROCTIME} AS PROCTIME()")
+        delay = f"INTERVAL '{self.delay_s}' SECOND"
+        if self.delay_s == STILL_S:
+            delay = "INTERVAL '1' DAY"
+        lines += [f"WATERMARK FOR {t} AS {t} - {delay}" for t in times]
         if self.key:
             names = ", ".join(self.columns[i][0] for i in self.key)
             lines.append(f"PRIMARY KEY ({names}) NOT ENFORCED")
@@ -134,32 +156,62 @@ class Contents:
 Changes: TypeAlias = list[Change]
 
 
-def random_table(name: str, rng: random.Random) -> Table:
-    mode = rng.choice(["append", "append", "retract", "upsert", "upsert", "debezium"])
+_IDS = ("INT", "INT", "INT", "BIGINT", "STRING", "DECIMAL")
+_JOIN_COLUMNS = ("INT", "INT", "INT", "BIGINT", "STRING", "DECIMAL", "DOUBLE")
+_MODES = ("append", "append", "retract", "upsert", "upsert", "debezium")
+# by table: rows with times, versions with times, and either
+_TIMED_MODES = (("append",), ("upsert", "upsert", "retract", "debezium"), ("append", "upsert"))
+
+
+def random_table(name: str, rng: random.Random, is_timed: bool = False) -> Table:
+    """`is_timed`: likely to have times, and of the types that join the other such tables."""
+    mode = rng.choice(_TIMED_MODES["abc".find(name)] if is_timed else _MODES)
     optional = rng.sample(sorted(_OPTIONAL), rng.randint(2, 4))
-    columns = [("id", "INT"), ("k", "INT"), *((c, _OPTIONAL[c]) for c in optional)]
-    if mode == "append" and rng.random() < 0.5:
-        columns.append(("rt", ROWTIME))
-    keys: list[tuple[int, ...]] = [(0,), (0,), (0, 1), (1,)]
-    if mode in ("retract", "debezium"):
+    types = ("INT", "INT") if is_timed else (rng.choice(_IDS), rng.choice(_JOIN_COLUMNS))
+    columns = [("id", types[0]), ("k", types[1]), *((c, _OPTIONAL[c]) for c in optional)]
+    keys: list[tuple[int, ...]] = [(0,), (0,), (0, 1), (1,)] if types[1] != "DOUBLE" else [(0,)]
+    if mode in ("retract", "debezium") and not is_timed:
         keys += [(), ()]
     key = () if mode == "append" else rng.choice(keys)
     if mode == "debezium" and key and rng.random() < 0.4:
         mode = "debezium-full"
-    return Table(name, mode, tuple(columns), key)
+    if rng.random() < (0.9 if is_timed else 0.5 if mode == "append" else 0.15):
+        columns.append(("rt", ROWTIME))
+    delay = rng.choice([STILL_S, 0, 2, 10])
+    clocked = mode == "append" and rng.random() < (0.6 if is_timed else 0.2)
+    return Table(name, mode, tuple(columns), key, delay, clocked)
+
+
+@dataclass(slots=True)
+class EventClock:
+    """The time of the events, in seconds; the tables of a case share it."""
+
+    rng: random.Random
+    now_s: int = 0
+
+    def in_time(self, latest_s: int, delay_s: int, taken: set[int]) -> int:
+        """A time that is new and ahead of a watermark at `latest_s` less `delay_s`."""
+        self.now_s += self.rng.choice([0, 1, 1, 3])
+        while True:
+            first = max(0, latest_s - delay_s + 1)
+            free = [s for s in range(first, self.now_s + 1) if s not in taken]
+            if free:
+                return self.rng.choice(free)
+            self.now_s += 1
 
 
 class Changelog:
     """Writes the random changelog of one table; each call gives changes that stay together."""
 
-    def __init__(self, table: Table, rng: random.Random) -> None:
+    def __init__(self, table: Table, rng: random.Random, clock: EventClock) -> None:
         self._table = table
         self._rng = rng
+        self._clock = clock
         self._contents = Contents(table)
         self._nulls = rng.choice([0.0, 0.1, 0.1, 0.3])
         self._spread = rng.choice([2, 2, 3, 5])
         self._partitions = rng.choice([1, 3])
-        self._times: set[datetime] = set()
+        self._times: set[int] = set()
 
     def next(self) -> Changes:
         changes = self._next()
@@ -170,18 +222,25 @@ class Changelog:
     def _next(self) -> Changes:
         rows, rng = self._contents.rows, self._rng
         action = "add" if self._table.mode == "append" or not rows else rng.choice(_ACTIONS)
+        if action == "delete" and self._is_moving:  # its time may be behind the watermark
+            action = "update"
         row = self._random_row()
         if action == "add":
-            if not self._table.key and rows and rng.random() < 0.2:
+            if not self._table.key and rows and not self._is_moving and rng.random() < 0.2:
                 row = rng.choice(rows)
             old = self._contents.stored(row) if self._table.key else None
             return [self._change("+I", row)] if old is None else self._update(old, row)
         if action == "delete":
-            if self._table.is_upsert and rng.random() < 0.2:
+            if self._table.mode == "upsert" and rng.random() < 0.2:
                 return [self._change("-D", row)]
             return [self._change("-D", rng.choice(rows))]
         old = rng.choice(rows)
         return self._update(old, self._changed(old))
+
+    @property
+    def _is_moving(self) -> bool:
+        """Whether the watermark moves before the end; then every row has to be ahead of it."""
+        return self._table.rowtime is not None and self._table.delay_s != STILL_S
 
     def _update(self, old: Row, new: Row) -> Changes:
         if self._table.mode == "append":
@@ -193,11 +252,12 @@ class Changelog:
         return [before, after]
 
     def _changed(self, old: Row) -> Row:
-        """Some columns anew, the primary key not."""
+        """Some columns anew, the primary key not, a time that has to be ahead always."""
         new = self._random_row()
         keep = self._rng.choice([0.2, 0.8, 1.0])
+        moves = {self._table.rowtime} if self._is_moving else set()
         return tuple(
-            o if i in self._table.key or self._rng.random() < keep else n
+            n if i in moves else o if i in self._table.key or self._rng.random() < keep else n
             for i, (o, n) in enumerate(zip(old, new, strict=True))
         )
 
@@ -213,11 +273,21 @@ class Changelog:
         return self._rng.choice(_DOMAINS[kind][: self._spread])
 
     def _time(self) -> datetime:
-        """No two rows have the same time, so that the last row of a key is one row."""
-        while (time := _START + timedelta(seconds=self._rng.randrange(10_000))) in self._times:
-            pass
-        self._times.add(time)
-        return time
+        """No two rows have the same time, so that the last row of a key is one row.
+
+        The times of a versioned table grow: a tombstone takes that of the last row that came.
+        """
+        latest = max(self._times, default=-1)
+        if self._is_moving:
+            delay = 0 if self._table.key else self._table.delay_s
+            second = self._clock.in_time(latest, delay, self._times)
+        elif self._table.key:
+            second = latest + self._rng.randint(1, 600)
+        else:
+            while (second := self._rng.randrange(10_000)) in self._times:
+                pass
+        self._times.add(second)
+        return _START + timedelta(seconds=second)
 
     def _change(self, kind: Kind, row: Row) -> Change:
         """Changes of one row stay in order only within a partition."""
