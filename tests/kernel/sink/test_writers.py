@@ -214,7 +214,7 @@ def test_heartbeat_does_not_bring_back_a_fenced_producer(sink: Sink, dense: bool
     spec = sink.spec(1, dense=dense)
     sink.take_over(spec, 0)
     package: Any = jvm().org.apache.spark.sql.rejoin.sink
-    pool = package.SinkProducer
+    pool = package.SinkProducers.ofThisJvm()
     beating = pool.take(package.SinkSpec.read(spec), 0, 0)
     assert sink.write(sink.writer(spec), 0, "a")
     pool.giveBack(beating)
@@ -228,7 +228,9 @@ def test_ledger_that_another_executor_moved_is_read_again(sink: Sink) -> None:
     sink.take_over(spec, 0)
     assert sink.write(sink.writer(spec), 0, "a")
     package: Any = jvm().org.apache.spark.sql.rejoin.sink
-    elsewhere = package.SinkProducer(package.SinkSpec.read(spec), 0, 0)
+    elsewhere = package.SinkProducer(
+        package.SinkSpec.read(spec), 0, 0, package.KafkaBrokers
+    )
     assert elsewhere.begin(1)
     elsewhere.commit(1)
     elsewhere.close()
