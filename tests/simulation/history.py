@@ -34,11 +34,12 @@ _ALL = 1_000
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """`quiet`: partitions that get no records any more, by table."""
+    """`settling`: how many steps at the end let everything that waits happen."""
 
     job: str
     local: bool
     steps: tuple[Step, ...]
+    settling: int
 
     def text(self) -> str:
         lines = [f"job {self.job}, {'one JVM' if self.local else 'a driver and two executors'}"]
@@ -57,6 +58,7 @@ class _Writer:
     job: Job
     steps: list[Step] = field(default_factory=list)
     partitions: dict[str, int] = field(default_factory=dict)
+    # get no records
     quiet: set[tuple[str, int]] = field(default_factory=set)
     places: dict[tuple[str, int], int] = field(default_factory=dict)
     fed: int = 0
@@ -72,8 +74,10 @@ class _Writer:
                 self.quiet.add((source.name, rng.randrange(self.partitions[source.name])))
         for _ in range(rng.randint(6, 22)):
             self._some_steps()
+        before = len(self.steps)
         self._settle()
-        return History(self.job.name, local, tuple(self.steps))
+        steps = tuple(self.steps)
+        return History(self.job.name, local, steps, len(steps) - before)
 
     def _some_steps(self) -> None:
         rng = self.rng
@@ -172,15 +176,13 @@ class _Writer:
         self._clean_epoch()
         if not self.job.timed:
             return
-        for late in range(2):
+        for late in range(3):  # by the last time, what is quiet is idle and all else is not
+            self.steps.append(["wait", IDLE_MS * 6 // 10])
             for source in self.job.sources:
                 for partition in range(self.partitions[source.name]):
                     if (source.name, partition) not in self.quiet:
                         self._feed_mark(source, partition, late)
             self._clean_epoch()
-            self.steps.append(["wait", IDLE_MS - 1_000])
-        self.steps.append(["wait", 2_000])
-        self._clean_epoch()
 
     def _feed_mark(self, source: Source, partition: int, late: int) -> None:
         """A row far behind all others, which meets none."""

@@ -38,7 +38,8 @@ def judge(history: History, outcomes: Sequence[Any]) -> Violation | None:
         except Broken as broken:
             return Violation(number, broken.rule, str(broken))
     try:
-        court.close()
+        if history.settling:
+            court.close()
     except Broken as broken:
         return Violation(len(history.steps) - 1, broken.rule, str(broken))
     return None
@@ -63,7 +64,6 @@ class _Court:
         self._epochs = 0
         self._view: Counter[Row] = Counter()
         self._by_key: dict[Row, Row] = {}
-        self._settles = any(step[0] == "wake" for step in history.steps)
 
     def hear(self, step: Step, outcome: Any) -> None:
         if step[0] == "topic":

@@ -72,15 +72,14 @@ def shrunk(
     history: History, violation: Violation, faults: Iterable[str]
 ) -> tuple[History, Violation]:
     """Leaves out steps as long as the same rule is broken."""
-    history = replace(history, steps=history.steps[: violation.step + 1])
-    found = try_history(history, faults)
-    if found is None or found.rule != violation.rule:
-        return history, violation
+    if violation.step < len(history.steps) - history.settling:
+        history = replace(history, steps=history.steps[: violation.step + 1], settling=0)
+    found = violation
     width = max(len(history.steps) // 2, 1)
     while width:
         at = 0
-        while at < len(history.steps):
-            steps = history.steps[:at] + history.steps[at + width :]
+        while at < (last := len(history.steps) - history.settling):
+            steps = history.steps[:at] + history.steps[min(at + width, last) :]
             shorter = replace(history, steps=steps)
             again = try_history(shorter, faults) if _is_whole(shorter) else None
             if again is not None and again.rule == violation.rule:
