@@ -11,7 +11,7 @@ from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
 from tests.harness.gateway import jvm
-from tests.simulation.models import Chain, IntervalLeft, LeftJoin, Model, TemporalLeft, Union
+from tests.simulation.models import Chain, IntervalLeft, LeftJoin, Model, TemporalLeft, TimedChain, Union
 
 PARALLELISM = 2
 SINK_PARTITIONS = 2
@@ -126,6 +126,21 @@ JOBS = {
             "ON a.k = b.k;",
             (Source("a", ("id", "k"), timed=True), Source("b", ("k", "v"), "k", timed=True)),
             lambda: TemporalLeft(BOUND_S * 1000, IDLE_MS),
+        ),
+        Job(
+            "timed-chain",
+            _table("a", f"id INT, k INT, {_TIMED}") + _table("b", f"v INT, k INT, {_TIMED}")
+            + _table("d", f"k INT, w INT, {_TIMED}", "k") + _table("out", "id INT, v INT, w INT")
+            + "INSERT INTO out SELECT i.id, i.v, d.w FROM (SELECT a.id, a.k, a.t, b.v FROM a "
+            "LEFT JOIN b ON a.k = b.k AND a.t BETWEEN "
+            f"b.t - INTERVAL '{WINDOW_S}' SECOND AND b.t + INTERVAL '{WINDOW_S}' SECOND) AS i "
+            "LEFT JOIN d FOR SYSTEM_TIME AS OF i.t ON i.k = d.k;",
+            (
+                Source("a", ("id", "k"), timed=True),
+                Source("b", ("v", "k"), timed=True),
+                Source("d", ("k", "w"), "k", timed=True),
+            ),
+            lambda: TimedChain(WINDOW_S * 1000, BOUND_S * 1000, IDLE_MS),
         ),
     )
 }

@@ -143,8 +143,10 @@ class Time:
         self._active: dict[tuple[int, int], int] = {}
         self.before = NEVER
         self.now = NEVER
+        self.is_idle = False
 
-    def epoch(self, epoch: Epoch) -> None:
+    def epoch(self, epoch: Epoch, *others: int | None) -> None:
+        """`others`: the watermarks of operators that feed this one; None for one that is idle."""
         counts = tuple(epoch.counts)
         if counts != self._counts or epoch.at_ms - self._clock >= TICK_MS:
             self._clock, self._counts = max(self._clock, epoch.at_ms), counts
@@ -157,7 +159,9 @@ class Time:
                     seen = record.values["t"] - self._bound_ms
                     self._watermarks[place] = max(self._watermarks[place], seen)
         self.before = self.now
-        inputs = [mark for scan in range(len(counts)) if (mark := self._of(scan)) is not None]
+        found = [*others, *(self._of(scan) for scan in range(len(counts)))]
+        inputs = [mark for mark in found if mark is not None]
+        self.is_idle = not inputs
         if inputs:
             self.now = max(self.now, min(inputs))
 
@@ -184,8 +188,18 @@ class IntervalLeft:
         self._left: list[list[Any]] = []  # row, whether it is matched
         self._right: list[Values] = []
         self._out: Counter[Row] = Counter()
+        self.emitted: list[tuple[Values, Any]] = []  # left row and v, of the last epoch
+
+    @property
+    def passed_on(self) -> int | None:
+        """The watermark for the next operator; None while this one is idle."""
+        now = self._time.now
+        earliest = NEVER + 1
+        held = earliest if now < earliest + self._window_ms else now - self._window_ms
+        return None if self._time.is_idle else held
 
     def epoch(self, epoch: Epoch) -> None:
+        self.emitted = []
         self._time.epoch(epoch)
         self._expire(self._time.before)
         left, right = ([r.values for r in records if r.values] for records in epoch.records)
@@ -211,10 +225,14 @@ class IntervalLeft:
         row = entry[0]
         if row["k"] == other["k"] and abs(row["t"] - other["t"]) <= self._window_ms:
             entry[1] = True
-            self._out[row["id"], row["k"], other["v"]] += 1
+            self._emit(row, other["v"])
 
     def _pad(self, row: Values) -> None:
-        self._out[row["id"], row["k"], None] += 1
+        self._emit(row, None)
+
+    def _emit(self, row: Values, v: Any) -> None:
+        self._out[row["id"], row["k"], v] += 1
+        self.emitted.append((row, v))
 
     def _is_open(self, row: Values) -> bool:
         return bool(self._time.before < row["t"] + self._window_ms)
@@ -248,13 +266,43 @@ class TemporalLeft:
         self._waiting += [row for row in rows if row["t"] > self._time.before]
         for row in self._waiting:
             if row["t"] <= self._time.now:
-                self._out[row["id"], row["k"], self._version(row)] += 1
+                self._out[row["id"], row["k"], version_of(self._versions, row, "v")] += 1
         self._waiting = [row for row in self._waiting if row["t"] > self._time.now]
 
     def contents(self) -> Counter[Row]:
         return +self._out
 
-    def _version(self, row: Values) -> Any:
-        valid = [v for v in self._versions if v["k"] == row["k"] and v["t"] <= row["t"]]
-        newest = max((v["t"] for v in valid), default=None)
-        return [v for v in valid if v["t"] == newest][-1]["v"] if valid else None
+
+class TimedChain:
+    """The results of an interval join, each with the version of d at its left row's time."""
+
+    scans = 3
+
+    def __init__(self, window_ms: int, bound_ms: int, idle_ms: int) -> None:
+        self._first = IntervalLeft(window_ms, bound_ms, idle_ms)
+        self._time = Time(1, bound_ms, idle_ms)
+        self._versions: list[Values] = []
+        self._waiting: list[tuple[Values, Any]] = []
+        self._out: Counter[Row] = Counter()
+
+    def epoch(self, epoch: Epoch) -> None:
+        self._first.epoch(Epoch(epoch.records[:2], epoch.counts[:2], epoch.at_ms))
+        self._time.epoch(
+            Epoch(epoch.records[2:], epoch.counts[2:], epoch.at_ms), self._first.passed_on
+        )
+        self._versions += [r.values for r in epoch.records[2] if r.values]
+        before, now = self._time.before, self._time.now
+        self._waiting += [(row, v) for row, v in self._first.emitted if row["t"] > before]
+        for row, v in self._waiting:
+            if row["t"] <= now:
+                self._out[row["id"], v, version_of(self._versions, row, "w")] += 1
+        self._waiting = [(row, v) for row, v in self._waiting if row["t"] > now]
+
+    def contents(self) -> Counter[Row]:
+        return +self._out
+
+
+def version_of(versions: Sequence[Values], row: Values, column: str) -> Any:
+    valid = [v for v in versions if v["k"] == row["k"] and v["t"] <= row["t"]]
+    newest = max((v["t"] for v in valid), default=None)
+    return [v for v in valid if v["t"] == newest][-1][column] if valid else None

@@ -4,6 +4,8 @@ import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 import scala.util.Random
 
+import org.json4s.{JInt, JString, JValue}
+
 import org.apache.spark.sql.rejoin.run.{Clock, ClockOffset, Counters}
 import org.apache.spark.sql.rejoin.sink.{EpochWriter, SinkRecord, SinkSpec, Takeover}
 
@@ -30,6 +32,7 @@ final class World(val query: SimulatedQuery, val sink: SinkSpec, val kafka: Simu
   val topics: Map[Int, ArrayBuffer[ArrayBuffer[FedRecord]]] =
     query.scans.map(_.number -> new ArrayBuffer[ArrayBuffer[FedRecord]]).toMap
   val errors = new ArrayBuffer[(Long, String)]
+  val counters = new Counters
 
   /** Tasks that Spark no longer waits for. */
   val lingering = new ArrayBuffer[SimulatedTask]
@@ -50,6 +53,25 @@ final case class TaskFault(writer: Int, kind: String, at: Int)
   *   where the driver stops: `planned`, `written` (before Spark's own commit), or nowhere
   */
 final case class EpochStep(caps: Seq[Int], places: Seq[Int], order: Int, faults: Seq[TaskFault], stop: Option[String])
+
+object EpochStep {
+
+  /** Field by field: reflection would take longer than the epoch. */
+  def read(step: JValue): EpochStep = {
+    def ints(of: JValue): Seq[Int] = of.children.map(int)
+    val faults = (step \ "faults").children.map { fault =>
+      val JString(kind) = fault \ "kind": @unchecked
+      TaskFault(int(fault \ "writer"), kind, int(fault \ "at"))
+    }
+    val stop = Option(step \ "stop").collect { case JString(place) => place }
+    EpochStep(ints(step \ "caps"), ints(step \ "places"), int(step \ "order"), faults, stop)
+  }
+
+  private def int(of: JValue): Int = {
+    val JInt(value) = of: @unchecked
+    value.toInt
+  }
+}
 
 /** A task that has failed as often as Spark lets it, or a log that another driver has written. */
 final class QueryFailed(message: String) extends Exception(message)
@@ -238,7 +260,8 @@ final class SimulatedDriver(world: World, isLocal: Boolean) {
   private def taskAt(place: Int, number: Long, writer: Int, records: Seq[SinkRecord]): SimulatedTask = {
     val slot = Math.floorMod(place, executors.length)
     if (executors(slot).isDead && !isLocal) executors(slot) = new SimulatedJvm(world.kafka)
-    new SimulatedTask(executors(slot), spec, number, writer, records)
+    val task = new EpochWriter(spec, world.counters, executors(slot).producers)
+    new SimulatedTask(executors(slot), task, number, writer, records)
   }
 
   private def note(e: Throwable): Unit = if (!e.isInstanceOf[JvmDied]) world.errors += generation -> e.toString
@@ -264,11 +287,10 @@ object SimulatedDriver {
 /** The writing of one epoch by one writer in one JVM; it can stop between its calls and go on later. */
 final class SimulatedTask(
     val jvm: SimulatedJvm,
-    spec: SinkSpec,
+    task: EpochWriter,
     epoch: Long,
     writer: Int,
     records: Seq[SinkRecord]) {
-  private val task = new EpochWriter(spec, new Counters, jvm.producers)
   private var at = -1
   private var admitted = false
   private var hasEnded = false

@@ -55,14 +55,14 @@ private final class History(query: SimulatedQuery, sink: SinkSpec, history: JVal
     case ("kill", List(JBool(withExecutors))) => drivers.lastOption.foreach(_.kill(withExecutors))
     case ("epoch", List(back, step)) =>
       val JInt(ago) = back: @unchecked
-      drivers.lift(drivers.size - 1 - ago.toInt).foreach(_.epoch(step.extract[EpochStep]))
+      drivers.lift(drivers.size - 1 - ago.toInt).foreach(_.epoch(EpochStep.read(step)))
     case ("wake", List(JInt(steps))) => wake(steps.toInt)
     case _ => throw new IllegalArgumentException(s"no step: $name $arguments")
   }
 
   /** Starts the query anew in its driver, or a new driver where there is none or it is replaced. */
   private def start(replaces: Boolean, kind: JValue, at: Int): Unit = {
-    val fault = kind.extractOpt[String].map(CallFault(_, at))
+    val fault = Option(kind).collect { case JString(name) => CallFault(name, at) }
     if (replaces || drivers.lastOption.forall(_.isDead)) drivers += new SimulatedDriver(world, isLocal)
     drivers.lastOption.filter(_.next.isEmpty).foreach(_.start(fault))
   }
