@@ -78,8 +78,8 @@ final class SimulatedKafka(val partitions: Int, fences: Boolean) {
     }
   }
 
-  def offset(group: String): Option[OffsetAndMetadata] = {
-    if (openOf(group).exists(_.offset != null)) throw new TimeoutException(s"$group: an offset is being committed")
+  def offset(group: String, stable: Boolean): Option[OffsetAndMetadata] = {
+    if (stable && openOf(group).exists(_.offset != null)) throw new TimeoutException(s"$group: an offset is being committed")
     offsets.get(group)
   }
 
@@ -197,7 +197,8 @@ private final class SimulatedConnection(kafka: SimulatedKafka, jvm: SimulatedJvm
   def partitionsOf(topic: String): Int = kafka.partitions
 
   def ledgers(): LedgerReader = new LedgerReader {
-    def committed(group: String, place: TopicPartition): Option[OffsetAndMetadata] = jvm.call(kafka.offset(group))
+    def committed(group: String, place: TopicPartition, stable: Boolean): Option[OffsetAndMetadata] =
+      jvm.call(kafka.offset(group, stable))
     def close(): Unit = ()
   }
 

@@ -62,7 +62,10 @@ final class EpochLedger(group: String, topic: String) {
   }
 
   /** Reads the committed entry, after waiting for a transaction that is being completed. */
-  def read(ledgers: LedgerReader): Option[LedgerEntry] = ledgers.committed(group, place).map(entry)
+  def read(ledgers: LedgerReader): Option[LedgerEntry] = ledgers.committed(group, place, stable = true).map(entry)
+
+  /** Reads the committed entry and does not wait: whoever died with a transaction open has to be fenced first. */
+  def peek(ledgers: LedgerReader): Option[LedgerEntry] = ledgers.committed(group, place, stable = false).map(entry)
 
   private def entry(offset: OffsetAndMetadata): LedgerEntry = {
     implicit val formats: Formats = DefaultFormats

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.rejoin.sink
 
 import java.time.Duration
+import java.util
 import java.util.concurrent.{ExecutionException, TimeUnit}
 import java.util.{Collections, Properties}
 
@@ -9,7 +10,7 @@ import org.apache.kafka.clients.admin.{Admin, AdminClientConfig, ListConsumerGro
 import org.apache.kafka.clients.consumer.{ConsumerGroupMetadata, OffsetAndMetadata}
 import org.apache.kafka.clients.producer.{Callback, KafkaProducer, ProducerConfig, ProducerRecord}
 import org.apache.kafka.common.TopicPartition
-import org.apache.kafka.common.errors.GroupIdNotFoundException
+import org.apache.kafka.common.errors.{GroupIdNotFoundException, TimeoutException}
 import org.apache.kafka.common.serialization.ByteArraySerializer
 
 import org.apache.spark.sql.rejoin.run.References
@@ -64,19 +65,38 @@ private final class KafkaConnection(settings: Properties) extends SinkConnection
 }
 
 private final class KafkaLedgers(admin: Admin) extends LedgerReader {
-  def committed(group: String, place: TopicPartition): Option[OffsetAndMetadata] = {
+  def committed(group: String, place: TopicPartition, stable: Boolean): Option[OffsetAndMetadata] = {
+    val deadline = System.nanoTime + KafkaLedgers.Timeout.toNanos
+    var found = offsets(group, place, stable)
+    while (!found.containsKey(place)) {
+      if (System.nanoTime > deadline) throw new TimeoutException(s"group '$group': the offset of $place is not stable")
+      Thread.sleep(KafkaLedgers.PauseMs)
+      found = offsets(group, place, stable)
+    }
+    Option(found.get(place))
+  }
+
+  /** Holds null where there is no offset, and nothing at all where it is not stable or may not be read. */
+  private def offsets(
+      group: String,
+      place: TopicPartition,
+      stable: Boolean): util.Map[TopicPartition, OffsetAndMetadata] = {
     val wanted = Collections.singletonMap(
       group,
       new ListConsumerGroupOffsetsSpec().topicPartitions(Collections.singletonList(place)))
-    val offsets = admin.listConsumerGroupOffsets(wanted, new ListConsumerGroupOffsetsOptions().requireStable(true))
+    val offsets = admin.listConsumerGroupOffsets(wanted, new ListConsumerGroupOffsetsOptions().requireStable(stable))
     val committed = offsets.partitionsToOffsetAndMetadata(group)
-    try Option(committed.get(KafkaLedgers.TimeoutS, TimeUnit.SECONDS).get(place))
-    catch { case e: ExecutionException if e.getCause.isInstanceOf[GroupIdNotFoundException] => None }
+    try committed.get(KafkaLedgers.Timeout.toSeconds, TimeUnit.SECONDS)
+    catch {
+      case e: ExecutionException if e.getCause.isInstanceOf[GroupIdNotFoundException] =>
+        Collections.singletonMap(place, null)
+    }
   }
 
   def close(): Unit = admin.close()
 }
 
 private object KafkaLedgers {
-  private val TimeoutS = 60L
+  private val Timeout = Duration.ofSeconds(60)
+  private val PauseMs = 50L
 }

@@ -37,7 +37,11 @@ private[rejoin] trait SinkConnection {
 
 private[rejoin] trait LedgerReader extends AutoCloseable {
 
-  /** The committed offset, after waiting for a transaction that is being completed. */
-  def committed(group: String, place: TopicPartition): Option[OffsetAndMetadata]
+  /** The committed offset.
+    *
+    * @param stable
+    *   whether to wait for a transaction that writes to it, rather than to give the offset before
+    */
+  def committed(group: String, place: TopicPartition, stable: Boolean): Option[OffsetAndMetadata]
   override def close(): Unit
 }

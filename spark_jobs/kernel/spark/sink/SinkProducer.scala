@@ -52,7 +52,7 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, writer: Long, val seria
     */
   private def acquire(refuse: Option[LedgerEntry] => Unit): Option[LedgerEntry] =
     Using.resource(producer.ledgers()) { ledgers =>
-      refuse(ledger.read(ledgers))
+      refuse(ledger.peek(ledgers))
       producer.initTransactions()
       val found = ledger.read(ledgers)
       refuse(found)
