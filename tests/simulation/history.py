@@ -2,17 +2,17 @@
 
 A step is a list, its name first:
 ["topic", table, partitions]        the topic has as many partitions from now on
-["feed", table, partition, key, value]   a record, key and value as JSON text or null
+["feed", table, partition, key, value]   a record; key and value are JSON text or null
 ["wait", ms]                        time passes; idle producers' hearts beat
 ["discover"]                        the driver notices the present partition counts
-["start", replaces, fault, call]    the query starts where it does not run: a query that failed, in its
-                                    driver; or a new driver, which replaces a living one if so said. The
-                                    fault happens at a call to Kafka during the start
-["epoch", driver, {...}]            the next epoch, of the last driver (0) or the one before (1);
+["start", replaces, fault, call]    starts the query where it does not run: one that failed, in
+                                    its driver; or a new driver, in place of a living one if
+                                    `replaces`. The fault is at a call to Kafka during the start
+["epoch", driver, {...}]            the next epoch of the last driver (0) or the one before (1);
                                     fields: EpochStep in kernel/SimulatedDriver.scala
 ["kill", with executors]            of the last driver
-["wake", calls]                     tasks that were thought dead go on by some calls; 0: to their end, and
-                                    so do the drivers that had not noted their last epoch
+["wake", calls]                     tasks that were thought dead go on by some calls; 0: to their
+                                    end, and drivers note the epoch that they had written
 """
 
 import json
@@ -48,7 +48,7 @@ class History:
 
 
 def random_history(seed: int, number: int) -> History:
-    rng = random.Random(f"{seed}/{number}")
+    rng = random.Random(f"{seed}/{number}")  # noqa: S311
     return _Writer(rng, JOBS[rng.choice(list(JOBS))]).history()
 
 

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.simulation.history import WRITERS, History, Step
 from tests.simulation.jobs import JOBS, PARALLELISM, scanned
 from tests.simulation.models import Epoch, Read, Row
 
-# of a call that fails on purpose, of a task whose id another has taken, of a log that another has written
+# of a call that fails on purpose; where another has the task's id, or has written Spark's log
 _EXPECTED_ERRORS = ("TimeoutException: fail-", "ProducerFenced", "another driver has")
 _ZERO = datetime(2020, 1, 1)
 
@@ -74,8 +74,8 @@ class _Court:
             self._feed(*step[1:])
         for entry in outcome["transactions"]:
             self._hear_commit(*entry)
-        for error in outcome["errors"]:
-            self._hear_error(*error, outcome["generation"])
+        for generation, message in outcome["errors"]:
+            self._hear_error(generation, message, outcome["generation"])
         for record in outcome["records"]:
             self._fold(*record)
         for logged in outcome["epochs"]:
@@ -136,7 +136,7 @@ class _Court:
             raise Broken("ledger", f"epoch {self._epochs - 1} is committed without {behind}")
 
     def _fold(self, key: str | None, value: str | None) -> None:
-        if self._job.sink_key:
+        if self._job.is_keyed:
             assert key is not None
             place = tuple(json.loads(key).values())
             if place in self._by_key:

@@ -107,7 +107,9 @@ class Chain:
 
     def contents(self) -> Counter[Row]:
         a, b, d = self._tables
-        joined = Table(dict(enumerate({**x, "v": y.get("v")} for x, y in _left_join(a, b, ("k", "k")))))
+        joined = Table(
+            dict(enumerate({**x, "v": y.get("v")} for x, y in _left_join(a, b, ("k", "k"))))
+        )
         return Counter((x["id"], x["v"], y.get("w")) for x, y in _left_join(joined, d, ("v", "v")))
 
 

@@ -154,7 +154,7 @@ def test_open_transaction_of_a_dead_driver_holds_nobody_up(sink: Sink) -> None:
 
 
 def _begin_commit(sink: Sink) -> Producer:
-    """A producer of the writer's id that has written a ledger entry and not ended its transaction."""
+    """A producer of the writer's id that has written a ledger entry and has not committed it."""
     producer = Producer({"bootstrap.servers": sink.servers, "transactional.id": sink.group})
     producer.init_transactions(_WAIT_S)
     producer.begin_transaction()
@@ -267,7 +267,7 @@ def test_ledger_that_another_executor_moved_is_read_again(sink: Sink) -> None:
     assert sink.write(sink.writer(spec), 0, "a")
     package: Any = jvm().org.apache.spark.sql.rejoin.sink
     elsewhere = package.SinkProducer(
-        package.SinkSpec.read(spec), 0, 0, package.KafkaBrokers
+        package.SinkSpec.read(spec), 0, 0, getattr(getattr(package, "KafkaBrokers$"), "MODULE$")
     )
     assert elsewhere.begin(1)
     elsewhere.commit(1)
