@@ -12,7 +12,8 @@ import org.apache.kafka.clients.producer.{Callback, ProducerConfig, ProducerReco
 import org.apache.kafka.common.TopicPartition
 import org.apache.kafka.common.errors.{ProducerFencedException, TimeoutException}
 
-import org.apache.spark.sql.rejoin.sink.{LedgerReader, RecordSizes, SinkBrokers, SinkConnection, SinkProducers, SinkSpec}
+import org.apache.spark.sql.rejoin.sink.{LedgerReader, RecordSizes, SinkBrokers, SinkConnection, SinkProducers,
+  SinkSpec}
 
 /** A transaction of a transactional id, from its first write on. */
 final class Transaction(val id: String, val startMs: Long) {
@@ -54,7 +55,7 @@ final class SimulatedKafka(val partitions: Int, fences: Boolean) {
     epoch
   }
 
-  def require(id: String, epoch: Int): Unit =
+  def refuseFenced(id: String, epoch: Int): Unit =
     if (fences && producerEpochs(id) != epoch)
       throw new ProducerFencedException(s"$id: producer epoch $epoch, the latest is ${producerEpochs(id)}")
 
@@ -79,7 +80,8 @@ final class SimulatedKafka(val partitions: Int, fences: Boolean) {
   }
 
   def offset(group: String, stable: Boolean): Option[OffsetAndMetadata] = {
-    if (stable && openOf(group).exists(_.offset != null)) throw new TimeoutException(s"$group: an offset is being committed")
+    if (stable && openOf(group).exists(_.offset != null))
+      throw new TimeoutException(s"$group: an offset is being committed")
     offsets.get(group)
   }
 
@@ -121,7 +123,9 @@ object SimulatedKafka {
 /** The JVM of a driver or an executor has died: whatever it was doing ends there. */
 final class JvmDied extends Error
 
-/** What happens at a call to Kafka: the JVM dies or the answer is an error, before or after the call has had its effect. */
+/** What happens at a call to Kafka: the JVM dies (`die-`) or gets an error (`fail-`), `before` or `after` the call has
+  * had its effect.
+  */
 final case class CallFault(kind: String, var in: Int)
 
 /** A JVM with its pool of producers. All calls to Kafka pass here, so that it can die at any of them. */
@@ -172,7 +176,7 @@ private final class SimulatedConnection(kafka: SimulatedKafka, jvm: SimulatedJvm
   def sendOffset(group: String, place: TopicPartition, offset: OffsetAndMetadata): Unit = {
     refuseFailed()
     jvm.call {
-      kafka.require(id, epoch)
+      kafka.refuseFenced(id, epoch)
       begun().offset = offset
     }
   }
@@ -180,14 +184,14 @@ private final class SimulatedConnection(kafka: SimulatedKafka, jvm: SimulatedJvm
   def commitTransaction(): Unit = {
     refuseFailed()
     jvm.call {
-      kafka.require(id, epoch)
+      kafka.refuseFenced(id, epoch)
       kafka.end(begun(), Transaction.Committed)
     }
     transaction = null
   }
 
   def abortTransaction(): Unit = jvm.call {
-    kafka.require(id, epoch)
+    kafka.refuseFenced(id, epoch)
     if (transaction != null && transaction.state == Transaction.Open) kafka.end(transaction, Transaction.Aborted)
     transaction = null
   }
@@ -212,7 +216,7 @@ private final class SimulatedConnection(kafka: SimulatedKafka, jvm: SimulatedJvm
     if (failure == null)
       try
         jvm.call {
-          kafka.require(id, epoch)
+          kafka.refuseFenced(id, epoch)
           effect
         }
       catch { case e: RuntimeException => failure = e }

@@ -20,7 +20,7 @@ import rejoin.core.state.MemoryState
 /** A record of a source topic. */
 final case class FedRecord(key: Array[Byte], value: Array[Byte], timestampMs: Long)
 
-/** What an epoch reads, as Spark's offset log has it: records by scan and partition, and the clocks' way by operator. */
+/** What an epoch reads: by scan and partition the first offset and the records, by operator how its clock moves. */
 final case class EpochInput(
     records: Map[(Int, Int), (Long, Seq[FedRecord])],
     clocks: Vector[(ClockOffset, ClockOffset)])
