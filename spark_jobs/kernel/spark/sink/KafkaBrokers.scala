@@ -65,10 +65,11 @@ private final class KafkaConnection(settings: Properties) extends SinkConnection
 }
 
 private final class KafkaLedgers(admin: Admin) extends LedgerReader {
+  /** None also where the offset may not be read: the writing of the ledger will say which right is missing. */
   def committed(group: String, place: TopicPartition, stable: Boolean): Option[OffsetAndMetadata] = {
     val deadline = System.nanoTime + KafkaLedgers.Timeout.toNanos
     var found = offsets(group, place, stable)
-    while (!found.containsKey(place)) {
+    while (!found.containsKey(place) && offsets(group, place, stable = false).containsKey(place)) {
       if (System.nanoTime > deadline) throw new TimeoutException(s"group '$group': the offset of $place is not stable")
       Thread.sleep(KafkaLedgers.PauseMs)
       found = offsets(group, place, stable)
