@@ -4,7 +4,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-long e2e lint format classes kernel bench faults differential golden lock clean
+.PHONY: help setup demo test test-fast test-long e2e lint format classes kernel bench faults differential simulation golden lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -48,6 +48,9 @@ faults: setup ## every kind of fault against a 200k-row run; ARGS="--kinds zombi
 
 differential: setup ## random queries beside DuckDB; ARGS="--cases 5000 --seed 2"
 	@$(BIN)/python -m tests.differential $(ARGS)
+
+simulation: setup ## jobs under random faults, in memory, by seed; ARGS="--histories 100000 --seed 2"
+	@$(BIN)/python -m tests.simulation $(ARGS)
 
 golden: setup ## rewrite the expected plans; review the difference
 	@$(BIN)/pytest -m "not service and not long" --update-golden -q

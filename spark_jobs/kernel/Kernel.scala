@@ -12,7 +12,7 @@ import org.apache.spark.sql.rejoin.format.avro.{AvroFit, RegistryWaits}
 import org.apache.spark.sql.rejoin.ingest.{Gate, Ingest, IngestSpec, SourceGuard}
 import org.apache.spark.sql.rejoin.run.{BrokerClock, CheckpointFiles, Clock, Counters, JvmCounts, Lifeline,
   LocalRun, Operator, RekeyRows, RekeySpec, StateReader, StatefulAdapter, StoredOperator}
-import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducer, SinkRecord, SinkSpec, Takeover,
+import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducers, SinkRecord, SinkSpec, Takeover,
   TransactionalWriter}
 import rejoin.core.row.{Changelog, Envelope}
 
@@ -76,7 +76,7 @@ object Kernel {
     val spec = SinkSpec.read(sink)
     val word = Option(written).map(_ == "yes")
     val by = Takeover(spec.checkpoint, spec.generation, epoch, repeated, known, word, spec.dense)
-    SinkProducer.takeOver(spec, writers, by)
+    SinkProducers.ofThisJvm.takeOver(spec, writers, by)
   }
 
   /** The ids of topics: JSON `{topic: id}`; `client` are Kafka's properties as JSON. */

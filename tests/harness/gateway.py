@@ -11,7 +11,8 @@ from spark_jobs.kernel.calls import Kernel
 from spark_jobs.kernel.standalone import close, launch
 from tests.harness.messages import planned
 
-_SOURCES = Path(__file__).resolve().parent.parent / "kernel" / "jvm"
+_TESTS = Path(__file__).resolve().parent.parent
+_SOURCES = (_TESTS / "kernel" / "jvm", _TESTS / "simulation" / "kernel")
 
 
 @cache
@@ -42,5 +43,5 @@ def new_machine(node: str) -> Any:
 def drivers_jar() -> Path:
     """What tests drive the kernel with, compiled apart from it."""
     jars = [kernel_jar(), *spark_jars(), *connector_jars()]
-    sources = sorted(_SOURCES.glob("*.scala"))
+    sources = sorted(path for folder in _SOURCES for path in folder.glob("*.scala"))
     return compiled(OUTPUT / "rejoin-kernel-drivers.jar", [Unit(sources, jars)])

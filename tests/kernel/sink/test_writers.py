@@ -1,12 +1,13 @@
 """Writers of a sink against a real broker, without Spark: who may write what, and when."""
 
 import json
+import threading
 import time
 import uuid
 from typing import Any, Literal
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from py4j.protocol import Py4JJavaError
 
@@ -156,6 +157,43 @@ def test_open_transaction_of_a_dead_driver_holds_nobody_up(sink: Sink) -> None:
     assert sink.keys() == ["a"]
 
 
+def _begin_commit(sink: Sink) -> Producer:
+    """A producer of the writer's id that has written a ledger entry and has not committed it."""
+    producer = Producer({"bootstrap.servers": sink.servers, "transactional.id": sink.group})
+    producer.init_transactions(_WAIT_S)
+    producer.begin_transaction()
+    producer.produce(sink.topic, b"v", b"a")
+    producer.flush(_WAIT_S)
+    group = Consumer({"bootstrap.servers": sink.servers, "group.id": sink.group})
+    entry = TopicPartition(sink.topic, 0, 1)
+    producer.send_offsets_to_transaction([entry], group.consumer_group_metadata(), _WAIT_S)
+    group.close()
+    return producer
+
+
+def test_commit_that_a_dead_driver_began_holds_nobody_up(sink: Sink) -> None:
+    sink.take_over(sink.spec(1), 0)
+    _begin_commit(sink)
+    sink.take_over(sink.spec(2), 0, repeated=True)
+    assert sink.write(sink.writer(sink.spec(2)), 0, "a")
+    assert sink.keys() == ["a"]
+
+
+def test_ledger_is_not_missing_while_an_entry_is_being_committed(sink: Sink) -> None:
+    """Kafka's client leaves out what is unstable, as if there were nothing."""
+    sink.take_over(sink.spec(1), 0)
+    committing = _begin_commit(sink)
+    package: Any = jvm().org.apache.spark.sql.rejoin.sink
+    ledgers = package.KafkaBrokers.connect(package.SinkSpec.read(sink.spec(1)), "other").ledgers()
+    end = threading.Timer(2.0, committing.abort_transaction, [_WAIT_S])
+    end.start()
+    found = package.EpochLedger(sink.group, sink.topic).read(ledgers)
+    end.join()
+    ledgers.close()
+    assert found.isDefined()
+    assert found.get().next() == 0
+
+
 def test_replaced_driver_cannot_commit_and_does_not_disturb_its_successor(sink: Sink) -> None:
     sink.take_over(sink.spec(1), 0)
     zombie = sink.writer(sink.spec(1))
@@ -254,7 +292,7 @@ def test_heartbeat_does_not_bring_back_a_fenced_producer(sink: Sink, dense: bool
     spec = sink.spec(1, dense=dense)
     sink.take_over(spec, 0)
     package: Any = jvm().org.apache.spark.sql.rejoin.sink
-    pool = package.SinkProducer
+    pool = package.SinkProducers.ofThisJvm()
     beating = pool.take(package.SinkSpec.read(spec), 0, 0)
     assert sink.write(sink.writer(spec), 0, "a")
     pool.giveBack(beating)
@@ -268,7 +306,9 @@ def test_ledger_that_another_executor_moved_is_read_again(sink: Sink) -> None:
     sink.take_over(spec, 0)
     assert sink.write(sink.writer(spec), 0, "a")
     package: Any = jvm().org.apache.spark.sql.rejoin.sink
-    elsewhere = package.SinkProducer(package.SinkSpec.read(spec), 0, 0)
+    elsewhere = package.SinkProducer(
+        package.SinkSpec.read(spec), 0, 0, getattr(getattr(package, "KafkaBrokers$"), "MODULE$")
+    )
     assert elsewhere.begin(1)
     elsewhere.commit(1)
     elsewhere.close()

@@ -1,13 +1,7 @@
 package org.apache.spark.sql.rejoin.sink
 
-import java.util.Collections
-import java.util.concurrent.{ExecutionException, TimeUnit}
-
-import org.apache.kafka.clients.admin.{Admin, ListConsumerGroupOffsetsOptions, ListConsumerGroupOffsetsSpec}
-import org.apache.kafka.clients.consumer.{ConsumerGroupMetadata, OffsetAndMetadata}
-import org.apache.kafka.clients.producer.KafkaProducer
+import org.apache.kafka.clients.consumer.OffsetAndMetadata
 import org.apache.kafka.common.TopicPartition
-import org.apache.kafka.common.errors.GroupIdNotFoundException
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Formats}
@@ -60,25 +54,18 @@ final class LedgerException(code: String, message: String) extends IllegalStateE
 final class EpochLedger(group: String, topic: String) {
   private val place = new TopicPartition(topic, 0)
 
-  /** Makes `entry` part of the producer's open transaction. */
-  def write(producer: KafkaProducer[_, _], entry: LedgerEntry): Unit = {
+  /** Makes `entry` part of the writer's open transaction. */
+  def write(kafka: SinkConnection, entry: LedgerEntry): Unit = {
     val metadata = compact(
       render(("checkpoint" -> entry.checkpoint) ~ ("generation" -> entry.generation) ~ ("version" -> 1)))
-    producer.sendOffsetsToTransaction(
-      Collections.singletonMap(place, new OffsetAndMetadata(entry.next, metadata)),
-      new ConsumerGroupMetadata(group))
+    kafka.sendOffset(group, place, new OffsetAndMetadata(entry.next, metadata))
   }
 
   /** Reads the committed entry, after waiting for a transaction that is being completed. */
-  def read(admin: Admin): Option[LedgerEntry] = {
-    val wanted = Collections.singletonMap(
-      group,
-      new ListConsumerGroupOffsetsSpec().topicPartitions(Collections.singletonList(place)))
-    val offsets = admin.listConsumerGroupOffsets(wanted, new ListConsumerGroupOffsetsOptions().requireStable(true))
-    val committed = offsets.partitionsToOffsetAndMetadata(group)
-    try Option(committed.get(EpochLedger.TimeoutS, TimeUnit.SECONDS).get(place)).map(entry)
-    catch { case e: ExecutionException if e.getCause.isInstanceOf[GroupIdNotFoundException] => None }
-  }
+  def read(ledgers: LedgerReader): Option[LedgerEntry] = ledgers.committed(group, place, stable = true).map(entry)
+
+  /** Reads the committed entry and does not wait: whoever died with a transaction open has to be fenced first. */
+  def peek(ledgers: LedgerReader): Option[LedgerEntry] = ledgers.committed(group, place, stable = false).map(entry)
 
   private def entry(offset: OffsetAndMetadata): LedgerEntry = {
     implicit val formats: Formats = DefaultFormats
@@ -167,8 +154,4 @@ final class EpochLedger(group: String, topic: String) {
     "SINK_LEDGER_MISSING",
     s"the epoch ledger '$group' on topic '$topic' is gone (deleted, or idle for longer than the broker's " +
       s"offsets.retention.minutes) and epoch $epoch may or may not be written already")
-}
-
-object EpochLedger {
-  private val TimeoutS = 60L
 }

@@ -61,7 +61,7 @@ final class RecordSizes(settings: Properties) {
   private def ofTopic(topic: String): Int = ofTopics.getOrElseUpdate(
     topic,
     try
-      Using.resource(Admin.create(SinkProducer.clientSettings(settings))) { admin =>
+      Using.resource(Admin.create(KafkaBrokers.clientSettings(settings))) { admin =>
         val resource = new ConfigResource(ConfigResource.Type.TOPIC, topic)
         val config = admin.describeConfigs(Collections.singleton(resource)).values.get(resource)
         config.get(RecordSizes.TimeoutS, TimeUnit.SECONDS).get(TopicConfig.MAX_MESSAGE_BYTES_CONFIG).value.toInt

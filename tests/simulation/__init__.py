@@ -1,0 +1,1 @@
+"""Whole jobs under faults, in memory, on a virtual clock: any history again from its seed."""
