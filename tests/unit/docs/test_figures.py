@@ -42,7 +42,7 @@ _FIGURES: list[tuple[str, str, Callable[[], float]]] = [
         "delivery.md",
         r"`properties.transaction.timeout.ms` \((\d+) minutes by default\)",
         lambda: (
-            constant("spark/sink/TransactionalWriter.scala", r'TRANSACTION_TIMEOUT_CONFIG, "(\d+)"')
+            constant("spark/sink/KafkaBrokers.scala", r'TRANSACTION_TIMEOUT_CONFIG, "(\d+)"')
             / 60_000
         ),
     ),

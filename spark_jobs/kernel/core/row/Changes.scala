@@ -11,9 +11,9 @@ trait Output {
 /** The result changes of one join key in one batch, netted.
   *
   * The retraction contract: per result row and batch at most one -U/-D and one +I/+U; changes that
-  * cancel out, for a reader of the SELECT list, are not emitted; retractions leave before additions. With `updateBefore` off (upsert
-  * sinks), a retraction whose `pairBy` value is added again in the batch is dropped and any other
-  * leaves as -D.
+  * cancel out, for a reader of the SELECT list, are not emitted; retractions leave before additions.
+  * With `updateBefore` off (upsert sinks), a retraction whose `pairBy` value is added again in the
+  * batch is dropped and any other leaves as -D.
   *
   * @param accepts
   *   the WHERE clause over the joined row

@@ -21,7 +21,9 @@ final case class Alignment(group: String, maxDriftMs: Long, query: String, topic
 
   /** The table's watermark as of its last committed epoch: the smallest of its partitions that are not idle. */
   def watermark(counters: Counters): Option[Long] = {
-    val sources = counters.sources(query, "watermark").filter { case (source, _) => topics.contains(Envelope.topicOf(source)) }
+    val sources = counters.sources(query, "watermark").filter { case (source, _) =>
+      topics.contains(Envelope.topicOf(source))
+    }
     val idle = counters.sources(query, "idle").collect { case (source, 1L) => source }.toSet
     sources.collect { case (source, at) if at > Long.MinValue && !idle(source) => at }.minOption
   }
