@@ -377,7 +377,7 @@ class Queries:
 def _padded(scope: Scope) -> Scope:
     """The event times of an outer join of either kind, as plain TIMESTAMP.
 
-    By a time that may be NULL Flink's temporal join fails. By that of a padded row it drops rows:
+    By a time that is NULL the row is late (T3). By that of a padded row it drops rows:
     the padding of an interval join may leave when the watermark is exactly at its time.
     """
     return tuple(Column(c.text, "TIMESTAMP" if c.type == ROWTIME else c.type) for c in scope)
