@@ -137,13 +137,17 @@ class Drivers:
         )
         rogue.init_transactions(WAIT_S)
 
-    def ledger(self, query: str, writer: int) -> int | None:
-        """The number of the next epoch that a writer's ledger has."""
+    def ledger(self, query: str, writer: int, stable: bool = True) -> int | None:
+        """The number of the next epoch that a writer's ledger has.
+
+        `stable`: waits for a commit that is on its way; a transaction that a cut-off task has left
+        open is on its way until the next driver.
+        """
         group = f"{self.prefix}-{query}-{writer}"
         asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(self.topic("out"), 0)])]
         deadline = time.monotonic() + WAIT_S
         while True:
-            answer = self.admin.list_consumer_group_offsets(asked, require_stable=True)
+            answer = self.admin.list_consumer_group_offsets(asked, require_stable=stable)
             place = answer[group].result(WAIT_S).topic_partitions[0]
             if place.error is None:  # else a commit is on its way
                 return None if place.offset < 0 else int(place.offset)
