@@ -134,13 +134,15 @@ class Union:
 class Time:
     """The watermark of an operator over scans: docs/semantics.md, "Time".
 
-    The clock ticks every `TICK_MS`, and when the number of partitions changes.
+    The clock ticks every `TICK_MS`, and when the number of partitions changes. A partition that the
+    clock does not know of counts from its first record on.
     """
 
     def __init__(self, scans: int, bound_ms: int, idle_ms: int) -> None:
         self._bound_ms, self._idle_ms = bound_ms, idle_ms
         self._clock = NEVER
-        self._counts: tuple[int, ...] = (0,) * scans
+        self._told: tuple[int, ...] = (0,) * scans
+        self._counts = [0] * scans
         self._watermarks: dict[tuple[int, int], int] = {}
         self._active: dict[tuple[int, int], int] = {}
         self.before = NEVER
@@ -150,11 +152,13 @@ class Time:
     def epoch(self, epoch: Epoch, *others: int | None) -> None:
         """`others`: the watermarks of operators that feed this one; None for one that is idle."""
         counts = tuple(epoch.counts)
-        if counts != self._counts or epoch.at_ms - self._clock >= TICK_MS:
-            self._clock, self._counts = max(self._clock, epoch.at_ms), counts
+        if counts != self._told or epoch.at_ms - self._clock >= TICK_MS:
+            self._clock, self._told = max(self._clock, epoch.at_ms), counts
+            self._counts = [max(pair) for pair in zip(counts, self._counts, strict=True)]
         for scan, records in enumerate(epoch.records):
             for record in records:
                 place = (scan, record.partition)
+                self._counts[scan] = max(self._counts[scan], record.partition + 1)
                 self._active[place] = self._clock
                 self._watermarks.setdefault(place, NEVER)
                 if record.values is not None:
