@@ -46,7 +46,7 @@ bench: setup ## rows per second, Kafka to Kafka; ARGS="temporal --rows 4000000"
 faults: setup ## every kind of fault against a 200k-row run; ARGS="--kinds zombie --rounds 1"
 	@$(BIN)/python -m tests.faults $(ARGS)
 
-differential: setup ## random queries beside DuckDB; ARGS="--cases 5000 --seed 2"
+differential: setup ## random queries beside DuckDB; ARGS="--cases 5000 --seed 2", --flink for Flink as well
 	@$(BIN)/python -m tests.differential $(ARGS)
 
 simulation: setup ## jobs under random faults, in memory, by seed; ARGS="--histories 100000 --seed 2"

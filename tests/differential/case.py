@@ -61,14 +61,21 @@ class Case:
     def select(self) -> str:
         return flink_text(self.query)
 
-    def job(self) -> str:
-        """The job file. The sink has the columns of the query, as rejoin types them.
+    def fields(self) -> tuple[Field, ...]:
+        """The columns of the query, as rejoin types them.
 
         Raises:
             SqlErrors: the query is refused.
         """
-        fields = query_fields(f"{self.declarations()}\n{self.select()};")
-        lines = [f"{f.name} {_column_type(f.type, f.name in self.key)}" for f in fields]
+        return _query_fields(f"{self.declarations()}\n{self.select()};")
+
+    def job(self) -> str:
+        """The job file. The sink has the columns of the query.
+
+        Raises:
+            SqlErrors: the query is refused.
+        """
+        lines = [f"{f.name} {_column_type(f.type, f.name in self.key)}" for f in self.fields()]
         if self.key:
             lines.append(f"PRIMARY KEY ({', '.join(self.key)}) NOT ENFORCED")
         options = f"{_SINKS[self.sink]}, 'topic' = '{SINK}'"
@@ -78,7 +85,7 @@ class Case:
 
 
 @lru_cache(maxsize=4)
-def query_fields(text: str) -> tuple[Field, ...]:
+def _query_fields(text: str) -> tuple[Field, ...]:
     """The columns of the query at the end of the text; several cases in a row have the same."""
     return tuple(bind_query(text).query.fields)
 
@@ -115,18 +122,23 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """The first step after which the sink does not show what DuckDB answers."""
+    """The first step after which the sink's `view` is not what DuckDB answers."""
 
     step: int
     problems: tuple[str, ...]
+    view: SinkView
 
 
 @dataclass(frozen=True, slots=True)
 class Agrees:
-    """`rows`: the most of any answer. `unnetted`: steps that took back and added an equal row."""
+    """`rows`: the most of any answer. `unnetted`: steps that took back and added an equal row.
+
+    `view`: what the sink shows in the end.
+    """
 
     rows: int
-    unnetted: tuple[str, ...] = ()
+    unnetted: tuple[str, ...]
+    view: SinkView
 
 
 Outcome: TypeAlias = Refused | Crashed | Unjudged | Differs | Agrees
@@ -167,11 +179,11 @@ def _compare(case: Case, bound: BoundScenario, judge: Judge) -> Outcome:
         if is_last or not case.waits:
             expected = canonical_rows(judge.answer(case.query), job.types)
             rows = max(rows, expected.total())
-            problems += _difference(job.view, expected)
+            problems += difference(job.view, expected)
         if problems:
-            return Differs(number, tuple(problems))
+            return Differs(number, tuple(problems), job.view)
         unnetted += [f"step {number}: {row_text(row)}" for row in both]
-    return Agrees(rows, tuple(unnetted))
+    return Agrees(rows, tuple(unnetted), job.view)
 
 
 class _Job:
@@ -212,7 +224,7 @@ def canonical_rows(rows: Sequence[Row], types: Sequence[DataType]) -> Counter[Ro
     return Counter(tuple(canonical(v, t) for v, t in zip(row, types, strict=True)) for row in rows)
 
 
-def _difference(view: SinkView, expected: Counter[Row]) -> list[str]:
+def difference(view: SinkView, expected: Counter[Row]) -> list[str]:
     """An upsert sink shows any one row of those that have a key."""
     if view.key is None:
         found = view.contents()

@@ -12,7 +12,6 @@ from tests.differential.case import (
     Outcome,
     Unjudged,
     canonical_rows,
-    query_fields,
 )
 from tests.differential.judge import Judge
 from tests.differential.tables import DATA_TYPES, Change, Table
@@ -60,7 +59,7 @@ def _row(row: Row, types: Sequence[DataType]) -> str:
 
 def _expected(case: Case) -> Iterator[list[str]]:
     """The net changes of the answer, step by step; any row of an upsert sink's key will do."""
-    fields = query_fields(f"{case.declarations()}\n{case.select()};")
+    fields = case.fields()
     types = [field.type for field in fields]
     key = [i for i, field in enumerate(fields) if field.name in case.key]
     judge = Judge()

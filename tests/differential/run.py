@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tests.differential.case import Agrees, Case, Outcome, Refused, run
+from tests.differential.case import Agrees, Case, Differs, Outcome, Refused, run
+from tests.differential.flink.opinion import Asked, alone
+from tests.differential.flink.tally import FlinkTally
 from tests.differential.generate import random_case
 from tests.differential.judge import Judge
 from tests.differential.report import report
@@ -30,6 +32,7 @@ class Tally:
     wrong_queries: set[str] = field(default_factory=set)
     unnetted_cases: int = 0
     unnetted: list[str] = field(default_factory=list)
+    flink: FlinkTally | None = None
 
     def add(self, case: Case, outcome: Outcome) -> None:
         self.cases += 1
@@ -54,6 +57,7 @@ class Tally:
             f"refused: {refused or 'none'}",
             f"an equal row taken back and added in one step: {self.unnetted_cases} cases",
             *(f"  {example}" for example in self.unnetted[:_SHOWN]),
+            *(self.flink.lines() if self.flink is not None else []),
         ]
 
 
@@ -63,12 +67,14 @@ def run_cases(
     say: Say,
     keep_going: bool = False,
     until: float = math.inf,
+    flink: Asked | None = None,
 ) -> Tally:
     """Run the cases; the first that fails is shrunk and reported and ends the run, by default.
 
     `until`: no case begins after this time of the monotonic clock. Ctrl-C ends the run as well.
+    `flink`: the second judge. Where it alone differs, this is reported, and nothing fails.
     """
-    tally = Tally()
+    tally = Tally(flink=FlinkTally(flink) if flink is not None else None)
     judge = Judge()
     said = time.monotonic()
     for index in numbers:
@@ -92,6 +98,12 @@ def _run_case(case: Case, judge: Judge, tally: Tally, say: Say) -> None:
         say(f"{case.name}: the same query fails again")
     elif is_wrong(outcome):
         tally.wrong_queries.add(case.query)
-        shown = report(*Shrinker(case, outcome, judge).shrink())
+        smaller, found = Shrinker(case, outcome, judge).shrink()
+        shown = report(smaller, found)
+        if tally.flink is not None and isinstance(found, Differs):
+            shown = f"{shown}\n{alone(smaller, found, tally.flink.asked, judge)}"
         tally.failures.append(shown)
         say(shown)
+    elif tally.flink is not None:
+        for line in tally.flink.add(case, outcome):
+            say(line)

@@ -91,15 +91,21 @@ class Table:
         """Whether changes carry no old rows, or none that is used."""
         return self.mode == "upsert" or (self.mode == "debezium" and bool(self.key))
 
+    @property
+    def watermark(self) -> tuple[str, str] | None:
+        """The name of the event time and the expression of its watermark."""
+        if self.rowtime is None:
+            return None
+        name = self.columns[self.rowtime][0]
+        delay = "'1' DAY" if self.delay_s == STILL_S else f"'{self.delay_s}' SECOND"
+        return name, f"{name} - INTERVAL {delay}"
+
     def ddl(self) -> str:
         lines = [f"{name} {DATA_TYPES[kind].sql()}" for name, kind in self.columns]
-        times = [name for name, kind in self.columns if kind == ROWTIME]
         if self.is_clocked:
             lines.append(f"{PROCTIME} AS PROCTIME()")
-        delay = f"INTERVAL '{self.delay_s}' SECOND"
-        if self.delay_s == STILL_S:
-            delay = "INTERVAL '1' DAY"
-        lines += [f"WATERMARK FOR {t} AS {t} - {delay}" for t in times]
+        if (watermark := self.watermark) is not None:
+            lines.append(f"WATERMARK FOR {watermark[0]} AS {watermark[1]}")
         if self.key:
             names = ", ".join(self.columns[i][0] for i in self.key)
             lines.append(f"PRIMARY KEY ({names}) NOT ENFORCED")

@@ -107,6 +107,16 @@ def test_rows_stay_from_step_to_step() -> None:
     assert sorted(stays.latest()) == [("a", 0), ("b", 2)]
 
 
+def test_duckdb_answers_where_its_optimizer_fails() -> None:
+    flags = Table("a", "upsert", (("id", "INT"), ("f", "BOOLEAN")), (0,))
+    rows = Table("b", "append", (("id", "INT"), ("k", "INT"), ("f", "BOOLEAN")))
+    judge = Judge()
+    judge.begin((flags, rows), ())
+    joined = "b FULL JOIN a ON (b.f IS NOT DISTINCT FROM a.f)"
+    never = "(b.k < b.k) AND NOT a.id IN (SELECT id FROM b)"
+    assert judge.answer(f"SELECT DISTINCT b.k FROM {joined} WHERE {never}") == []  # noqa: S608
+
+
 def test_a_wrong_answer_is_shrunk() -> None:
     judge = InnerJudge()
     outcome = run(LEFT, judge)

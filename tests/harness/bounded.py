@@ -21,6 +21,7 @@ from spark_jobs.settings import Overrides, job_settings, read_environment
 AT_ONCE = 4  # queries that run beside each other
 KEY_GROUPS = 8  # for which the queries have to be planned
 READ_S = 20.0
+ANY_PARTITION = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Query:
     name: str
     sink: KafkaSink
     parallelism: int = 1
+    max_offsets: int | None = None  # records of one epoch, at most
 
 
 def create_topics(servers: str, names: Iterable[str], partitions: int = 1) -> None:
@@ -39,16 +41,31 @@ def create_topics(servers: str, names: Iterable[str], partitions: int = 1) -> No
         made.result(60)
 
 
-def produce(servers: str, records: Iterable[tuple[str, Record]]) -> None:
-    """Write records to topics, in this order."""
+def produce(
+    servers: str, records: Iterable[tuple[str, Record]], keeps_partitions: bool = False
+) -> None:
+    """Write records to topics, in this order.
+
+    `keeps_partitions`: into the partitions that the records name, not where their keys belong.
+    """
     producer = Producer({"enable.idempotence": True, "bootstrap.servers": servers})
     for topic, record in records:
-        producer.produce(topic, record.value, record.key, timestamp=record.timestamp_ms)
+        producer.produce(
+            topic,
+            record.value,
+            record.key,
+            partition=record.partition if keeps_partitions else ANY_PARTITION,
+            timestamp=record.timestamp_ms,
+        )
     assert producer.flush(60) == 0
 
 
 def run_to_end(
-    spark: SparkSession, queries: Sequence[Query], folder: Path, timeout_s: float
+    spark: SparkSession,
+    queries: Sequence[Query],
+    folder: Path,
+    timeout_s: float,
+    at_once: int = AT_ONCE,
 ) -> None:
     """Run all queries to their end in one session, some at a time; raises what one fails with."""
     waiting = list(queries)
@@ -56,7 +73,7 @@ def run_to_end(
     with _running() as lives:
         while waiting or lives:
             assert time.monotonic() < deadline, f"still runs: {[life.name for life in lives]}"
-            while waiting and len(lives) < AT_ONCE:
+            while waiting and len(lives) < at_once:
                 lives.append(_launch(spark, waiting.pop(0), folder))
             for life in lives:
                 life.poll()
@@ -81,6 +98,8 @@ def _launch(spark: SparkSession, query: Query, folder: Path) -> QueryLife:
         "rejoin.checkpoint": str(folder / "checkpoint"),
         "rejoin.key-groups": str(KEY_GROUPS),
     }
+    if query.max_offsets is not None:
+        given["rejoin.max-offsets-per-trigger"] = str(query.max_offsets)
     settings = job_settings(declared_settings(given), query.name, Overrides(), read_environment())
     return open_query(spark, query.name, query.sink, settings).life()
 

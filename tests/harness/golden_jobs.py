@@ -92,12 +92,18 @@ class GoldenJob:
 def golden_job(path: Path, servers: str) -> GoldenJob:
     """The job of a file, bounded by what its topics hold at the start."""
     prefix = f"g{uuid.uuid4().hex[:8]}-"
-    text = _SERVERS.sub(rf"\1'{servers}'", _with_sink(path.read_text(encoding="utf-8"), servers))
-    text = f"SET 'rejoin.key-groups' = '{KEY_GROUPS}';\n" + _TOPIC.sub(rf"\1'{prefix}\2'", text)
-    bound = bind_scenario(Scenario(path.stem, text, ()))
-    for name in {scan.table for plan in bound.plans for scan in scans(plan.root)}:
-        text = _bounded(text, name)
-    return GoldenJob(path.stem, prefix, bind_scenario(Scenario(path.stem, text, ())))
+    text = _with_sink(path.read_text(encoding="utf-8"), servers)
+    return GoldenJob(path.stem, prefix, bounded_job(path.stem, text, prefix, servers))
+
+
+def bounded_job(name: str, text: str, prefix: str, servers: str) -> BoundScenario:
+    """The job of a text, over topics whose names have the prefix, to the ends that they have."""
+    text = _TOPIC.sub(rf"\1'{prefix}\2'", _SERVERS.sub(rf"\1'{servers}'", text))
+    text = f"SET 'rejoin.key-groups' = '{KEY_GROUPS}';\n{text}"
+    bound = bind_scenario(Scenario(name, text, ()))
+    for table in {scan.table for plan in bound.plans for scan in scans(plan.root)}:
+        text = _bounded(text, table)
+    return bind_scenario(Scenario(name, text, ()))
 
 
 def _with_sink(text: str, servers: str) -> str:

@@ -1,13 +1,28 @@
-"""More random queries beside DuckDB than `make test` has."""
+"""More random queries beside DuckDB than `make test` has, and some beside Flink as well."""
 
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 
+import pytest
+
+from tests.differential.case import Agrees, Differs, run
+from tests.differential.flink.client import FlinkProcess
+from tests.differential.flink.opinion import Other, Same, alone, opinion
 from tests.differential.generate import HISTORIES
+from tests.differential.judge import Judge
 from tests.differential.run import run_cases
+from tests.differential.test_differential import LEFT, NUMBERS, InnerJudge
 from tests.harness.gateway import kernel
 
 SEED = 12
 SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def flink() -> Iterator[FlinkProcess]:
+    with FlinkProcess() as process:
+        yield process
 
 
 def test_random_cases_agree() -> None:
@@ -16,3 +31,42 @@ def test_random_cases_agree() -> None:
     tally = run_cases(SEED, numbers, lambda _: None, until=time.monotonic() + SECONDS)
     assert tally.failures == []
     assert tally.agreed > 40
+
+
+@pytest.mark.timeout(1_800)  # Flink may have to be installed
+def test_flink_agrees(flink: FlinkProcess) -> None:
+    tally = run_cases(28, NUMBERS, lambda _: None, flink=flink)
+    assert tally.failures == []
+    assert tally.flink is not None
+    assert tally.flink.unlike == {}
+    assert tally.flink.unanswered == {}
+    assert tally.flink.agreed + sum(tally.flink.not_comparable.values()) == len(NUMBERS)
+    assert tally.flink.agreed > len(NUMBERS) // 2
+
+
+@pytest.mark.timeout(1_800)
+def test_flink_notices_a_wrong_row(flink: FlinkProcess) -> None:
+    outcome = run(LEFT, Judge())
+    assert isinstance(outcome, Agrees)
+    assert opinion(LEFT, outcome, flink) == Same()
+    outcome.view.rows[(7, None)] += 1
+    found = opinion(LEFT, outcome, flink)
+    assert isinstance(found, Other)
+    assert found.problems == ("too much: (7, NULL)",)
+
+
+@pytest.mark.timeout(1_800)
+def test_flink_says_that_duckdb_is_wrong(flink: FlinkProcess) -> None:
+    judge = InnerJudge()
+    outcome = run(LEFT, judge)
+    assert isinstance(outcome, Differs)
+    case = replace(LEFT, steps=LEFT.steps[: outcome.step + 1])
+    assert alone(case, outcome, flink, judge) == (
+        "DuckDB alone differs: Flink answers as rejoin does"
+    )
+
+
+@pytest.mark.timeout(1_800)
+def test_flink_says_what_it_refuses(flink: FlinkProcess) -> None:
+    answer = flink.ask({"tables": [], "views": [], "query": "SELECT x FROM nowhere"})
+    assert "Object 'nowhere' not found" in answer["error"]
