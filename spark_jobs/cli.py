@@ -11,6 +11,7 @@ from rich.text import Text
 from typer.exceptions import TyperException
 
 from bench.cli import bench
+from spark_jobs.checkpoint.commands import rescale
 from spark_jobs.dlq.commands import app as dlq
 from spark_jobs.errors import ConfigError, MachineError, RejoinError
 from spark_jobs.scenario.command import run_tests
@@ -69,6 +70,17 @@ def run(
             help="After SINK_LEDGER_MISSING: is that epoch in the sink? Repeatable.",
         ),
     ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MASTER",
+            help="Spark master, such as spark://host:7077; this process alone if omitted.",
+        ),
+    ] = None,
+    spark_properties: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Spark's properties, as in spark-defaults.conf."),
+    ] = None,
     as_json: AsJsonLines = False,
 ) -> None:
     """Run the INSERTs of a job file until their inputs end, or for ever.
@@ -80,7 +92,15 @@ def run(
     from spark_jobs.driver.console import JsonConsole, TextConsole
     from spark_jobs.main import run_job
 
-    overrides = Overrides(checkpoint, status_dir, sidecar_port, sidecar, epoch_written or ())
+    overrides = Overrides(
+        checkpoint,
+        status_dir,
+        sidecar_port,
+        sidecar,
+        epoch_written or (),
+        master,
+        spark_properties,
+    )
     run_job(job, overrides, JsonConsole(sys.stdout) if as_json else TextConsole(sys.stderr))
 
 
@@ -218,6 +238,10 @@ def registry(
 
 app.add_typer(dlq, name="dlq", short_help="Read, repair and replay dead letters.")
 app.add_typer(state, name="state", short_help="Inspect the state of a job.")
+app.command(
+    short_help="Change the number of tasks of a stopped job.",
+    epilog="Example: rejoin rescale orders.sql --parallelism 8 --checkpoint /var/lib/rejoin/orders",
+)(rescale)
 app.command(
     "test",
     short_help="Test a job's SQL with rows in files.",

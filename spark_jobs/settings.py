@@ -7,7 +7,7 @@ timeout, time zone) belong to the planner; this module has those that change how
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
 
@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from spark_jobs.errors import ConfigError
 from spark_jobs.options.kinds import REFERENCE
 from spark_jobs.options.settings import DeclaredSettings, RestartSettings
+from spark_jobs.options.spark import is_master, known_cores, parse_properties, refusals
 
 MAX_OFFSETS = 1_000_000  # per epoch and table; limits the memory and the transaction of an epoch
 
@@ -27,13 +28,16 @@ class Environment(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="REJOIN_", frozen=True, extra="ignore")
 
     memory_mb: int = Field(
-        default=0, ge=0, description="heap of the JVM; 0: an eighth of the memory"
+        default=0, ge=0, description="heap of the driver's JVM; 0: an eighth of the memory"
     )
     state_memory_mb: int = Field(
         default=0, ge=0, description="memory of RocksDB outside the heap; 0: automatic"
     )
     master: str = Field(
         default="", description="Spark master; empty: local, a thread per core of the job"
+    )
+    spark_properties: Path | None = Field(
+        default=None, description="file of Spark's properties, as spark-defaults.conf"
     )
     work_dir: Path = Field(default=Path(".rejoin"), description="default folder of all jobs")
     class_archive: Literal["use", "make", "off"] = Field(
@@ -51,6 +55,8 @@ class Overrides:
     sidecar_port: int | None = None
     sidecar: bool = True
     epoch_written: Sequence[str] = ()
+    master: str | None = None
+    spark_properties: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,10 @@ class RestartStrategy:
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """How a job runs. `parallelism` None is that of the checkpoint, else one task per core."""
+    """How a job runs. `parallelism` None is that of the checkpoint, else one task per core.
+
+    `master` is empty for local threads. `spark_properties` are the user's, with references in them.
+    """
 
     name: str
     checkpoint: str
@@ -106,9 +115,21 @@ class JobSettings:
     goes_on_after_data_loss: bool = False
     ledger_heartbeat_ms: int = 600_000
     epoch_written: Sequence[str] = ()
+    master: str = ""
+    spark_properties: Mapping[str, str] = field(default_factory=dict)
 
     def cores(self) -> int:
-        return self.parallelism or available_cores()
+        """Tasks of a stateful operator; raises ConfigError if nothing says how many."""
+        cores = self.parallelism or known_cores(
+            self.master, self.spark_properties, available_cores()
+        )
+        if cores is None:
+            raise ConfigError(
+                "PARALLELISM_UNKNOWN",
+                f"how many cores {self.master} has is known only once Spark runs there",
+                hint="SET 'rejoin.parallelism'; a checkpoint keeps it until `rejoin rescale`",
+            )
+        return cores
 
     def table(self) -> list[tuple[str, str]]:
         """Names and values to show; none of them is secret."""
@@ -118,7 +139,8 @@ class JobSettings:
             ("rejoin.trigger-interval", f"{self.trigger_interval_ms} ms"),
             ("rejoin.max-offsets-per-trigger", str(self.max_offsets_per_trigger)),
             ("rejoin.parallelism", str(self.parallelism or f"{self.cores()} (one per core)")),
-            ("rejoin.key-groups", str(self.key_groups)),
+            ("rejoin.key-groups", f"{self.key_groups} (the most that rejoin.parallelism can be)"),
+            ("spark.master", self.master or f"local[{self.cores()}]"),
         ]
 
 
@@ -155,6 +177,7 @@ def job_settings(
     """The effective settings; the binder has checked the declared values already."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", declared.job_name or file_stem).strip("-.") or "job"
     home = environment.work_dir / name
+    properties_file = overrides.spark_properties or environment.spark_properties
     settings = JobSettings(
         name=name,
         checkpoint=_absolute(
@@ -172,6 +195,8 @@ def job_settings(
         goes_on_after_data_loss=declared.on_data_loss == "continue",
         ledger_heartbeat_ms=declared.ledger_heartbeat_ms,
         epoch_written=tuple(overrides.epoch_written),
+        master=_master(overrides.master or environment.master),
+        spark_properties={} if properties_file is None else read_spark_properties(properties_file),
     )
     if settings.cores() > settings.key_groups:
         raise ConfigError(
@@ -180,6 +205,25 @@ def job_settings(
             f"{settings.key_groups}: some tasks would never get a key",
         )
     return settings
+
+
+def read_spark_properties(path: Path) -> dict[str, str]:
+    """Spark's properties in a file; raises ConfigError for what rejoin cannot run with."""
+    found, others = parse_properties(read_sql(path))
+    problems = [f"line {number} is no property of Spark" for number in others]
+    if problems := [*problems, *refusals(found)]:
+        raise ConfigError("SPARK_PROPERTY_REFUSED", f"{path}: {'; '.join(problems)}")
+    return found
+
+
+def _master(text: str) -> str:
+    if not is_master(text):
+        raise ConfigError(
+            "MASTER_UNKNOWN",
+            f"'{text}' is no Spark master",
+            hint="spark://HOST:PORT, k8s://URL, local-cluster[EXECUTORS,CORES,MB] or local[N]",
+        )
+    return text
 
 
 def _absolute(location: str) -> str:

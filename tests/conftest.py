@@ -13,7 +13,7 @@ from spark_jobs.embedded.registry import RegistryServer
 # or another tool, or reads for long
 SERVICE_FIXTURES = {"broker", "spark"}
 SERVICE_FOLDERS = {"streaming", "e2e", "page", "deploy", "debezium"}
-LONG_FOLDER = "long"
+LONG_FOLDERS = {"long", "cluster"}
 
 # a JVM on a busy machine has no predictable speed per example
 settings.register_profile("rejoin", settings(), deadline=None)
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         folders = set(item.path.relative_to(Path(__file__).parent).parts)
-        if LONG_FOLDER in folders:
+        if folders & LONG_FOLDERS:
             item.add_marker(pytest.mark.long)
         elif fixtures & SERVICE_FIXTURES or folders & SERVICE_FOLDERS:
             item.add_marker(pytest.mark.service)

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.api.changelog import Changelog, TemporalTableFunction
 from spark_jobs.api.running import RunningJob, start_job
 from spark_jobs.api.script import Script
+from spark_jobs.api.session import check_session, master_of
 from spark_jobs.api.text import quoted, string_text
 from spark_jobs.plan.planner import plan
 from spark_jobs.plan.text.explain import explain_job
@@ -114,6 +115,9 @@ class Job:
             RejoinError: any error with which `rejoin run` would end before its first epoch.
         """
         job = self._script.job()
-        overrides = Overrides(checkpoint, status_dir, None, sidecar, epoch_written)
+        check_session(spark)
+        overrides = Overrides(
+            checkpoint, status_dir, None, sidecar, epoch_written, master_of(spark)
+        )
         settings = job_settings(job.settings, self._stem, overrides, read_environment())
         return start_job(spark, job, self.text, settings, progress)

@@ -9,7 +9,7 @@ from typing import Self, TextIO
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.api.session import check_session, job_session
+from spark_jobs.api.session import job_session
 from spark_jobs.driver.console import TextConsole, progress_line
 from spark_jobs.driver.progress import Progress
 from spark_jobs.driver.queries import plan_job
@@ -114,8 +114,10 @@ class RunningJob:
 def start_job(
     spark: SparkSession, job: BoundJob, text: str, settings: JobSettings, progress: TextIO | None
 ) -> RunningJob:
-    """Start `job`, whose text is `text`. Raises RejoinError for errors before the first epoch."""
-    check_session(spark)
+    """Start `job`, whose text is `text`, in a checked session.
+
+    Raises RejoinError for errors before the first epoch.
+    """
     planned = plan_job(job, text, settings)
     sinks = planned.sinks
     with ExitStack() as ending:

@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.build import connector_jars, kernel_jar
 from spark_jobs.kernel.calls import is_stopped, jar_of, setting
-from spark_jobs.settings import JobSettings
+from spark_jobs.options.spark import EXECUTOR_REPORTS, PLUGINS, has_executors
+from spark_jobs.settings import JobSettings, resolve_all
 from spark_jobs.streaming.session import session_options
 
 _KERNEL = "org.apache.spark.sql.rejoin.Kernel"
@@ -36,6 +37,7 @@ def session_conf() -> dict[str, str]:
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": ":".join(jars),
         "spark.speculation": "false",
+        PLUGINS: EXECUTOR_REPORTS,
     }
 
 
@@ -70,10 +72,14 @@ def check_session(spark: SparkSession) -> None:
 def job_session(spark: SparkSession, settings: JobSettings) -> SparkSession:
     """A new session of the same application with the job's settings; `spark` is not changed."""
     own = spark.newSession()
-    for key, value in session_options(settings, []).items():
+    for key, value in resolve_all(session_options(settings, [])).items():
         if key.startswith("spark.sql."):
             own.conf.set(key, value)
     return own
+
+
+def master_of(spark: SparkSession) -> str:
+    return str(spark.sparkContext.master)
 
 
 def _problems(spark: SparkSession) -> Iterator[str]:
@@ -90,3 +96,5 @@ def _problems(spark: SparkSession) -> Iterator[str]:
             yield f"{name} ({type_}) is not on the driver's class path"
     if setting(spark, "spark.speculation") == "true":
         yield "'spark.speculation' is true: two attempts of a task would fence each other's writer"
+    if has_executors(master_of(spark)) and EXECUTOR_REPORTS not in setting(spark, PLUGINS):
+        yield f"'{PLUGINS}' lacks {EXECUTOR_REPORTS}: the driver would not learn what executors do"

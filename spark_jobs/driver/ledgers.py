@@ -49,6 +49,7 @@ class Ledgers:
             describe(self.sink, replace(running, ledgers=writers)),
             writers,
             epoch,
+            since=running.manifest.since(epoch),
             repeated=repeated,
             known=known,
             written=self.epoch_written,

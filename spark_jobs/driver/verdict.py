@@ -16,6 +16,7 @@ Verdict: TypeAlias = Literal["identical", "compatible", "incompatible"]
 
 MAX_SHOWN = 8
 GUIDE = "docs/upgrades.md"
+PARALLELISM = "'rejoin.parallelism'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,11 @@ def way_out(refused: Sequence[Difference]) -> str:
     settings = [d.place for d in refused if d.place.startswith("'rejoin.")]
     if len(settings) == len(refused):
         back = " ".join(f"SET {d.place} = '{d.then}';" for d in refused)
+        if [d.place for d in refused] == [PARALLELISM]:
+            to = f"--parallelism {refused[0].now}"
+            return (
+                f"{back} continues; `rejoin rescale {to}` moves the state to a new value: {GUIDE}"
+            )
         return f"{back} continues; a new value needs a new checkpoint: {GUIDE}"
     if any(d.code == "STATE_FORMAT_NEWER" for d in refused):
         return "use the release that wrote the checkpoint, or a newer one"
@@ -115,7 +121,7 @@ def _fixed(manifest: Manifest, present: Present) -> Iterator[Difference]:
         yield _mismatch("'rejoin.key-groups'", groups, present.groups, reason)
     if present.parallelism not in (None, tasks := manifest.parallelism):
         reason = "state is divided among the tasks"
-        yield _mismatch("'rejoin.parallelism'", tasks, present.parallelism, reason)
+        yield _mismatch(PARALLELISM, tasks, present.parallelism, reason)
     if written is not None and written.spark != spark_version:
         yield Difference(
             "compatible", "", "Spark", written.spark, spark_version,

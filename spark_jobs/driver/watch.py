@@ -19,6 +19,7 @@ from spark_jobs.driver.queries import PlannedJob
 from spark_jobs.driver.query_life import EPOCH_WAIT_S, QueryLife, stop_queries
 from spark_jobs.driver.replays import Replays
 from spark_jobs.driver.report import JobReport
+from spark_jobs.driver.rescale_record import refuse_rescaling, settle_rescale
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import KafkaError
 from spark_jobs.kernel.calls import Kernel
@@ -39,6 +40,8 @@ def open_watch(
 ) -> "Watch":
     """Open the checkpoints of all queries, or of none, and continue their counters."""
     words = epoch_words(job.settings.epoch_written, list(job.sinks))
+    if (settled := settle_rescale(spark, job.settings.checkpoint)) is not None:
+        console.say(settled)
     queries: list[OpenQuery] = []
     with ExitStack() as opened:
         for name, sink in job.sinks.items():
@@ -47,6 +50,7 @@ def open_watch(
             queries.append(query)
             for note in query.notes:
                 console.say(note)
+        refuse_rescaling(spark, job.settings.checkpoint)
         for query in queries:
             loads = initial_content(scans(query.sink), query.manifest.scans)
             report.start_from(query.name, loads, query.folder.next_epoch)

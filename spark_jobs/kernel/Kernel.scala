@@ -67,15 +67,24 @@ object Kernel {
 
   /** Makes the ledgers of a sink's writers this driver's; gives how many of them needed the operator's answer.
     *
+    * @param since
+    *   the epoch after the last one that had anything to write
     * @param known
     *   how many writers are known to have had a ledger
     * @param written
     *   the operator's answer, `yes` or `no`, to whether a repeated epoch is in Kafka already; null for none
     */
-  def takeOver(sink: String, writers: Int, epoch: Long, repeated: Boolean, known: Long, written: String): Int = {
+  def takeOver(
+      sink: String,
+      writers: Int,
+      epoch: Long,
+      since: Long,
+      repeated: Boolean,
+      known: Long,
+      written: String): Int = {
     val spec = SinkSpec.read(sink)
     val word = Option(written).map(_ == "yes")
-    val by = Takeover(spec.checkpoint, spec.generation, epoch, repeated, known, word, spec.dense)
+    val by = Takeover(spec.checkpoint, spec.generation, epoch, since, repeated, known, word, spec.dense)
     SinkProducers.ofThisJvm.takeOver(spec, writers, by)
   }
 

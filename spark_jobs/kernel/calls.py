@@ -74,8 +74,10 @@ class CheckpointFiles(Protocol):
 
     def read(self, name: str) -> str | None: ...
     def write(self, name: str, text: str) -> None: ...
+    def delete(self, name: str) -> None: ...
+    def size(self, folder: str) -> int: ...
     def last(self, folder: str) -> int: ...
-    def entries(self, folder: str) -> Sequence[str]: ...
+    def entries(self, folder: str) -> Sequence[int]: ...
     def lock(self) -> bool: ...
     def unlock(self) -> None: ...
     def hasLocks(self) -> bool: ...
@@ -156,17 +158,19 @@ class Kernel:
         writers: int,
         epoch: int,
         *,
+        since: int,
         repeated: bool,
         known: int,
         written: Literal["yes", "no"] | None,
     ) -> int:
         """Make the ledgers of a sink's writers this driver's.
 
-        `known`: how many writers are known to have had a ledger. `written`: the operator's answer
+        `since`: the epoch after the last one that had anything to write. `known`: how many writers
+        are known to have had a ledger. `written`: the operator's answer
         to whether a repeated epoch is in Kafka already. Returns how many ledgers needed it.
         """
         described = json.dumps(sink)
-        return int(self._scala.takeOver(described, writers, epoch, repeated, known, written))
+        return int(self._scala.takeOver(described, writers, epoch, since, repeated, known, written))
 
     def topic_ids(self, client: Mapping[str, str], topics: Sequence[str]) -> dict[str, str]:
         """The ids of topics by name; `client` are properties of Kafka's clients."""

@@ -172,7 +172,9 @@ class DeclaredSettings:
     max_offsets_per_trigger: int | None = integer(
         "rejoin.max-offsets-per-trigger", "most records of one micro-batch", least=1
     )
-    parallelism: int | None = integer("rejoin.parallelism", "tasks of a stateful operator", least=1)
+    parallelism: int | None = integer(
+        "rejoin.parallelism", "tasks of a stateful operator, at most rejoin.key-groups", least=1
+    )
     key_groups: int = integer(
         "rejoin.key-groups", "parts of the key space, fixed for a checkpoint", "128", 1
     )

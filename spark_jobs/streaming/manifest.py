@@ -45,7 +45,9 @@ class Manifest(BaseModel, frozen=True):
     `sink_partitions`: their number in the sink's topic; a record's key or hash selects one.
     `ledgers`: the prefix of ledger names and transactional ids, unless the sink declares one: the
     job's name at the first start, so that a job can be renamed.
-    If an older driver has not recorded the last three, the next start does.
+    If an older driver has not recorded these three, the next start does.
+    `rescaled`: the first of the latest epochs that only moved state to other tasks, and the epoch
+    after the last of them.
     """
 
     version: int
@@ -61,6 +63,7 @@ class Manifest(BaseModel, frozen=True):
     topic_ids: dict[str, str] = {}
     sink_partitions: int | None = None
     ledgers: str | None = None
+    rescaled: tuple[int, int] | None = None
 
     @classmethod
     def read(cls, text: str, query: str, path: str) -> Self:
@@ -81,6 +84,22 @@ class Manifest(BaseModel, frozen=True):
                 hint="use the release that wrote it, or a newer one",
             )
         return found
+
+    def rescaled_to(self, parallelism: int, epoch: int | None) -> Self:
+        """The manifest after `epoch` has moved the state to so many tasks.
+
+        None if there was no state to move. The same for a manifest that is rescaled already.
+        """
+        rescaled = self.rescaled
+        if epoch is not None:
+            follows = rescaled is not None and rescaled[1] in (epoch, epoch + 1)
+            rescaled = (rescaled[0] if rescaled and follows else epoch, epoch + 1)
+        return self.model_copy(update={"parallelism": parallelism, "rescaled": rescaled})
+
+    def since(self, epoch: int) -> int:
+        """The epoch after the last one before `epoch` that had records to write."""
+        first, end = self.rescaled or (epoch, epoch)
+        return first if end == epoch else epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +161,27 @@ class CheckpointFolder:
         """The epoch that was planned but not committed: the next start repeats it."""
         planned, committed = self._last("offsets"), self._last("commits")
         return planned if planned is not None and planned != committed else None
+
+    def has_committed(self, epoch: int) -> bool:
+        return self._files.read(f"commits/{epoch}") is not None
+
+    def take_back_epoch(self, epoch: int) -> None:
+        """Remove what Spark has noted of its last epoch, the commit first."""
+        self._files.delete(f"commits/{epoch}")
+        for operator in self._files.entries("state"):
+            self._files.delete(f"state/{operator}/_metadata/v2/{epoch}")
+        self._files.delete(f"offsets/{epoch}")
+
+    def drop_partitions(self, first: int) -> None:
+        """Remove the state partitions from number `first` on."""
+        for operator in self._files.entries("state"):
+            for partition in self._files.entries(f"state/{operator}"):
+                if partition >= first:
+                    self._files.delete(f"state/{operator}/{partition}")
+
+    def state_bytes(self, operator: int) -> int:
+        """The size of an operator's files, those of older epochs among them."""
+        return int(self._files.size(f"state/{operator}"))
 
     def move_offsets(self, positions: Offsets) -> None:
         """Let the next epoch read the topics from `positions`; no epoch may be uncommitted."""

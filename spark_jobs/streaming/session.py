@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,21 @@ from pyspark.sql import SparkSession
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.kernel.standalone import close
-from spark_jobs.settings import JobSettings, machine_memory_mb
+from spark_jobs.options.kinds import REFERENCE
+from spark_jobs.options.spark import (
+    DRIVER_JVM,
+    DRIVER_PATH,
+    EXECUTOR_HEAP,
+    EXECUTOR_JVM,
+    EXECUTOR_REPORTS,
+    FIXED,
+    PLUGINS,
+    REDACTION,
+    ROCKSDB,
+    has_executors,
+    is_on_this_machine,
+)
+from spark_jobs.settings import JobSettings, machine_memory_mb, resolve_all
 from spark_jobs.streaming.class_archive import java_options
 
 LOOPBACK = "127.0.0.1"
@@ -27,37 +42,23 @@ _JVM_OPTIONS = (
     "-XX:MetaspaceSize=256m",
     "-XX:+ExitOnOutOfMemoryError",
 )
-_SECRETS = r"(?i)secret|password|token|access[.]?key|jaas|user-info|ssl\.keystore\.key"
-_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb."
-_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_FIXED = {
-    "spark.driver.host": LOOPBACK,
-    "spark.driver.bindAddress": LOOPBACK,
+_EXECUTOR_HEAP_MB = 1024  # Spark's own default
+_LEAST_OVERHEAD_MB = 384  # the same
+# what a user's properties may change
+_DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.redaction.regex": _SECRETS,
-    "spark.speculation": "false",
-    "spark.dynamicAllocation.enabled": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.ansi.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.stopTimeout": "5s",
-    "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
-    # from the first epoch on, because v1 could never change to real-time mode
-    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.numStateStoreMaintenanceThreads": "2",
-    f"{_ROCKSDB}changelogCheckpointing.enabled": "true",
-    # half the throughput if Spark counts the rows; the kernel counts its rows itself
-    f"{_ROCKSDB}trackTotalNumberOfRows": "false",
-    f"{_ROCKSDB}boundedMemoryUsage": "true",
 }
 
 
 def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
     """Start a JVM that logs to `JVM_LOG` and ends with this process, and Spark in it."""
-    conf = SparkConf(loadDefaults=False)
-    conf.setAll(list(session_options(settings, [str(jar) for jar in jars]).items()))
+    options = session_options(settings, [str(jar) for jar in jars])
+    # the JVM's command line is public: values with references follow when it runs
+    at_launch = {key: value for key, value in options.items() if not REFERENCE.search(value)}
     log = settings.status_dir / JVM_LOG
     log.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -65,8 +66,8 @@ def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
             # a process session of its own, so that Ctrl-C reaches this process only
             kwargs = {"stdout": output, "stderr": output, "start_new_session": True}
             launch: Any = launch_gateway
-            gateway = launch(conf, kwargs)
-        spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+            gateway = launch(_conf(at_launch), kwargs)
+        spark = SparkSession(SparkContext(conf=_conf(resolve_all(options)), gateway=gateway))
     except PySparkRuntimeError as cause:
         raise ConfigError(
             "SPARK_NOT_STARTED",
@@ -78,26 +79,57 @@ def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
 
 
 def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
-    """Spark's settings for a job."""
-    environment = settings.environment
+    """Spark's settings for a job; those of the user may hold references to secrets."""
+    environment, given = settings.environment, dict(settings.spark_properties)
     heap_mb = environment.memory_mb or min(max(machine_memory_mb() // 8, 1024), 8192)
-    state_mb = environment.state_memory_mb or max(heap_mb // 2, 512)
     cores = settings.cores()
-    return {
+    with_executors = has_executors(settings.master)
+    task_heap_mb = memory_mb(given.get(EXECUTOR_HEAP, "")) if with_executors else heap_mb
+    state_mb = environment.state_memory_mb or max((task_heap_mb or _EXECUTOR_HEAP_MB) // 2, 512)
+    options = {
+        **_DEFAULTS,
+        "spark.redaction.regex": REDACTION,
         "spark.app.name": settings.name,
-        "spark.master": environment.master or f"local[{cores}]",
+        "spark.master": settings.master or f"local[{cores}]",
         # for executors; the driver's class loader needs the jars before the session exists
         "spark.jars": ",".join(jars),
-        "spark.driver.extraClassPath": ":".join(jars),
         "spark.driver.memory": f"{heap_mb}m",
-        "spark.driver.extraJavaOptions": " ".join(
-            [*_JVM_OPTIONS, f"-Xms{heap_mb}m", *java_options(environment.class_archive)]
-        ),
         "spark.log.level": environment.spark_log_level,
         "spark.sql.shuffle.partitions": str(cores),
-        f"{_ROCKSDB}maxMemoryUsageMB": str(state_mb),
-        **_FIXED,
+        f"{ROCKSDB}maxMemoryUsageMB": str(state_mb),
     }
+    if is_on_this_machine(settings.master):
+        options |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    if with_executors:
+        overhead_mb = state_mb + max((task_heap_mb or _EXECUTOR_HEAP_MB) // 10, _LEAST_OVERHEAD_MB)
+        options["spark.executor.memoryOverhead"] = f"{overhead_mb}m"
+    driver_jvm = (f"-Xms{heap_mb}m", *java_options(environment.class_archive))
+    own = {
+        DRIVER_PATH: ":".join([*jars, *_listed(given, DRIVER_PATH)]),
+        DRIVER_JVM: " ".join([*_JVM_OPTIONS, *driver_jvm, *_listed(given, DRIVER_JVM)]),
+        EXECUTOR_JVM: " ".join([*_JVM_OPTIONS, *_listed(given, EXECUTOR_JVM)]),
+        PLUGINS: ",".join([EXECUTOR_REPORTS, *_listed(given, PLUGINS)]),
+    }
+    return {**options, **given, **own, **FIXED}
+
+
+def memory_mb(text: str) -> int | None:
+    """A size as Spark writes it, in MB; None if it is none.
+
+    >>> memory_mb("2g"), memory_mb("512m"), memory_mb("")
+    (2048, 512, None)
+    """
+    found = re.fullmatch(r"(\d+)([kmgt]?)b?", text.strip().lower())
+    return None if found is None else int(found[1]) * 1024 ** "kmgt".index(found[2] or "m") // 1024
+
+
+def _conf(options: Mapping[str, str]) -> SparkConf:
+    return SparkConf(loadDefaults=False).setAll(list(options.items()))
+
+
+def _listed(given: Mapping[str, str], key: str) -> list[str]:
+    """What the user adds to a list of rejoin's own."""
+    return [given[key]] if key in given else []
 
 
 def stop_session(spark: SparkSession, within_s: int) -> None:

@@ -14,17 +14,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner
 
 from spark_jobs.cli import app
-from tests.streaming.test_run import (
-    PARTITIONS,
-    START_S,
-    STOP_S,
-    Row,
-    Shop,
-    epoch,
-    shop,
-    text,
-    wait_until,
-)
+from tests.harness.shop import PARTITIONS, START_S, Row, Shop, text, wait_until
+from tests.streaming.test_run import STOP_S, epoch, shop
 
 __all__ = ["shop"]  # the fixture
 

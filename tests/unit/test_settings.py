@@ -55,6 +55,73 @@ def test_more_tasks_than_key_groups_are_refused() -> None:
         settings({"rejoin.parallelism": "8", "rejoin.key-groups": "4"})
 
 
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [("local[4]", 4), ("local[3,2]", 3), ("local", 1), ("local-cluster[2,3,1024]", 6)],
+)
+def test_a_task_per_core_of_the_master(master: str, cores: int) -> None:
+    assert settings({}, master=master).cores() == cores
+
+
+def test_cores_of_a_cluster_are_not_guessed(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="PARALLELISM_UNKNOWN"):
+        settings({}, master="spark://host:7077")
+    assert settings({"rejoin.parallelism": "5"}, master="spark://host:7077").cores() == 5
+    file = tmp_path / "spark.properties"
+    file.write_text("spark.executor.instances 3\nspark.executor.cores 2\n")
+    assert settings({}, master="k8s://https://host", spark_properties=file).cores() == 6
+    file.write_text("spark.cores.max 4\nspark.executor.cores 2\n")
+    assert settings({}, master="spark://host:7077", spark_properties=file).cores() == 4
+
+
+def test_the_command_line_wins_over_variables(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("variable", "option"):
+        (tmp_path / name).write_text(f"spark.executorEnv.FROM {name}\n")
+    monkeypatch.setenv("REJOIN_MASTER", "local[3]")
+    monkeypatch.setenv("REJOIN_SPARK_PROPERTIES", str(tmp_path / "variable"))
+    found = settings({})
+    assert (found.master, found.spark_properties["spark.executorEnv.FROM"]) == (
+        "local[3]",
+        "variable",
+    )
+    found = settings({}, master="local[2]", spark_properties=tmp_path / "option")
+    assert (found.master, found.spark_properties["spark.executorEnv.FROM"]) == (
+        "local[2]",
+        "option",
+    )
+
+
+@pytest.mark.parametrize("master", ["yarn", "local[x]", "spark:host", "local-cluster[2,1]"])
+def test_a_master_of_another_form_is_refused(master: str) -> None:
+    with pytest.raises(ConfigError, match="MASTER_UNKNOWN"):
+        settings({"rejoin.parallelism": "2"}, master=master)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("spark.speculation true", "has to be false: two attempts"),
+        ("spark.dynamicAllocation.enabled=true", "takes its state with it"),
+        ("spark.sql.adaptive.enabled=true", "has to be false: results or checkpoints"),
+        ("spark.sql.streaming.stateStore.providerClass my.Provider", "has to be org.apache"),
+        ("spark.master spark://host:7077", "use --master"),
+        ("spark.driver.memory 4g", "use REJOIN_MEMORY_MB"),
+        ("spark.hadoop.fs.s3a.secret.key abc", "is a secret: refer to it"),
+        ("spark.driver.extraJavaOptions -Dp=${env:P}", "command line"),
+        ("cores.max 4", "line 2 is no property of Spark"),
+    ],
+)
+def test_what_a_job_cannot_run_with_is_refused(tmp_path: Path, line: str, says: str) -> None:
+    file = tmp_path / "spark.properties"
+    file.write_text(f"spark.cores.max 4\n{line}\n")
+    with pytest.raises(ConfigError, match="SPARK_PROPERTY_REFUSED") as refused:
+        settings({}, spark_properties=file)
+    assert says in refused.value.message
+    assert "abc" not in refused.value.message
+
+
 def test_environment_problems_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REJOIN_MEMORY_MB", "much")
     with pytest.raises(ConfigError, match="REJOIN_MEMORY_MB"):

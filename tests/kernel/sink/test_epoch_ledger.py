@@ -44,9 +44,11 @@ def taken_over(
     known: int = 2,
     word: bool | None = None,
     dense: bool = True,
+    since: int | None = None,
 ) -> int:
     """The next epoch of writer 1, once this driver has the ledger."""
-    by = package().Takeover(OWN, GENERATION, epoch, repeated, known, option(word), dense)
+    last = epoch if since is None else since
+    by = package().Takeover(OWN, GENERATION, epoch, last, repeated, known, option(word), dense)
     entry_now = ledger().takenOver(found(entry), 1, by)
     assert (entry_now.checkpoint(), entry_now.generation()) == (OWN, GENERATION)
     return int(entry_now.next())
@@ -99,6 +101,26 @@ def test_ledger_that_is_ahead_of_the_checkpoint() -> None:
         taken_over((6, OWN), 5)  # nothing is half-done: the checkpoint is an older copy
     with pytest.raises(Py4JJavaError, match="SINK_LEDGER_GAP"):
         taken_over((4, OWN), 5)
+
+
+def test_epochs_that_only_moved_state_are_no_gap() -> None:
+    assert taken_over((5, OWN), 6, since=5) == 6
+    assert taken_over((5, OWN), 7, since=5) == 7  # rescaled twice
+    assert taken_over((7, OWN), 7, since=5) == 7  # a driver that died before its first epoch
+    assert taken_over((5, OWN), 6, since=5, dense=False) == 6
+    for entry, epoch in ((4, 6), (7, 6)):
+        with pytest.raises(Py4JJavaError, match="SINK_LEDGER_GAP"):
+            taken_over((entry, OWN), epoch, since=5)
+    with pytest.raises(Py4JJavaError, match="SINK_LEDGER_GAP"):
+        taken_over((5, OWN), 7, since=5, repeated=True)  # by then it was 7
+
+
+def test_writer_that_a_rescale_took_away_begins_anew() -> None:
+    assert taken_over((5, OWN), 60, known=1) == 60
+    with pytest.raises(Py4JJavaError, match="SINK_LEDGER_GAP"):
+        taken_over((5, OWN), 60, known=2)
+    with pytest.raises(Py4JJavaError, match="SINK_LEDGER_GAP"):
+        taken_over((70, OWN), 60, known=1)
 
 
 def test_lost_ledger_matters_only_where_an_epoch_is_half_done() -> None:

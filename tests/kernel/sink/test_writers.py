@@ -56,6 +56,7 @@ class Sink:
             json.loads(spec),
             1,
             epoch,
+            since=epoch,
             repeated=repeated,
             known=1 if epoch or repeated else 0,
             written=word,
@@ -300,17 +301,54 @@ def test_heartbeat_does_not_bring_back_a_fenced_producer(sink: Sink, dense: bool
     assert sink.keys() == ["a", "b"]
 
 
-def test_ledger_that_another_executor_moved_is_read_again(sink: Sink) -> None:
-    """The partition goes from one executor to another, which has a pool of its own, and back."""
+class Executor:
+    """A JVM among several, with a pool of its own; its tasks end with their epoch."""
+
+    def __init__(self, spec: str) -> None:
+        self._package: Any = jvm().org.apache.spark.sql.rejoin
+        brokers = getattr(getattr(self._package.sink, "KafkaBrokers$"), "MODULE$")
+        self._pool = self._package.sink.SinkProducers(brokers, False)
+        self._spec = self._package.sink.SinkSpec.read(spec)
+
+    def write(self, sink: Sink, epoch: int, *keys: str, retry: bool = False) -> bool:
+        """Whether the epoch was to be written; raises what a task fails with."""
+        counters = self._package.run.Counters()
+        writer = self._package.sink.EpochWriter(self._spec, counters, self._pool, retry)
+        return sink.write(writer, epoch, *keys)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_writer_that_moves_between_executors_never_uses_a_fenced_producer(
+    sink: Sink, dense: bool
+) -> None:
+    """From A to B and back to A, whose pool has the producer and the ledger of its last visit."""
+    spec = sink.spec(1, dense=dense)
+    sink.take_over(spec, 0)
+    a, b = Executor(spec), Executor(spec)
+    for epoch, executor in enumerate([a, b, a, b, b, a]):
+        assert executor.write(sink, epoch, f"{epoch}")
+    assert sink.keys() == [f"{epoch}" for epoch in range(6)]
+    assert sink.ledger() == 6
+
+
+def test_writer_without_a_task_in_some_epochs_moves_between_executors(sink: Sink) -> None:
+    spec = sink.spec(1, dense=False)
+    sink.take_over(spec, 0)
+    a, b = Executor(spec), Executor(spec)
+    for epoch, executor in [(0, a), (3, b), (7, a), (8, a), (12, b)]:
+        assert executor.write(sink, epoch, f"{epoch:02}")
+    assert sink.keys() == ["00", "03", "07", "08", "12"]
+
+
+def test_task_that_is_tried_again_elsewhere_trusts_no_pool(sink: Sink) -> None:
+    """B has begun epoch 1 and failed, so that A's producer of epoch 0 is fenced."""
     spec = sink.spec(1)
     sink.take_over(spec, 0)
-    assert sink.write(sink.writer(spec), 0, "a")
-    package: Any = jvm().org.apache.spark.sql.rejoin.sink
-    elsewhere = package.SinkProducer(
-        package.SinkSpec.read(spec), 0, 0, getattr(getattr(package, "KafkaBrokers$"), "MODULE$")
-    )
-    assert elsewhere.begin(1)
-    elsewhere.commit(1)
-    elsewhere.close()
-    assert sink.write(sink.writer(spec), 2, "c")
-    assert sink.keys() == ["a", "c"]
+    a, b = Executor(spec), Executor(spec)
+    assert a.write(sink, 0, "a")
+    with pytest.raises(Py4JJavaError):
+        b.write(sink, 1, "b" * 2_000_000)
+    assert a.write(sink, 1, "c", retry=True)
+    assert not b.write(sink, 1, "d", retry=True)
+    assert a.write(sink, 2, "e", retry=True)
+    assert sink.keys() == ["a", "c", "e"]

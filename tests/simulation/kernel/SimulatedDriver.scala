@@ -81,8 +81,8 @@ final class SimulatedDriver(world: World, isLocal: Boolean) {
   private val checkpoint = world.checkpoint
   checkpoint.generation += 1
   val generation: Long = checkpoint.generation
-  private val jvm = new SimulatedJvm(world.kafka)
-  private val executors = Array.fill(2)(if (isLocal) jvm else new SimulatedJvm(world.kafka))
+  private val jvm = new SimulatedJvm(world.kafka, isOnly = isLocal)
+  private val executors = Array.fill(2)(if (isLocal) jvm else newExecutor())
   private val spec =
     world.sink.copy(generation = generation, ledgers = world.query.writers.toLong)
   private var counts = Map.empty[Int, Int]
@@ -113,7 +113,7 @@ final class SimulatedDriver(world: World, isLocal: Boolean) {
     val epoch = last.fold(0L)(at => if (repeated) at else at + 1)
     jvm.fault = fault
     if (!hasTakenOver) {
-      val by = Takeover(spec.checkpoint, generation, epoch, repeated, checkpoint.writers, None, spec.dense)
+      val by = Takeover(spec.checkpoint, generation, epoch, epoch, repeated, checkpoint.writers, None, spec.dense)
       jvm.producers.takeOver(spec, world.query.writers, by)
       checkpoint.writers = world.query.writers.toLong
       hasTakenOver = true
@@ -221,21 +221,22 @@ final class SimulatedDriver(world: World, isLocal: Boolean) {
     val place = step.places(writer % step.places.size)
     var attempt = 0
     var failure: Option[Throwable] = fault.filter(_.kind == "linger").map { lingers =>
-      val task = taskAt(place, number, writer, records(0))
+      val task = taskAt(place, number, writer, records(0), isRetry = false)
       world.lingering += task
       attempt = 1
       try task.advance(lingers.at)
       catch { case e @ (_: JvmDied | _: Exception) => note(e) }
       new QueryFailed("the executor does not answer")
     }
-    if (failure.isEmpty) failure = tried(place, number, writer, records(0), fault)
+    if (failure.isEmpty) failure = tried(place, number, writer, records(0), fault, isRetry = false)
     while (failure.isDefined) {
       attempt += 1
       if (jvm.isDead) throw new JvmDied
       if (attempt > SimulatedDriver.MostFailures) throw new QueryFailed(failure.get.toString)
-      failure = tried(place + attempt, number, writer, records(attempt), None)
+      failure = tried(place + attempt, number, writer, records(attempt), None, isRetry = true)
     }
-    if (fault.exists(_.kind == "twice")) tried(place + attempt + 1, number, writer, records(attempt + 1), None)
+    if (fault.exists(_.kind == "twice"))
+      tried(place + attempt + 1, number, writer, records(attempt + 1), None, isRetry = true)
     attempt
   }
 
@@ -244,8 +245,9 @@ final class SimulatedDriver(world: World, isLocal: Boolean) {
       number: Long,
       writer: Int,
       records: Seq[SinkRecord],
-      fault: Option[TaskFault]): Option[Throwable] = {
-    val task = taskAt(place, number, writer, records)
+      fault: Option[TaskFault],
+      isRetry: Boolean): Option[Throwable] = {
+    val task = taskAt(place, number, writer, records, isRetry)
     task.jvm.fault = fault.collect { case TaskFault(_, kind, at) if kind.contains("-") => CallFault(kind, at) }
     try {
       task.finish()
@@ -257,10 +259,17 @@ final class SimulatedDriver(world: World, isLocal: Boolean) {
     } finally task.jvm.fault = None
   }
 
-  private def taskAt(place: Int, number: Long, writer: Int, records: Seq[SinkRecord]): SimulatedTask = {
+  private def newExecutor(): SimulatedJvm = new SimulatedJvm(world.kafka, isOnly = false)
+
+  private def taskAt(
+      place: Int,
+      number: Long,
+      writer: Int,
+      records: Seq[SinkRecord],
+      isRetry: Boolean): SimulatedTask = {
     val slot = Math.floorMod(place, executors.length)
-    if (executors(slot).isDead && !isLocal) executors(slot) = new SimulatedJvm(world.kafka)
-    val task = new EpochWriter(spec, world.counters, executors(slot).producers)
+    if (executors(slot).isDead && !isLocal) executors(slot) = newExecutor()
+    val task = new EpochWriter(spec, world.counters, executors(slot).producers, isRetry)
     new SimulatedTask(executors(slot), task, number, writer, records)
   }
 

@@ -129,8 +129,8 @@ final class JvmDied extends Error
 final case class CallFault(kind: String, var in: Int)
 
 /** A JVM with its pool of producers. All calls to Kafka pass here, so that it can die at any of them. */
-final class SimulatedJvm(kafka: SimulatedKafka) extends SinkBrokers {
-  val producers = new SinkProducers(this)
+final class SimulatedJvm(kafka: SimulatedKafka, isOnly: Boolean) extends SinkBrokers {
+  val producers = new SinkProducers(this, isOnly)
   var isDead = false
   var fault: Option[CallFault] = None
 

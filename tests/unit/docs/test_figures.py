@@ -24,7 +24,7 @@ _FIGURES: list[tuple[str, str, Callable[[], float]]] = [
     (
         "delivery.md",
         r"(\d+) s for each query",
-        lambda: int(session._FIXED["spark.sql.streaming.stopTimeout"].removesuffix("s")),
+        lambda: int(session._DEFAULTS["spark.sql.streaming.stopTimeout"].removesuffix("s")),
     ),
     ("delivery.md", r"(\d+) s for the\s+session", lambda: run.STOP_WITHIN_S),
     (

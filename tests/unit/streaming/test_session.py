@@ -12,8 +12,12 @@ from spark_jobs.streaming import session as module
 _ROCKSDB_MB = "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"
 
 
+VARIABLES = ["MEMORY_MB", "STATE_MEMORY_MB", "MASTER", "WORK_DIR", "SPARK_LOG_LEVEL"]
+VARIABLES += ["SPARK_PROPERTIES"]
+
+
 def options(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, str]:
-    for name in ("MEMORY_MB", "STATE_MEMORY_MB", "MASTER", "WORK_DIR", "SPARK_LOG_LEVEL"):
+    for name in VARIABLES:
         monkeypatch.delenv(f"REJOIN_{name}", raising=False)
     monkeypatch.setenv("REJOIN_CLASS_ARCHIVE", "off")
     for name, value in variables.items():
@@ -52,6 +56,45 @@ def test_variables_win(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_spark_is_local_and_quiet_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     found = options(monkeypatch)
     assert (found["spark.master"], found["spark.log.level"]) == ("local[3]", "ERROR")
+
+
+@pytest.mark.parametrize("master", ["", "local[2]", "local-cluster[2,1,2048]"])
+def test_spark_is_reached_on_this_machine_alone(
+    monkeypatch: pytest.MonkeyPatch, master: str
+) -> None:
+    found = options(monkeypatch, MASTER=master)
+    assert found["spark.driver.host"] == found["spark.driver.bindAddress"] == "127.0.0.1"
+
+
+def test_a_cluster_gets_what_its_executors_need(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "spark.properties"
+    file.write_text("spark.executor.memory 4g\nspark.executor.extraJavaOptions=-Dzone=a\n")
+    found = options(monkeypatch, MASTER="spark://host:7077", SPARK_PROPERTIES=str(file))
+    assert "spark.driver.host" not in found  # Spark finds the address that the cluster reaches
+    assert found["spark.jars"] == "a.jar"
+    assert found["spark.executor.memory"] == "4g"
+    assert found[_ROCKSDB_MB] == "2048"
+    assert found["spark.executor.memoryOverhead"] == f"{2048 + 409}m"
+    assert found["spark.executor.extraJavaOptions"].endswith("-XX:+ExitOnOutOfMemoryError -Dzone=a")
+    assert found["spark.plugins"] == "org.apache.spark.sql.rejoin.run.ExecutorReports"
+
+
+def test_properties_win_over_defaults_and_keep_their_references(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "spark.properties"
+    file.write_text(
+        "# of this machine\nspark.ui.enabled true\nspark.driver.host=10.0.0.1\n"
+        "spark.plugins a.Plugin\nspark.hadoop.fs.s3a.secret.key=${env:S3_SECRET}\n"
+        "spark.speculation false\n"
+    )
+    found = options(monkeypatch, SPARK_PROPERTIES=str(file))
+    assert found["spark.ui.enabled"] == "true"
+    assert found["spark.driver.host"] == "10.0.0.1"
+    assert found["spark.plugins"].endswith(".ExecutorReports,a.Plugin")
+    assert found["spark.hadoop.fs.s3a.secret.key"] == "${env:S3_SECRET}"
 
 
 def test_folders_stand_in_the_work_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -45,6 +45,15 @@ final class CheckpointFiles(folder: String, hadoop: Configuration) {
     }
   }
 
+  /** Removes a file, or a folder with all that is in it; nothing if there is none. */
+  def delete(name: String): Unit = files.delete(new Path(root, name))
+
+  /** The bytes of all files in a folder. */
+  def size(folder: String): Long = {
+    val path = new Path(root, folder)
+    if (files.exists(path)) path.getFileSystem(hadoop).getContentSummary(path).getLength else 0
+  }
+
   /** The highest number among the file names of a log folder; -1 if it has none. */
   def last(log: String): Long = entries(log).lastOption.getOrElse(-1)
 

@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, render}
 
-/** What this JVM has done since it began, beside [[Counters]]: Spark drops what a failed task has counted.
+/** What JVMs have done since they began, beside [[Counters]]: Spark drops what a failed task has counted.
   *
   * `commits` and `aborts` of transactions by query, and `calls` and `failures` of `registry`. Never on the path of
   * a row.
@@ -18,9 +18,14 @@ object JvmCounts {
 
   def add(what: String, of: String): Unit = counts.computeIfAbsent((what, of), _ => new LongAdder).increment()
 
-  /** `{what: {of: n}}` */
-  def json: String =
-    compact(render(counts.asScala.toMap.groupMap(_._1._1) { case ((_, of), n) => of -> n.sum }.map { case (what, all) =>
-      what -> all.toMap
+  /** Those of this JVM. */
+  def own: Map[(String, String), Long] = counts.asScala.toMap.map { case (name, n) => name -> n.sum }
+
+  /** `{what: {of: n}}`, of this JVM and the executors. */
+  def json: String = {
+    val all = (own +: ExecutorReports.all.map(_.counts)).flatten.groupMapReduce(_._1)(_._2)(_ + _)
+    compact(render(all.groupMap(_._1._1) { case ((_, of), n) => of -> n }.map { case (what, found) =>
+      what -> found.toMap
     }))
+  }
 }

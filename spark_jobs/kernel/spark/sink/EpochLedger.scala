@@ -21,6 +21,9 @@ final case class LedgerEntry(next: Long, checkpoint: String, generation: Long)
   *
   * @param epoch
   *   the first epoch that the driver runs or repeats
+  * @param since
+  *   the epoch after the last one that had anything to write: earlier than `epoch` if those between only moved
+  *   state to other tasks (`rejoin rescale`)
   * @param repeated
   *   whether an earlier driver began that epoch, so that it may be written already
   * @param writers
@@ -32,6 +35,7 @@ final case class Takeover(
     checkpoint: String,
     generation: Long,
     epoch: Long,
+    since: Long,
     repeated: Boolean,
     writers: Long,
     written: Option[Boolean],
@@ -125,6 +129,7 @@ final class EpochLedger(group: String, topic: String) {
   def takenOver(found: Option[LedgerEntry], writer: Long, by: Takeover): LedgerEntry = {
     val isNew = writer >= by.writers
     val next = found match {
+      case Some(entry) if entry.checkpoint == by.checkpoint && isBehindRescale(entry, isNew, by) => by.epoch
       case Some(entry) if entry.checkpoint == by.checkpoint =>
         admits(entry, by.epoch, by.dense)
         if (entry.next > by.epoch && !by.repeated) throw gap(entry.next, by.epoch)
@@ -136,6 +141,13 @@ final class EpochLedger(group: String, topic: String) {
     }
     LedgerEntry(next, by.checkpoint, by.generation)
   }
+
+  /** Whether the writer has only missed epochs in which it had nothing to write.
+    *
+    * They moved state to other tasks, or there were fewer tasks and this writer was none of them.
+    */
+  private def isBehindRescale(entry: LedgerEntry, isNew: Boolean, by: Takeover): Boolean =
+    entry.next < by.epoch && (isNew || (!by.repeated && entry.next >= by.since))
 
   private def admits(entry: LedgerEntry, epoch: Long, dense: Boolean): Boolean =
     if (fits(entry, epoch, dense)) entry.next <= epoch else throw gap(entry.next, epoch)

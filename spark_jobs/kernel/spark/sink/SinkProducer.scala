@@ -107,9 +107,13 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, writer: Long, val seria
     }
   }
 
-  /** Whether it can write an epoch. If the ledger that it knows does not fit, another executor may have moved it. */
-  def serves(other: SinkSpec, epoch: Long): Boolean =
-    spec == other && Option(known).flatten.forall(ledger.fits(_, epoch, spec.dense))
+  /** Whether it can write an epoch.
+    *
+    * A ledger that does not fit was moved by another JVM, which has fenced this producer. The same may hold for a
+    * ledger that is behind the epoch, unless `isOnlyJvm`: a query that is not dense has no task in some epochs.
+    */
+  def serves(other: SinkSpec, epoch: Long, isOnlyJvm: Boolean): Boolean =
+    spec == other && Option(known).flatten.forall(ledger.fits(_, epoch, spec.dense || !isOnlyJvm))
 
   def close(): Unit = producer.close(SinkProducer.CloseTimeout)
 

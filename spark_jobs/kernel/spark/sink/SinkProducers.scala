@@ -5,8 +5,14 @@ import java.util.concurrent.{Executors, TimeUnit}
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-/** The idle producers of one JVM, at most one of each id. */
-private[rejoin] final class SinkProducers(brokers: SinkBrokers) {
+import org.apache.spark.{SparkContext, SparkEnv}
+
+/** The idle producers of one JVM, at most one of each id.
+  *
+  * @param isOnlyJvm
+  *   whether no other JVM runs tasks of this driver, so that a ledger is where its last producer has left it
+  */
+private[rejoin] final class SinkProducers(brokers: SinkBrokers, isOnlyJvm: Boolean) {
   private val idle = new mutable.HashMap[String, SinkProducer]
   private val newest = new mutable.HashMap[String, Long] // by id, the last producer's serial number
   private var made = 0L
@@ -14,9 +20,15 @@ private[rejoin] final class SinkProducers(brokers: SinkBrokers) {
   /** Takes the writer's producer out of the pool, so that no lingering task can share it. */
   def take(spec: SinkSpec, writer: Long, epoch: Long): SinkProducer = {
     val kept = synchronized(idle.remove(spec.writerId(writer)))
-    val (fit, unfit) = kept.partition(_.serves(spec, epoch))
+    val (fit, unfit) = kept.partition(_.serves(spec, epoch, isOnlyJvm))
     unfit.foreach(_.close())
     fit.headOption.getOrElse(make(spec, writer))
+  }
+
+  /** A new producer, which fences whoever else writes, in place of one in the pool that may be fenced itself. */
+  def replace(spec: SinkSpec, writer: Long): SinkProducer = {
+    synchronized(idle.remove(spec.writerId(writer))).foreach(_.close())
+    make(spec, writer)
   }
 
   /** Puts a producer into the pool, unless there is a newer one of its id, which has fenced it. */
@@ -45,8 +57,7 @@ private[rejoin] final class SinkProducers(brokers: SinkBrokers) {
     */
   def takeOver(spec: SinkSpec, writers: Int, by: Takeover): Int = {
     (0L until writers.toLong).count { writer =>
-      synchronized(idle.remove(spec.writerId(writer))).foreach(_.close())
-      val producer = make(spec, writer)
+      val producer = replace(spec, writer)
       val answered =
         try producer.takeOver(by)
         catch {
@@ -78,7 +89,9 @@ private[rejoin] object SinkProducers {
 
   /** Those of the running JVM; their heart begins to beat with the first use. */
   lazy val ofThisJvm: SinkProducers = {
-    val producers = new SinkProducers(KafkaBrokers)
+    val spark = SparkEnv.get
+    val isOnlyJvm = spark == null || spark.executorId == SparkContext.DRIVER_IDENTIFIER
+    val producers = new SinkProducers(KafkaBrokers, isOnlyJvm)
     val heart = Executors.newSingleThreadScheduledExecutor { beat =>
       val thread = new Thread(beat, "rejoin-ledger-heartbeat")
       thread.setDaemon(true)

@@ -2,6 +2,7 @@ package org.apache.spark.sql.rejoin.sink
 
 import scala.collection.mutable.ArrayBuffer
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.ForeachWriter
 
 import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts}
@@ -13,15 +14,28 @@ import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts}
   * transactions: `close` waits until the broker has all records, and a repeated epoch writes them again.
   */
 final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends ForeachWriter[SinkRecord] {
-  @transient private lazy val task = new EpochWriter(spec, counters, SinkProducers.ofThisJvm)
+  @transient private lazy val task = new EpochWriter(spec, counters, SinkProducers.ofThisJvm, isRetry)
 
   override def open(writer: Long, epoch: Long): Boolean = task.open(writer, epoch)
   override def process(record: SinkRecord): Unit = task.process(record)
   override def close(error: Throwable): Unit = task.close(error)
+
+  private def isRetry: Boolean = {
+    val running = TaskContext.get()
+    running != null && (running.attemptNumber() > 0 || running.stageAttemptNumber() > 0)
+  }
 }
 
-/** The same without Spark's interface, with the producers of one JVM. */
-private[rejoin] final class EpochWriter(spec: SinkSpec, counters: Counters, producers: SinkProducers) {
+/** The same without Spark's interface, with the producers of one JVM.
+  *
+  * @param isRetry
+  *   whether another task has begun to write the epoch, perhaps in another JVM
+  */
+private[rejoin] final class EpochWriter(
+    spec: SinkSpec,
+    counters: Counters,
+    producers: SinkProducers,
+    isRetry: Boolean) {
   private var producer: SinkProducer = _
   private var waiting: ArrayBuffer[SinkRecord] = _
   private var epoch: Long = _
@@ -31,7 +45,7 @@ private[rejoin] final class EpochWriter(spec: SinkSpec, counters: Counters, prod
     this.epoch = epoch
     records = 0
     waiting = if (spec.deletesFirst) new ArrayBuffer[SinkRecord] else null
-    producer = producers.take(spec, writer, epoch)
+    producer = if (isRetry) producers.replace(spec, writer) else producers.take(spec, writer, epoch)
     try {
       val admitted = producer.begin(epoch)
       if (!admitted) release()

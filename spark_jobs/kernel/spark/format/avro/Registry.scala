@@ -14,7 +14,7 @@ import org.json4s.jackson.JsonMethods.parse
 import org.json4s.{DefaultFormats, Formats, JInt, JNothing, JValue, MappingException}
 
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, Reason}
-import org.apache.spark.sql.rejoin.run.JvmCounts
+import org.apache.spark.sql.rejoin.run.{ExecutorReports, JvmCounts}
 
 /** Reads schemas by id from a registry, through Confluent's interface or Apicurio's own.
   *
@@ -194,7 +194,7 @@ final class Registry private (
 /** The registry failed: the record is not bad, the task fails with a code of docs/errors.md. */
 final class RegistryException(code: String, message: String) extends RuntimeException(s"[$code] $message")
 
-/** Registries that tasks of this JVM wait for, and since when (milliseconds since 1970). */
+/** Registries that tasks wait for, and since when (milliseconds since 1970). */
 object RegistryWaits {
   private val waiting = new ConcurrentHashMap[String, (Long, Int)]
 
@@ -204,11 +204,14 @@ object RegistryWaits {
   def end(url: String): Unit =
     waiting.computeIfPresent(url, (_, old) => if (old._2 == 1) null else (old._1, old._2 - 1))
 
-  /** `{url: since}` */
+  /** Those of this JVM's tasks. */
+  def own: Map[String, Long] = waiting.asScala.toMap.map { case (url, (since, _)) => url -> since }
+
+  /** `{url: since}`, of this JVM and the executors. */
   def json: String = {
     import org.json4s.JsonDSL._
     import org.json4s.jackson.JsonMethods.{compact, render}
-    compact(render(waiting.asScala.toMap.map { case (url, (since, _)) => url -> since }))
+    compact(render((own +: ExecutorReports.all.map(_.waits)).flatten.groupMapReduce(_._1)(_._2)(_ min _)))
   }
 }
 

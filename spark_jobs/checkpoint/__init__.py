@@ -1,0 +1,1 @@
+"""Changes to the checkpoint of a stopped job: `rejoin rescale`, `rejoin checkpoint`."""

@@ -1,0 +1,45 @@
+"""An executor that is killed in the middle of a run: nothing is lost, nothing comes twice."""
+
+import os
+import signal
+
+import pytest
+
+from tests.harness.shop import Shop, orders, paid, payments, payments_job, wait_until, written
+from tests.harness.standalone import Standalone
+
+STEP = 400
+STEPS = 5
+SMALL_EPOCHS = (
+    "SET 'rejoin.max-offsets-per-trigger' = '100';\nSET 'rejoin.trigger-interval' = '0 ms';\n"
+)
+
+
+@pytest.mark.timeout(1800)
+def test_killed_executors_lose_and_repeat_nothing(shop: Shop, standalone: Standalone) -> None:
+    """One after the other is killed while epochs run; the driver goes on with new ones."""
+    shop.create("orders", "payments", "paid_sink")
+    child = shop.start(
+        SMALL_EPOCHS + payments_job(shop, bounded=False),
+        "--no-sidecar",
+        *("--master", standalone.url, "--spark-properties", str(standalone.properties)),
+    )
+    before: set[int] = set()
+    for step in range(STEPS):
+        shop.send("orders", orders(step * STEP, (step + 1) * STEP))
+        shop.send("payments", payments(step * STEP, (step + 1) * STEP))
+        # a part of this step's rows is out, the rest on its way
+        some = paid(0, step * STEP).total() + 50
+        wait_until(lambda enough=some: written(shop) >= enough, child, shop.within_s)  # type: ignore[misc]
+        running = standalone.executors()
+        assert running, child.log_tail(40)
+        if step < STEPS - 1:
+            os.kill(running[step % len(running)], signal.SIGKILL)
+            before.update(running)
+    everything = paid(0, STEPS * STEP)
+    wait_until(lambda: written(shop) >= everything.total(), child, shop.within_s)
+    assert set(standalone.executors()) - before, "no executor is new"
+    assert shop.rows("paid_sink", everything.total()) == everything
+    child.stop(30.0)
+    assert child.exit_code == 0, child.log_tail(40)
+    assert shop.status().queries[0].restarts_total == 0, child.log_tail(40)
