@@ -14,8 +14,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.plan.nodes.physical import KafkaSink
-from spark_jobs.plan.nodes.walk import scans
+from spark_jobs.plan.nodes.physical import KafkaSink, SinkMaterializer
+from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 from spark_jobs.scenario.file import Command, Input, Scenario, Step
 from spark_jobs.scenario.fold import SinkView, view_difference
 from spark_jobs.scenario.memory import MemoryBackend
@@ -62,8 +62,14 @@ class GoldenJob:
         letters = {table.dead_letter_topic for table in tables} - {None}
         return {topic for table in tables for topic in table.topics} | {str(t) for t in letters}
 
+    @property
+    def depends_on_order(self) -> bool:
+        """Whether rows compete for a sink key, so that the order of arrival decides."""
+        machines = (node.machine for sink in self.sinks for node in stateful_nodes(sink))
+        return any(isinstance(machine, SinkMaterializer) for machine in machines)
+
     def records(self) -> Iterator[tuple[str, Record]]:
-        """The rows of every table that is read, by table."""
+        """The rows of every table that is read, by table; the records name partition 0."""
         for name in sorted({scan.table for sink in self.sinks for scan in scans(sink)}):
             table = self.bound.tables[name]
             types = [column.type for column in input_columns(table)]
@@ -155,7 +161,8 @@ def differences(
     create_topics(servers, (topic for job in jobs for topic in job.topics()), PARTITIONS)
     for job in jobs:
         tables = job.bound.tables
-        produce(servers, ((tables[name].topics[0], record) for name, record in job.records()))
+        records = ((tables[name].topics[0], record) for name, record in job.records())
+        produce(servers, records, keeps_partitions=job.depends_on_order)
     run_to_end(spark, [query for job in jobs for query in job.queries()], folder, timeout_s)
     return [problem for job in jobs for problem in _problems(job, servers)]
 
