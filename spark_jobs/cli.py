@@ -11,6 +11,7 @@ from rich.text import Text
 from typer.exceptions import TyperException
 
 from bench.cli import bench
+from spark_jobs.checkpoint.commands import app as checkpoints
 from spark_jobs.checkpoint.commands import rescale
 from spark_jobs.dlq.commands import app as dlq
 from spark_jobs.errors import ConfigError, MachineError, RejoinError
@@ -236,6 +237,7 @@ def registry(
     run_registry(port, schema_dir, as_json)
 
 
+app.add_typer(checkpoints, name="checkpoint", short_help="Copy the checkpoint of a stopped job.")
 app.add_typer(dlq, name="dlq", short_help="Read, repair and replay dead letters.")
 app.add_typer(state, name="state", short_help="Inspect the state of a job.")
 app.command(

@@ -1,4 +1,4 @@
-"""`rejoin rescale`: its options, and what it prints."""
+"""`rejoin rescale` and `rejoin checkpoint`: their options, and what they print."""
 
 import time
 from dataclasses import asdict, replace
@@ -23,6 +23,67 @@ SqlFile = Annotated[Path, typer.Argument(metavar="JOB.sql", help="The file of th
 Checkpoint = Annotated[
     str | None, typer.Option(help="Folder of the checkpoint; the job's default if omitted.")
 ]
+
+_SHOWN_EVERY_S = 1.0
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Work with the checkpoint of a stopped job.",
+)
+
+
+@app.callback()
+def checkpoint_verbs() -> None:
+    """Keep `copy` a verb, even as the only one."""
+
+
+@app.command(
+    short_help="Copy a checkpoint to another folder or store.",
+    epilog="Example: rejoin checkpoint copy /var/lib/rejoin/orders /mnt/new/orders",
+)
+def copy(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="The folder given as --checkpoint so far.")
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="Where it is to be: absent, or empty.")
+    ],
+    as_json: AsJsonLines = False,
+) -> None:
+    """Copy the checkpoint of a stopped job, so that it can go on from the copy.
+
+    Copying with `cp` is not enough: Spark keeps the full path of the folder in some of the files.
+    Start the job with --checkpoint TARGET afterwards. Start only one of the two: once the copy has
+    run, an exactly-once job is refused on the source (SINK_LEDGER_GAP).
+
+    Connects to no broker. The source stays; a copy that was cut off is refused by `rejoin run`.
+    """
+    from spark_jobs.checkpoint.copy import Progress, copy_checkpoint
+    from spark_jobs.kernel.standalone import local_kernel
+
+    started = shown = time.monotonic()
+
+    def show(progress: Progress) -> None:
+        nonlocal shown
+        if time.monotonic() - shown < _SHOWN_EVERY_S:
+            return
+        shown = time.monotonic()
+        if as_json:
+            write_json(asdict(progress))
+        else:
+            files = f"{progress.files} of {progress.of_files} files"
+            size = f"{_megabytes(progress.bytes)} of {_megabytes(progress.of_bytes)}"
+            typer.echo(f"{files} copied, {size}", err=True)
+
+    with local_kernel() as kernel:
+        copied = copy_checkpoint(kernel, source, target, show)
+    if as_json:
+        write_json(asdict(copied))
+        return
+    took = time.monotonic() - started
+    typer.echo(f"copied {copied.files} files, {_megabytes(copied.bytes)}, in {took:.0f} s")
+    typer.echo(f"start the job with --checkpoint {target}, and no longer with {source}")
 
 
 def rescale(

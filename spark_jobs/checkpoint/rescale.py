@@ -6,6 +6,7 @@ as they are: the manifest says which epochs had nothing to write (docs/delivery.
 """
 
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from spark_jobs.streaming.failure import JavaError, java_failures
 from spark_jobs.streaming.manifest import CheckpointFolder, Manifest
 
 _POLL_S = 0.2
+_ESCAPED = re.compile(r'[\s%"<>\\^`{|}\[\]#?]')
 _CANCEL_WITHIN_S = 30.0
 
 
@@ -126,9 +128,8 @@ class StoppedQuery:
         folder = CheckpointFolder.open(spark, settings.checkpoint, name)
         if (manifest := folder.read_manifest()) is None:
             return None
-        ownership = Ownership.take(folder)
-        owned.callback(folder.unlock)
-        owned.callback(_release, ownership)
+        _check_path(folder.path)
+        ownership = owned.enter_context(Ownership.held(folder))
         manifest = folder.read_manifest() or manifest
         sources = len(folder.committed_offsets()) or None
         refuse(name, judge(manifest, replace(present(sink, settings), parallelism=None), sources))
@@ -149,9 +150,14 @@ class StoppedQuery:
         return self.folder.next_epoch if self.operators and self.folder.next_epoch > 0 else None
 
 
-def _release(ownership: Ownership) -> None:
-    with contextlib.suppress(JavaError, StateError):
-        ownership.release()
+def _check_path(path: str) -> None:
+    """Raise StateError where Spark's move of the state looks for a folder of another name."""
+    if found := _ESCAPED.search(path):
+        raise StateError(
+            "RESCALE_PATH",
+            f"Spark cannot rescale a checkpoint whose path has '{found[0]}': {path}",
+            hint="`rejoin checkpoint copy` it to a folder with a plain name; nothing was changed",
+        )
 
 
 def _move(

@@ -4,20 +4,23 @@ Each driver has a higher generation than those before it, and its epoch ledgers 
 a replaced driver that still runs cannot write, even on a file system without locks.
 """
 
+import contextlib
 import os
 import socket
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
 from pydantic import BaseModel, ValidationError
 
 from spark_jobs.errors import StateError
+from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.manifest import CheckpointFolder
 
 BEAT_S = 5.0
-_OWNER = "rejoin/driver.json"
+OWNER = "rejoin/driver.json"
 _WATCHED_BEATS = 4  # a driver that is silent for so many is replaced
 _SETTLE_S = 1.0
 
@@ -71,6 +74,18 @@ class Ownership:
             raise
         return taken
 
+    @classmethod
+    @contextlib.contextmanager
+    def held(cls, folder: CheckpointFolder) -> Iterator[Self]:
+        """A command's hold on the folder of a stopped job."""
+        ownership = cls.take(folder)
+        try:
+            yield ownership
+        finally:
+            with contextlib.suppress(JavaError, StateError):  # else the next driver waits
+                ownership.release()
+            folder.unlock()
+
     def record_ledgers(self, writers: int) -> None:
         """Record that ledgers of so many writers exist: one that is missing later was lost."""
         self._renew(writers=writers)
@@ -97,13 +112,18 @@ class Ownership:
         """Record a graceful stop, so that the next driver need not wait."""
         self._renew(released=True)
 
+    def hand_on(self, copy: CheckpointFolder) -> None:
+        """Record in a copy of the folder that it is newer: a driver of it replaces one of this."""
+        newer = self.own.model_copy(update={"generation": self.own.generation + 1})
+        copy.write(OWNER, newer.model_copy(update={"released": True}).model_dump_json(indent=1))
+
     def _renew(self, **fields: int) -> None:
         self.check()  # a replaced driver must not overwrite the new owner's record
         self.own = self.own.model_copy(update=fields)
         self._write()
 
     def _write(self) -> None:
-        self._folder.write(_OWNER, self.own.model_dump_json(indent=1))
+        self._folder.write(OWNER, self.own.model_dump_json(indent=1))
 
 
 def _wait_for_silence(folder: CheckpointFolder, before: Owner) -> None:
@@ -120,7 +140,7 @@ def _wait_for_silence(folder: CheckpointFolder, before: Owner) -> None:
 
 
 def _read(folder: CheckpointFolder) -> Owner | None:
-    text = folder.read(_OWNER)
+    text = folder.read(OWNER)
     if text is None:
         return None
     try:
@@ -128,7 +148,7 @@ def _read(folder: CheckpointFolder) -> Owner | None:
     except ValidationError as cause:
         raise StateError(
             "CHECKPOINT_DAMAGED",
-            f"{folder.path}/{_OWNER} is damaged: {cause}",
+            f"{folder.path}/{OWNER} is damaged: {cause}",
             hint="restore the folder from one copy; without this file an older driver that still "
             "runs could write",
         ) from cause

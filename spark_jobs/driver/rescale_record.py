@@ -66,9 +66,7 @@ def settle_rescale(spark: SparkSession, root: str) -> str | None:
     with ExitStack() as owned:
         taken = {query: CheckpointFolder.open(spark, root, query) for query in record.queries}
         for folder in taken.values():
-            ownership = Ownership.take(folder)
-            owned.callback(folder.unlock)
-            owned.callback(ownership.release)
+            owned.enter_context(Ownership.held(folder))
         tasks = record.parallelism
         if record.settle(spark, root, taken):
             return f"a rescale to {tasks} tasks was cut off at its end, and is complete now"

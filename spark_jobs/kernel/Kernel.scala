@@ -10,8 +10,8 @@ import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode, TimeMode}
 
 import org.apache.spark.sql.rejoin.format.avro.{AvroFit, RegistryWaits}
 import org.apache.spark.sql.rejoin.ingest.{Gate, Ingest, IngestSpec, SourceGuard}
-import org.apache.spark.sql.rejoin.run.{BrokerClock, CheckpointFiles, Clock, Counters, JvmCounts, Lifeline,
-  LocalRun, Operator, RekeyRows, RekeySpec, StateReader, StatefulAdapter, StoredOperator}
+import org.apache.spark.sql.rejoin.run.{BrokerClock, CheckpointCopy, CheckpointFiles, Clock, Counters, JvmCounts,
+  Lifeline, LocalRun, Operator, RekeyRows, RekeySpec, StateReader, StatefulAdapter, StoredOperator}
 import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducers, SinkRecord, SinkSpec, Takeover,
   TransactionalWriter}
 import rejoin.core.row.{Changelog, Envelope}
@@ -123,6 +123,9 @@ object Kernel {
 
   /** The same without a session. */
   def storedFiles(folder: String): CheckpointFiles = new CheckpointFiles(folder)
+
+  /** Copies a job's checkpoint to another folder; without a session. */
+  def checkpointCopy(source: String, target: String): CheckpointCopy = new CheckpointCopy(source, target)
 
   /** How many partitions each topic of a query has, as the clock tells its operators. */
   def setPartitions(query: String, topics: String): Unit = Clock.setPartitions(query, topics)

@@ -83,6 +83,14 @@ class CheckpointFiles(Protocol):
     def hasLocks(self) -> bool: ...
 
 
+class CheckpointCopy(Protocol):
+    """CheckpointCopy.scala: a job's checkpoint and the folder that it is copied to."""
+
+    def files(self) -> str: ...
+    def hasTarget(self) -> bool: ...
+    def copy(self, file: str) -> None: ...
+
+
 class StateReader(Protocol):
     """StateReader.scala: the state of one operator; all texts are JSON."""
 
@@ -216,6 +224,10 @@ class Kernel:
     def stored_files(self, folder: str) -> CheckpointFiles:
         """The same without a session."""
         return cast(CheckpointFiles, self._scala.storedFiles(folder))
+
+    def checkpoint_copy(self, source: str, target: str) -> CheckpointCopy:
+        """A job's checkpoint and the folder that it is to be copied to."""
+        return cast(CheckpointCopy, self._scala.checkpointCopy(source, target))
 
     def set_partitions(self, query: str, counts: Mapping[int, int]) -> None:
         """Say how many partitions each topic (by index) of a query has."""

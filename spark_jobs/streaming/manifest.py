@@ -115,6 +115,12 @@ class CheckpointFolder:
         path = f"{root.rstrip('/')}/{query}"
         return cls(path, query, Kernel.of(spark).checkpoint_files(spark, path))
 
+    @classmethod
+    def stored(cls, kernel: Kernel, root: str, query: str) -> Self:
+        """Without a Spark session."""
+        path = f"{root.rstrip('/')}/{query}"
+        return cls(path, query, kernel.stored_files(path))
+
     def lock(self, wait_s: float = LOCK_WAIT_S) -> None:
         """Lock the folder; waits, because the JVM of a killed driver ends a little later."""
         deadline = time.monotonic() + wait_s

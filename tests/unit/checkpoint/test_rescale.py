@@ -59,6 +59,7 @@ def test_an_epoch_that_is_not_committed_is_refused_and_the_folder_given_back(
 ) -> None:
     given_back: list[str] = []
     folder = SimpleNamespace(
+        path="/checkpoint/sums",
         read_manifest=lambda: "manifest",
         committed_offsets=list,
         check_logs=lambda: None,

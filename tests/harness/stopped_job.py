@@ -1,14 +1,12 @@
-"""A job of several queries and operators, rescaled between its runs, and killed while it is."""
+"""A job of several queries and operators that is stopped and goes on: its records and results."""
 
 import json
-import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
@@ -16,15 +14,10 @@ from pyspark.sql import SparkSession
 import rejoin
 from spark_jobs.checkpoint.rescale import Progress, rescale
 from spark_jobs.driver.queries import sinks_of
-from spark_jobs.driver.rescale_record import RECORD, RescaleRecord
-from spark_jobs.embedded.broker import Broker
-from spark_jobs.embedded.process import Child
-from spark_jobs.errors import RejoinError
 from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.sql.bind.binder import bind
 from spark_jobs.streaming.manifest import MANIFEST, Manifest
-from tests.harness.spark import spark_session
 
 WITHIN_S = 240.0
 TABLES = """\
@@ -52,9 +45,10 @@ SELECT o.order_id, c.name FROM orders AS o JOIN customers AS c ON o.customer_id 
 UNION ALL SELECT order_id, 'seen' FROM orders;
 """
 OPERATORS = 5  # a join each, the aggregate, and a materialiser or normaliser
+QUERIES = ("named", "sums", "feed")
 
 
-class Shop:
+class StoppedJob:
     """The job, its records, and what a reader of its sinks has to see."""
 
     def __init__(self, spark: SparkSession, servers: str, folder: Path) -> None:
@@ -65,7 +59,7 @@ class Shop:
         self.orders: dict[int, tuple[int, int]] = {}
         self.said: list[str] = []
         admin = AdminClient({"bootstrap.servers": servers})
-        topics = [self.topic(n) for n in ("customers", "orders", "named", "sums", "feed")]
+        topics = [self.topic(n) for n in ("customers", "orders", *QUERIES)]
         for made in admin.create_topics([NewTopic(t, 1, 1) for t in topics]).values():
             made.result(30)
         self._producer = Producer({"enable.idempotence": True, "bootstrap.servers": servers})
@@ -124,11 +118,11 @@ class Shop:
         manager.repartition(str(self.checkpoint / query), tasks)
 
     def parallelism(self) -> set[int]:
-        texts = [(self.checkpoint / q / MANIFEST).read_text() for q in ("named", "sums", "feed")]
+        texts = [(self.checkpoint / q / MANIFEST).read_text() for q in QUERIES]
         return {Manifest.model_validate_json(text).parallelism for text in texts}
 
     def next_epochs(self) -> dict[str, int]:
-        folders = {q: self.checkpoint / q / "commits" for q in ("named", "sums", "feed")}
+        folders = {q: self.checkpoint / q / "commits" for q in QUERIES}
         return {
             query: 1 + max(int(file.name) for file in folder.iterdir() if file.name.isdigit())
             for query, folder in folders.items()
@@ -186,119 +180,3 @@ class Shop:
 
 def _text(row: dict[str, object]) -> str:
     return " ".join(str(value) for value in row.values())
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with spark_session(tmp_path_factory.mktemp("spark")) as session:
-        yield session
-
-
-@pytest.fixture
-def shop(spark: SparkSession, broker: Broker, tmp_path: Path) -> Shop:
-    made = Shop(spark, broker.bootstrap_servers, tmp_path)
-    for id_ in range(6):
-        made.customer(id_, f"n{id_}", f"city {id_ % 3}")
-    made.order(*range(40))
-    made.run(2)
-    return made
-
-
-@pytest.mark.timeout(1500)
-def test_up_down_and_up_again(shop: Shop) -> None:
-    shown = shop.rescale(5)
-    assert [(p.done, p.of) for p in shown] == [(n + 1, OPERATORS) for n in range(OPERATORS)]
-    assert shop.parallelism() == {5}
-    with pytest.raises(RejoinError, match="then 5, now 2") as refused:
-        shop.run(2)
-    assert "rejoin rescale --parallelism 2" in (refused.value.hint or "")
-    shop.customer(6, "n6", "city 0")  # orders of the first run wait for it
-    shop.order(*range(40, 80))
-    shop.run(5)
-
-    shop.rescale(3)
-    folders = {p.name for p in (shop.checkpoint / "named" / "state" / "0").iterdir()}
-    assert {f for f in folders if f.isdigit()} == {"0", "1", "2"}
-    shop.customer(2, None)
-    shop.order(*range(80, 100))
-    shop.run(3)
-
-    shop.rescale(4)  # and on before any epoch: writers 3 and 4 have ledgers of long ago
-    shop.rescale(5)
-    shop.customer(7, "n7", "city 2")
-    shop.order(*range(100, 120))
-    shop.run(5)
-
-    for name in ("named", "sums"):  # no history here writes a record twice
-        records = Counter(shop.log(name))
-        assert [r for r, n in records.items() if n > 1] == []
-
-
-@pytest.mark.timeout(1500)
-def test_a_rescale_that_was_cut_off_is_settled_by_the_next_start(shop: Shop) -> None:
-    before = shop.next_epochs()
-    record = RescaleRecord(parallelism=5, queries=dict(before))
-    root = str(shop.checkpoint)
-    record.write(shop.spark, root)
-    shop.move("named", 5)
-    shop.move("sums", 5)
-    shop.order(*range(40, 60))
-    said = shop.run(2)
-    assert "a rescale to 5 tasks was cut off: it is taken back" in said
-    assert shop.parallelism() == {2}
-    assert not (shop.checkpoint / RECORD).exists()
-
-    record = RescaleRecord(parallelism=5, queries=dict(shop.next_epochs()))
-    record.write(shop.spark, root)
-    for query in before:
-        shop.move(query, 5)
-    shop.customer(6, "n6", "city 0")
-    said = shop.run(5)
-    assert "a rescale to 5 tasks was cut off at its end, and is complete now" in said
-    assert shop.parallelism() == {5}
-
-    shop.rescale(3)
-    shop.order(*range(60, 80))
-    shop.run(3)
-
-
-def command(shop: Shop, tasks: int) -> Child:
-    text = shop.folder / "shop.sql"
-    text.write_text(shop.sql(2), encoding="utf-8")
-    environment = ["env", f"REJOIN_WORK_DIR={shop.folder / 'work'}", "REJOIN_MEMORY_MB=1024"]
-    command = [sys.executable, "-m", "spark_jobs.cli", "rescale", str(text)]
-    options = ["--checkpoint", str(shop.checkpoint), "--parallelism", str(tasks)]
-    return Child([*environment, *command, *options], shop.folder / "rescale.log")
-
-
-def until(done: Callable[[], bool], child: Child) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not done():
-        assert time.monotonic() < deadline, child.log_tail(40)
-        time.sleep(0.02)
-
-
-@pytest.mark.timeout(3000)
-def test_sigkill_at_several_points(shop: Shop) -> None:
-    points = (RECORD, "named/offsets/{named}", "named/commits/{named}", "feed/offsets/{feed}")
-    for number, point in enumerate(points):
-        if shop.parallelism() == {5}:  # the kill came too late to hinder it
-            assert number > 0
-            break
-        child = command(shop, 5)
-        until((shop.checkpoint / point.format(**shop.next_epochs())).exists, child)
-        child.kill()
-        assert child.exit_code == -9
-        shop.order(*range(40 + 10 * number, 50 + 10 * number))
-        shop.run(None)
-    shop.customer(6, "n6", "city 0")
-    shop.run(None)
-
-    child = command(shop, 3)
-    until(lambda: child.exit_code is not None, child)
-    assert child.exit_code == 0, child.log_tail(40)
-    said = child.log_tail(40)
-    assert "5 of 5 operators moved" in said
-    assert "before the next start, write SET 'rejoin.parallelism' = '3';" in said
-    shop.order(*range(90, 110))
-    shop.run(3)
