@@ -1,7 +1,7 @@
 """The two engines as processes: their commands and settings."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -51,12 +51,16 @@ class Engine(Protocol):
 
 
 class Rejoin:
-    """`rejoin run` without the sidecar."""
+    """`rejoin run` without the sidecar. A heap of 0 MB is the default one."""
 
     name = "rejoin"
 
-    def __init__(self, overrides: Mapping[str, str]) -> None:
+    def __init__(
+        self, overrides: Mapping[str, str], options: Sequence[str] = (), heap_mb: int = 0
+    ) -> None:
         self._overrides = overrides
+        self._options = options
+        self._heap_mb = heap_mb
 
     def prepare(self) -> None:
         """Create the archive of loaded classes, which an installation does once."""
@@ -66,9 +70,11 @@ class Rejoin:
         return {"rejoin.parallelism": str(PARALLELISM), **self._overrides}
 
     def command(self, folders: Folders) -> list[str]:
-        run = [sys.executable, "-c", _REJOIN, "run", str(folders.job)]
+        heap = ["env", f"REJOIN_MEMORY_MB={self._heap_mb}"] if self._heap_mb else []
+        run = [*heap, sys.executable, "-c", _REJOIN, "run", str(folders.job), "--no-sidecar"]
         status = str(folders.root / "status")
-        return [*run, "--checkpoint", str(folders.state), "--status-dir", status, "--no-sidecar"]
+        own = ["--checkpoint", str(folders.state), "--status-dir", status]
+        return [*run, *own, *self._options]
 
 
 class Flink:

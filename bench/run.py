@@ -74,7 +74,7 @@ def run_bench(plan: BenchPlan, say: Say) -> BenchReport:
     engines = [_engine(name, plan.settings.get(name, {})) for name in plan.engines]
     for engine in engines:
         engine.prepare()
-    _use_cores(PARALLELISM)
+    use_cores(PARALLELISM)
     with _work_folder(plan) as work, _embedded_kafka(work) as kafka:
         data = job.data(plan.rows, plan.keys)
         load_rate = data.rows / load(data, kafka.bootstrap_servers, kafka.registry_url)
@@ -106,7 +106,7 @@ def _engine(name: str, overrides: Mapping[str, str]) -> Engine:
     return Flink(overrides) if name == Flink.name else Rejoin(overrides)
 
 
-def _use_cores(count: int) -> None:
+def use_cores(count: int) -> None:
     """Limit this process and its children, including the broker, to these cores."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])

@@ -63,6 +63,9 @@ _KNOWN_PARTS = {
     "KAFKA_DATA_LOSS": _KnownError("SOURCE_DATA_LOST", StateError),
     "CONCURRENT_STREAM_LOG_UPDATE": _KnownError("CHECKPOINT_CONTENDED", MachineError),
     "UNRELEASED_THREAD_ERROR": _KnownError("STATE_BUSY", MachineError),
+    # an executor ended, or files that it had left for the next stage, more often than Spark tries
+    "ExecutorLostFailure": _KnownError("EXECUTORS_LOST", MachineError),
+    "has failed the maximum allowable number of times": _KnownError("EXECUTORS_LOST", MachineError),
     "CANNOT_LOAD_STATE_STORE": _KnownError("CHECKPOINT_DAMAGED", StateError),
     "RocksDBException": _KnownError("CHECKPOINT_DAMAGED", StateError),
 }
@@ -91,6 +94,7 @@ _HINTS = {
     "CHECKPOINT_TAKEN_OVER": "nothing is lost: the other driver continues",
     "CHECKPOINT_DAMAGED": "restore the whole folder from one copy, or start from a new checkpoint",
     "DISK_FULL": "the checkpoint and Spark's local folder need room",
+    "EXECUTORS_LOST": "do they have the memory that they need? Their logs are on the workers",
     "REGISTRY_UNREACHABLE": "nothing is lost: start again when the registry answers; "
     "'rejoin.registry.timeout' is how long to wait for it",
     "REGISTRY_REFUSED": "set the format's 'basic-auth.*' or 'bearer-auth.*' options",

@@ -4,12 +4,14 @@ Takes a while: `make faults` is the whole matrix. The exit code is the number of
 """
 
 import argparse
+import fnmatch
 import shutil
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.faults.cluster_kinds import CLUSTER_KINDS
 from tests.faults.data import Data
 from tests.faults.kinds import KINDS, Kind
 from tests.faults.matrix import Matrix, Outcome, good_outcomes, keep_outcome, table
@@ -21,11 +23,12 @@ WORK = Path(__file__).resolve().parents[2] / "build" / "faults"
 
 def main() -> int:
     options = _options()
-    by_name = {kind.name: kind for kind in KINDS}
-    names = [name for name in (options.kinds or "").split(",") if name] or list(by_name)
-    if unknown := set(names) - set(by_name):
-        sys.stderr.write(f"no such kinds: {', '.join(sorted(unknown))}\n")
+    by_name = {kind.name: kind for kind in (*KINDS, *CLUSTER_KINDS)}
+    wanted = {text: fnmatch.filter(by_name, text) for text in options.kinds.split(",")}
+    if unknown := [text for text, found in wanted.items() if not found]:
+        sys.stderr.write(f"no such kinds: {', '.join(unknown)}\n")
         return 2
+    names = list(dict.fromkeys(name for found in wanted.values() for name in found))
     data = Data(options.rows, options.seed)
     done = good_outcomes(WORK, data, options.rounds) if options.resume else []
     chosen = [by_name[name] for name in names if name not in {outcome.kind for outcome in done}]
@@ -71,7 +74,8 @@ def _write_markdown(path: Path, text: str) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("--kinds", help="only these: " + ", ".join(kind.name for kind in KINDS))
+    names = ", ".join(kind.name for kind in (*KINDS, *CLUSTER_KINDS))
+    parser.add_argument("--kinds", default="*", help=f"only these, or `cluster-*`: {names}")
     parser.add_argument("--rounds", type=int, default=3, help="strikes of each kind")
     parser.add_argument("--rows", type=int, default=200_000, help="changes on both sides together")
     parser.add_argument("--epochs", type=int, default=40, help="of the undisturbed run")

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from spark_jobs.embedded.process import Child
 from spark_jobs.status import read_status
 from tests.faults.data import job_text
 from tests.faults.stage import QUERIES, Stage
+from tests.harness.standalone import Standalone
 
 STOP_S = 60.0
 
@@ -30,7 +32,8 @@ class Unexpected(AssertionError):
 class Run:
     """`patience_s` bounds each wait for anything to go a step further.
 
-    `moments`: where the faults struck, for the report.
+    `moments`: where the faults struck, for the report. `options` and `variables`: of `rejoin run`.
+    `resources` end with the run.
     """
 
     stage: Stage
@@ -42,6 +45,10 @@ class Run:
     drivers: list[Child] = field(default_factory=list)
     moments: list[str] = field(default_factory=list)
     restarts: int = 0  # by the driver itself
+    options: list[str] = field(default_factory=list)
+    variables: dict[str, str] = field(default_factory=dict)
+    cluster: Standalone | None = None
+    resources: ExitStack = field(default_factory=ExitStack)
     checkpoint: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,6 +59,11 @@ class Run:
     @property
     def folder(self) -> Path:
         return self.stage.folder / self.name
+
+    @property
+    def status(self) -> Path:
+        """Of the last driver."""
+        return self.folder / f"status{len(self.drivers) - 1}"
 
     @property
     def driver(self) -> Child:
@@ -65,9 +77,11 @@ class Run:
         )
         job.write_text(text, encoding="utf-8")
         number = len(self.drivers)
-        command = [sys.executable, "-m", "spark_jobs.cli", "run", str(job), "--no-sidecar"]
+        variables = [f"{name}={value}" for name, value in self.variables.items()]
+        command = ["env", *variables, sys.executable, "-m", "spark_jobs.cli", "run", str(job)]
+        command += ["--no-sidecar"]
         command += ["--checkpoint", str(self.checkpoint)]
-        command += ["--status-dir", str(self.folder / f"status{number}"), *options]
+        command += ["--status-dir", str(self.folder / f"status{number}"), *self.options, *options]
         self.drivers.append(Child(command, self.folder / f"driver{number}.log"))
         return self.driver
 
@@ -168,7 +182,7 @@ class Run:
 
     def lost_records(self) -> int:
         """That the last driver has counted."""
-        status = read_status(self.folder / f"status{len(self.drivers) - 1}")
+        status = read_status(self.status)
         return sum(q.lost_records_total for q in status.queries) if status else 0
 
     def end_all(self) -> None:
@@ -181,3 +195,4 @@ class Run:
                 except ProcessLookupError:
                     continue
             driver.stop(0.0)
+        self.resources.close()

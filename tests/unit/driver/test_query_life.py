@@ -221,6 +221,17 @@ def test_failure_that_the_next_start_makes_good() -> None:
 
 
 KAFKA = "org.apache.kafka.common.errors"
+SPARK = "org.apache.spark.SparkException"
+ABORTED = "Job aborted due to stage failure:"
+EXECUTOR_LOST = """\
+Task 0 in stage 3.0 failed 4 times, most recent failure: Lost task 0.3 in stage 3.0 (TID 9) \
+(127.0.0.1 executor 7): ExecutorLostFailure (executor 7 exited caused by one of the running tasks) \
+Reason: Command exited with code 137
+Driver stacktrace:"""
+FILES_LOST = """\
+ShuffleMapStage 8 (start at <unknown>:0) has failed the maximum allowable number of times: 4. Most \
+recent failure reason:
+org.apache.spark.shuffle.FetchFailedException"""
 
 
 @pytest.mark.parametrize(
@@ -233,6 +244,9 @@ KAFKA = "org.apache.kafka.common.errors"
         (f"{KAFKA}.OffsetOutOfRangeException", "x", "SOURCE_DATA_LOST", False),
         (f"{KAFKA}.InvalidProducerEpochException", "x", "SINK_FENCED", True),
         ("java.util.concurrent.TimeoutException", "Cannot fetch record", "KAFKA_FAILED", True),
+        (SPARK, f"{ABORTED} {EXECUTOR_LOST}", "EXECUTORS_LOST", True),
+        (SPARK, f"{ABORTED} {FILES_LOST}", "EXECUTORS_LOST", True),
+        (SPARK, f"{ABORTED} Task 0 in stage 3.0 failed 4 times", "QUERY_FAILED", False),
     ],
 )
 def test_what_passes_and_what_needs_a_person(
