@@ -18,7 +18,7 @@ _SHORT = (
     "spark.network.timeoutInterval 3s\n"
     "spark.executor.heartbeatInterval 3s\n"
 )
-_LOST_FILES = 3
+_MISSED = "FetchFailed("
 
 
 def cluster(run: Run, properties: str = "", recovers: bool = False) -> None:
@@ -72,6 +72,7 @@ def executor_zombie(run: Run) -> None:
     before = {query: run.planned(query) for query in QUERIES}
     of_run(run).signal(signal.SIGSTOP, worker.pid, *paused)
     inside = [query for query in QUERIES if run.committed(query) < before[query]]
+    _wait(run, lambda: _said(run, "heartbeat timed out") > 0, "notice of the sleeper")
     for query in inside:
         _wait(run, partial(_is_beyond, run, query, before[query] + 1), "epochs without it")
     of_run(run).signal(signal.SIGCONT, *paused)
@@ -105,20 +106,20 @@ def orphan_zombie(run: Run) -> None:
 def shuffle_lost(run: Run) -> None:
     """Files that a stage has left for the next one go until a task has missed them."""
     worker = run.draw.randrange(len(of_run(run).workers))
-    before = _missed(run)
+    before = _said(run, _MISSED)
 
     def is_missed() -> bool:
         for path in of_run(run).local_files(worker, "shuffle_*"):
             path.unlink(missing_ok=True)
-        return _missed(run) > before
+        return _said(run, _MISSED) > before
 
     _wait(run, is_missed, "a task that misses its input")
 
 
-def _missed(run: Run) -> int:
-    """How often a task has not found what it should have read, by Spark's log."""
+def _said(run: Run, text: str) -> int:
+    """How often Spark's log has it."""
     log = run.status / "driver.log"
-    return log.read_text(encoding="utf-8", errors="replace").count("FetchFailed(")
+    return log.read_text(encoding="utf-8", errors="replace").count(text)
 
 
 def master_restart(run: Run) -> None:
@@ -129,8 +130,10 @@ def master_restart(run: Run) -> None:
 
 
 def forgetful_master(run: Run) -> None:
-    """The next master knows nothing of the job, and has its executors killed."""
+    """The next master knows nothing of the job, and has the workers end its executors."""
+    running = of_run(run).executors()
     master_restart(run)
+    _wait(run, lambda: not set(running) & set(of_run(run).executors()), "the end of executors")
 
 
 CLUSTER_KINDS: tuple[Kind, ...] = (
