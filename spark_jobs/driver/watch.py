@@ -23,6 +23,7 @@ from spark_jobs.driver.rescale_record import refuse_rescaling, settle_rescale
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import KafkaError
 from spark_jobs.kernel.calls import Kernel
+from spark_jobs.options.spark import has_executors
 from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.settings import epoch_words
 from spark_jobs.status import State
@@ -33,6 +34,7 @@ POLL_S = 0.1
 REPORT_EVERY_S = 1.0
 SAVE_EVERY_S = 10.0
 PARTITIONS_EVERY_S = 60.0
+SPREAD_EVERY_S = 5.0
 
 
 def open_watch(
@@ -128,6 +130,7 @@ class Watch:
             (BEAT_S, self._beat),
             (SAVE_EVERY_S, self._save_counters),
             (PARTITIONS_EVERY_S, self._refresh_partitions),
+            (SPREAD_EVERY_S, self._spread_state),
         )
         while self._end is None and not stop.is_set():
             for life in self._lives:
@@ -158,6 +161,13 @@ class Watch:
         for query in self._queries:
             with contextlib.suppress(KafkaError):
                 query.refresh_partitions()
+
+    def _spread_state(self) -> None:
+        """Executors come and go; Spark alone would leave new ones idle."""
+        if not has_executors(str(self._spark.sparkContext.master)):
+            return
+        for query in self._queries:
+            Kernel.of(self._spark).spread_state(self._spark, query.name)
 
     def _write_status(self, state: State) -> None:
         """Write the status and show it; a full disk there does not end the job."""

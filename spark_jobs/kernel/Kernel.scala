@@ -11,7 +11,7 @@ import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode, TimeMode}
 import org.apache.spark.sql.rejoin.format.avro.{AvroFit, RegistryWaits}
 import org.apache.spark.sql.rejoin.ingest.{Gate, Ingest, IngestSpec, SourceGuard}
 import org.apache.spark.sql.rejoin.run.{BrokerClock, CheckpointCopy, CheckpointFiles, Clock, Counters, JvmCounts,
-  Lifeline, LocalRun, Operator, RekeyRows, RekeySpec, StateReader, StatefulAdapter, StoredOperator}
+  Lifeline, LocalRun, Operator, RekeyRows, RekeySpec, StatePlaces, StateReader, StatefulAdapter, StoredOperator}
 import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducers, SinkRecord, SinkSpec, Takeover,
   TransactionalWriter}
 import rejoin.core.row.{Changelog, Envelope}
@@ -111,6 +111,9 @@ object Kernel {
 
   /** Lets the sources plan no further epoch. */
   def closeGate(): Unit = Gate.close()
+
+  /** Spreads the state of a query over the executors, see [[StatePlaces]]; returns how many tasks move. */
+  def spreadState(spark: SparkSession, query: String): Int = StatePlaces.spread(spark, query)
 
   /** Ends this JVM soon after the process that started it. */
   def followProcess(pid: Long): Unit = Lifeline.follow(pid)

@@ -233,6 +233,10 @@ class Kernel:
         """Say how many partitions each topic (by index) of a query has."""
         self._scala.setPartitions(query, json.dumps(sorted(counts.items())))
 
+    def spread_state(self, spark: SparkSession, query: str) -> int:
+        """Spread the state of a query over the executors; returns how many tasks move."""
+        return int(self._scala.spreadState(spark._jsparkSession, query))
+
     def registry_waits(self) -> dict[str, int]:
         """Registries that tasks wait for, by URL: since when, in epoch milliseconds."""
         return dict(json.loads(str(self._scala.registryWaits())))

@@ -52,6 +52,14 @@ _DEFAULTS = {
     "spark.sql.streaming.stopTimeout": "5s",
     "spark.sql.streaming.stateStore.numStateStoreMaintenanceThreads": "2",
 }
+# a silent executor is replaced after a minute, and a task that waits for its files asks twice; with
+# Spark's own values both take ten minutes, as long as a transaction may be open
+_EXECUTOR_DEFAULTS = {
+    "spark.network.timeout": "60s",
+    "spark.network.timeoutInterval": "10s",
+    "spark.executor.heartbeatInterval": "5s",
+    "spark.shuffle.io.maxRetries": "1",
+}
 
 
 def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
@@ -102,7 +110,7 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         options |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if with_executors:
         overhead_mb = state_mb + max((task_heap_mb or _EXECUTOR_HEAP_MB) // 10, _LEAST_OVERHEAD_MB)
-        options["spark.executor.memoryOverhead"] = f"{overhead_mb}m"
+        options |= {**_EXECUTOR_DEFAULTS, "spark.executor.memoryOverhead": f"{overhead_mb}m"}
     driver_jvm = (f"-Xms{heap_mb}m", *java_options(environment.class_archive))
     own = {
         DRIVER_PATH: ":".join([*jars, *_listed(given, DRIVER_PATH)]),

@@ -79,6 +79,8 @@ def test_a_cluster_gets_what_its_executors_need(
     assert found["spark.executor.memoryOverhead"] == f"{2048 + 409}m"
     assert found["spark.executor.extraJavaOptions"].endswith("-XX:+ExitOnOutOfMemoryError -Dzone=a")
     assert found["spark.plugins"] == "org.apache.spark.sql.rejoin.run.ExecutorReports"
+    assert found["spark.network.timeout"] == "60s"
+    assert "spark.network.timeout" not in options(monkeypatch, MASTER="local[2]")
 
 
 def test_properties_win_over_defaults_and_keep_their_references(
