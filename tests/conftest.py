@@ -13,7 +13,7 @@ from spark_jobs.embedded.registry import RegistryServer
 # or another tool, or reads for long
 SERVICE_FIXTURES = {"broker", "spark"}
 SERVICE_FOLDERS = {"streaming", "e2e", "page", "deploy", "debezium"}
-LONG_FOLDERS = {"long", "cluster"}
+LONG_FOLDERS = {"long", "cluster", "compose"}
 
 # a JVM on a busy machine has no predictable speed per example
 settings.register_profile("rejoin", settings(), deadline=None)
