@@ -4,7 +4,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-long e2e lint format classes kernel bench faults differential simulation golden lock clean
+.PHONY: help setup demo test test-fast test-long e2e compose-test lint format classes kernel bench faults differential simulation golden lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -23,10 +23,13 @@ test-fast: setup ## the tests that start neither Spark nor a broker
 	@$(BIN)/pytest -m "not service and not long" -n 2
 
 test-long: setup classes ## real Debezium and PostgreSQL, all conformance cases, faults, a longer oracle
-	@$(BIN)/pytest -m long -n 2 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/pytest -m "long and not containers" -n 2 --dist loadfile --no-loadscope-reorder
 
 e2e: setup ## PostgreSQL, Debezium, registry, job: the answers compared; ARGS="--seconds 20"
 	@$(BIN)/python -m tests.e2e $(ARGS)
+
+compose-test: setup ## the Dockerfile built and docker-compose.yml run with podman, as root
+	@$(BIN)/pytest tests/compose -s
 
 lint: setup ## ruff, mypy --strict, import-linter, Scala warnings
 	@$(BIN)/python tools/lint.py

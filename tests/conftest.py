@@ -13,7 +13,8 @@ from spark_jobs.embedded.registry import RegistryServer
 # or another tool, or reads for long
 SERVICE_FIXTURES = {"broker", "spark"}
 SERVICE_FOLDERS = {"streaming", "e2e", "page", "deploy", "debezium"}
-LONG_FOLDERS = {"long", "cluster"}
+CONTAINER_FOLDER = "compose"
+LONG_FOLDERS = {"long", "cluster", "compose"}
 
 # a JVM on a busy machine has no predictable speed per example
 settings.register_profile("rejoin", settings(), deadline=None)
@@ -33,6 +34,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         folders = set(item.path.relative_to(Path(__file__).parent).parts)
+        if CONTAINER_FOLDER in folders:
+            item.add_marker(pytest.mark.containers)
         if folders & LONG_FOLDERS:
             item.add_marker(pytest.mark.long)
         elif fixtures & SERVICE_FIXTURES or folders & SERVICE_FOLDERS:

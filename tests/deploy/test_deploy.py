@@ -63,7 +63,7 @@ def test_compose_pins_and_guards_what_it_starts() -> None:
         for port in service.get("ports", ()):
             assert port.startswith("127.0.0.1:"), f"{name} is open to the network"
         for needed in service.get("depends_on", {}).values():
-            assert needed["condition"] == "service_healthy"
+            assert needed["condition"] in ("service_healthy", "service_completed_successfully")
         for mount in service.get("volumes", ()):
             source = mount.split(":")[0]
             assert source in compose["volumes"] or (ROOT / source).exists(), mount

@@ -9,7 +9,7 @@ from tests.differential.delivery import differences
 from tests.differential.generate import HISTORIES
 
 SEED = 12
-CASES = 5
+CASES = 3
 
 
 @pytest.mark.timeout(1500)
