@@ -5,13 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+import rejoin
 from service.metrics import METRICS
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
@@ -92,14 +94,58 @@ def test_kubernetes_pods_are_guarded() -> None:
 
 
 @pytest.mark.parametrize("overlay", ["local", "monitoring"])
-def test_overlays(overlay: str) -> None:
-    kustomize = shutil.which("kustomize")
-    folder = DEPLOY / "k8s/overlays" / overlay
-    [named] = documents(folder / "kustomization.yaml")
-    for resource in named["resources"]:
-        assert (folder / resource).exists(), resource
-    if kustomize is not None:
-        passes(kustomize, "build", folder)
+def test_overlays(overlay: str, tmp_path: Path) -> None:
+    made = built(overlay)
+    kinds = [document["kind"] for document in made]
+    assert kinds.count("Namespace") == 1
+    others = [document for document in made if document["kind"] != "Namespace"]
+    assert {document["metadata"]["namespace"] for document in others} == {"rejoin"}
+    known = [d for d in made if not d["apiVersion"].startswith("monitoring.coreos.com/")]
+    text = yaml.safe_dump_all(known)
+    (tmp_path / "built.yaml").write_text(text, encoding="utf-8")
+    passes(TOOLS / "kubernetes-validate", "--strict", "-k", KUBERNETES, tmp_path / "built.yaml")
+
+
+def test_images_are_the_release_or_what_the_docs_build() -> None:
+    docs = (ROOT / "docs/deployment.md").read_text(encoding="utf-8")
+    assert "docker build -t rejoin:local ." in docs
+    assert images("local") == {"rejoin:local", "apache/kafka:4.3.1"}
+    assert images("monitoring") == {f"rejoin:{rejoin.__version__}"}
+
+
+def images(overlay: str) -> set[str]:
+    specs = [document.get("spec", {}) for document in built(overlay)]
+    pods = [spec["template"]["spec"] for spec in specs if "template" in spec]
+    return {container["image"] for pod in pods for container in pod["containers"]}
+
+
+def built(overlay: str) -> list[dict[str, Any]]:
+    """What an overlay gives to a cluster."""
+    tools = (("kustomize", "build"), ("kubectl", "kustomize"))
+    found = [(path, verb) for name, verb in tools if (path := shutil.which(name))]
+    if not found:
+        pytest.skip("neither kustomize nor kubectl is here")
+    done = subprocess.run(
+        [*found[0], str(DEPLOY / "k8s/overlays" / overlay)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def test_the_operators_rules_are_those_of_prometheus(golden: Callable[[Path, str], None]) -> None:
+    rules = (DEPLOY / "prometheus/rules.yml").read_text(encoding="utf-8")
+    groups = rules[rules.index("groups:") :]
+    head = """\
+# deploy/prometheus/rules.yml for the Prometheus operator; `pytest tests/deploy --update-golden`
+# writes it.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: rejoin
+spec:
+"""
+    golden(DEPLOY / "k8s/overlays/monitoring/rules.yaml", head + textwrap.indent(groups, "  "))
 
 
 def test_the_deployed_job_is_the_example_for_another_broker() -> None:
