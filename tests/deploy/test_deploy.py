@@ -71,6 +71,12 @@ def test_compose_pins_and_guards_what_it_starts() -> None:
             assert source in compose["volumes"] or (ROOT / source).exists(), mount
 
 
+def test_the_password_is_the_whole_file() -> None:
+    """Kafka Connect's provider takes a line feed for a part of it, PostgreSQL does not."""
+    text = (DEPLOY / "compose/postgres-password.txt").read_text(encoding="utf-8")
+    assert text == text.strip()
+
+
 @pytest.mark.parametrize("path", sorted((DEPLOY / "k8s/base").glob("[!k]*.yaml")), ids=str)
 def test_kubernetes_manifests(path: Path) -> None:
     passes(TOOLS / "kubernetes-validate", "--strict", "-k", KUBERNETES, path)
