@@ -1,8 +1,10 @@
 """An S3 server in a process of its own: moto in server mode."""
 
+import re
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 import uuid
 from collections.abc import Iterator
@@ -32,10 +34,18 @@ class S3Server:
         request = urllib.request.Request(f"{self.url}/{path}", data=body, method="PUT")  # noqa: S310
         urllib.request.urlopen(request, timeout=30).close()  # noqa: S310
 
-    def properties(self, port: int | None = None) -> dict[str, str]:
-        """Spark's, without credentials; `port`: of a proxy in front of the server."""
+    def numbers(self, folder: str) -> list[int]:
+        """The files of a folder of the bucket whose names are numbers."""
+        query = urllib.parse.urlencode({"list-type": 2, "prefix": f"{folder}/"})
+        address = f"{self.url}/{self.bucket}?{query}"
+        with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310
+            text = answer.read().decode()
+        return [int(name) for name in re.findall(rf"<Key>{re.escape(folder)}/(\d+)</Key>", text)]
+
+    def properties(self) -> dict[str, str]:
+        """Spark's, without credentials."""
         return {
-            "spark.hadoop.fs.s3a.endpoint": f"http://{LOOPBACK}:{port or self.port}",
+            "spark.hadoop.fs.s3a.endpoint": f"http://{LOOPBACK}:{self.port}",
             "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
             "spark.hadoop.fs.s3a.path.style.access": "true",
         }

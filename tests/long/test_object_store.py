@@ -34,7 +34,13 @@ def on_s3(shop: Shop, s3: S3Server, **properties: str) -> list[str]:
     return ["--no-sidecar", "--spark-properties", str(file), "--checkpoint", checkpoint]
 
 
-def test_killed_driver_is_resumed(
+def is_inside_an_epoch(shop: Shop, s3: S3Server) -> bool:
+    root = f"{shop.prefix}/paid_sink"
+    planned, committed = s3.numbers(f"{root}/offsets"), s3.numbers(f"{root}/commits")
+    return max(planned) > max(committed)
+
+
+def test_driver_killed_inside_an_epoch_is_resumed_and_keeps_others_out(
     shop: Shop, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
@@ -42,13 +48,17 @@ def test_killed_driver_is_resumed(
     shop.send("orders", orders(0, 300))
     shop.send("payments", payments(0, 300))
     job = payments_job(shop, bounded=False)
-    first = shop.start(job, *on_s3(shop, s3))
+    options = on_s3(shop, s3)
+    first = shop.start(job, *options)
     wait_until(lambda: written(shop) >= 300, first)
-    first.kill()
     shop.send("orders", orders(300, 600))
     shop.send("payments", payments(300, 600))
-    second = shop.start(job, *on_s3(shop, s3))
-    wait_until(lambda: written(shop) >= 600, second)
+    wait_until(lambda: is_inside_an_epoch(shop, s3), first)
+    first.kill()
+    second = shop.start(job, *options)
+    assert shop.rows("paid_sink", 600) == paid(0, 600), second.log_tail(40)
+    third = shop.start(job, *options, "--status-dir", str(shop.folder / "third"))
+    assert third.wait(120.0), third.log_tail(40)
+    assert "CHECKPOINT_IN_USE" in third.log_tail(40)
     second.stop(60.0)
     assert second.exit_code == 0, second.log_tail(40)
-    assert shop.rows("paid_sink", 600) == paid(0, 600)
