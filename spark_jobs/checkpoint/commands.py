@@ -108,6 +108,7 @@ def rescale(
     from spark_jobs.checkpoint.rescale import rescale as rescale_all
     from spark_jobs.driver.queries import sinks_of
     from spark_jobs.kernel.build import kernel_jar
+    from spark_jobs.streaming.object_store import jars_for
     from spark_jobs.streaming.session import start_session, stop_session
 
     def show(progress: Progress) -> None:
@@ -127,7 +128,7 @@ def rescale(
     check_parallelism(settings, parallelism)
     started = time.monotonic()
     cores = replace(settings, parallelism=min(parallelism, available_cores()))
-    spark = start_session(cores, [kernel_jar()])
+    spark = start_session(cores, [kernel_jar(), *jars_for(settings.checkpoint)])
     try:
         queries = rescale_all(spark, sinks, settings, parallelism, show, say)
     finally:

@@ -26,6 +26,7 @@ from spark_jobs.plan.nodes.walk import stateful_nodes
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.failure import JavaError, java_failures
 from spark_jobs.streaming.manifest import CheckpointFolder, Manifest
+from spark_jobs.streaming.object_store import check_store
 
 _POLL_S = 0.2
 _ESCAPED = re.compile(r'[\s%"<>\\^`{|}\[\]#?]')
@@ -82,6 +83,7 @@ def rescale(
     """
     check_parallelism(settings, tasks)
     root = settings.checkpoint
+    check_store(spark, root)
     if (settled := settle_rescale(spark, root)) is not None:
         say(settled)
     with ExitStack() as owned:

@@ -20,6 +20,7 @@ from spark_jobs.kernel.calls import Kernel
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.class_archive import DUMP_WITHIN_S
+from spark_jobs.streaming.object_store import jars_for
 from spark_jobs.streaming.session import JVM_LOG, start_session, stop_session
 
 STOP_WITHIN_S = 10
@@ -28,7 +29,7 @@ STOP_WITHIN_S = 10
 def run(job: PlannedJob, console: Console) -> None:
     """Run until the inputs end or a signal stops the job; raises the error that ended it."""
     settings = job.settings
-    jars = [kernel_jar(), *connector_jars()]
+    jars = [kernel_jar(), *connector_jars(), *jars_for(settings.checkpoint)]
     makes_archive = settings.environment.class_archive == "make"
     check_port(settings)
     report = start_report(job, console)

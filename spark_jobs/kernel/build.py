@@ -26,6 +26,7 @@ from spark_jobs.errors import ConfigError
 SOURCES = Path(__file__).resolve().parent
 ROOT = SOURCES.parent.parent
 CONNECTOR_JARS = ROOT / "build" / "jars" / "connector"
+STORE_JARS = ROOT / "build" / "jars" / "store"
 OUTPUT = ROOT / "build" / "kernel"
 JAR = OUTPUT / "rejoin-kernel.jar"
 # all that `core` may use: Scala's library, and access to bytes, hashing and LZ4
@@ -83,6 +84,11 @@ def core_jars() -> list[Path]:
 def connector_jars() -> list[Path]:
     """The Kafka connector and what it needs, fetched by `make setup`."""
     return _jars(CONNECTOR_JARS)
+
+
+def store_jars() -> list[Path]:
+    """The S3 connector and what it needs, fetched by `make setup`."""
+    return _jars(STORE_JARS)
 
 
 def java() -> str:

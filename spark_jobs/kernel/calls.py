@@ -7,6 +7,7 @@ dataclasses (plan_json.py), results as JSON of the types below.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, cast
 from urllib.parse import unquote, urlparse
@@ -15,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+_JavaError: type[Exception] = import_module("py4j.protocol").Py4JJavaError  # has no types
 Message: TypeAlias = Mapping[str, Any]
 
 
@@ -276,6 +278,18 @@ def jar_of(spark: SparkSession, class_name: str) -> Path | None:
 
 def is_stopped(spark: SparkSession) -> bool:
     return spark.sparkContext._jsc is None
+
+
+def has_file_system(spark: SparkSession, scheme: str) -> bool:
+    """Whether a class on the driver's class path reads and writes `scheme:` locations."""
+    jvm: Any = spark._jvm
+    session: Any = spark._jsparkSession
+    conf = session.sessionState().newHadoopConf()
+    try:
+        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
+    except _JavaError:
+        return False
+    return True
 
 
 def setting(spark: SparkSession, name: str) -> str:

@@ -31,6 +31,7 @@ from spark_jobs.options.spark import (
 )
 from spark_jobs.settings import JobSettings, machine_memory_mb, resolve_all
 from spark_jobs.streaming.class_archive import java_options
+from spark_jobs.streaming.object_store import settings_for
 
 LOOPBACK = "127.0.0.1"
 JVM_LOG = "driver.log"
@@ -96,6 +97,7 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     state_mb = environment.state_memory_mb or max((task_heap_mb or _EXECUTOR_HEAP_MB) // 2, 512)
     options = {
         **_DEFAULTS,
+        **settings_for(settings.checkpoint),
         "spark.redaction.regex": REDACTION,
         "spark.app.name": settings.name,
         "spark.master": settings.master or f"local[{cores}]",

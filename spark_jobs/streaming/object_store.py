@@ -1,0 +1,74 @@
+"""Checkpoints on S3: the jars and Spark's settings that they need."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from spark_jobs.errors import ConfigError
+from spark_jobs.kernel.build import store_jars
+from spark_jobs.kernel.calls import has_file_system
+
+_S3 = "s3a"
+_AMAZON = "software.amazon.awssdk.auth.credentials"
+_S3A = "org.apache.hadoop.fs.s3a"
+# the first that finds something is used: properties, environment, web identity, file, machine
+_CREDENTIALS = (
+    f"{_S3A}.TemporaryAWSCredentialsProvider",
+    f"{_S3A}.SimpleAWSCredentialsProvider",
+    f"{_AMAZON}.EnvironmentVariableCredentialsProvider",
+    f"{_AMAZON}.WebIdentityTokenFileCredentialsProvider",
+    f"{_AMAZON}.ProfileCredentialsProvider",
+    f"{_S3A}.auth.IAMInstanceCredentialsProvider",
+)
+_S3_SETTINGS = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.rejoin.run.ObjectStoreFiles"
+    ),
+    # S3 compares checksums of its own; these would be as many files again
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.hadoop.fs.s3a.aws.credentials.provider": ",".join(_CREDENTIALS),
+    # files are read once, from the beginning; the default's library is not installed
+    "spark.hadoop.fs.s3a.input.stream.type": "classic",
+    # no look for folders on the way to each file
+    "spark.hadoop.fs.s3a.performance.flags": "create,delete,mkdir",
+    # else uploads go through a second HTTP client, made for an older Netty than Spark's
+    "spark.hadoop.fs.s3a.optimized.copy.from.local.enabled": "false",
+}
+# Maven artifacts with the file systems of other stores
+_CONNECTORS = {
+    "abfs": "org.apache.hadoop:hadoop-azure",
+    "abfss": "org.apache.hadoop:hadoop-azure",
+    "gs": "com.google.cloud.bigdataoss:gcs-connector",
+}
+
+
+def jars_for(checkpoint: str) -> list[Path]:
+    """What has to be on the class path for a checkpoint there, besides Spark's own jars."""
+    return store_jars() if _scheme(checkpoint) == _S3 else []
+
+
+def settings_for(checkpoint: str) -> Mapping[str, str]:
+    """Defaults that a user's properties may change."""
+    return _S3_SETTINGS if _scheme(checkpoint) == _S3 else {}
+
+
+def check_store(spark: SparkSession, checkpoint: str) -> None:
+    """Raise ConfigError if nothing on Spark's class path reads and writes such a location."""
+    scheme = _scheme(checkpoint)
+    if scheme is None or has_file_system(spark, scheme):
+        return
+    hint = "write s3a://... instead" if scheme in ("s3", "s3n") else _how_to_add(scheme)
+    raise ConfigError(
+        "CHECKPOINT_STORE_UNKNOWN", f"{checkpoint}: Spark has no file system for {scheme}://", hint
+    )
+
+
+def _how_to_add(scheme: str) -> str:
+    jar = _CONNECTORS.get(scheme, "the connector's jars")
+    return f"add {jar} with 'spark.driver.extraClassPath' (docs/deployment.md)"
+
+
+def _scheme(location: str) -> str | None:
+    scheme, colon, _ = location.partition(":")
+    return scheme if colon and "/" not in scheme else None

@@ -1,0 +1,46 @@
+"""What a checkpoint on S3 adds to Spark's settings and class path, and one elsewhere does not."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.options.settings import declared_settings
+from spark_jobs.settings import Overrides, job_settings, read_environment
+from spark_jobs.streaming.object_store import jars_for
+from spark_jobs.streaming.session import session_options
+
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+STREAM = "spark.hadoop.fs.s3a.input.stream.type"
+
+
+def options(monkeypatch: pytest.MonkeyPatch, checkpoint: str, properties: str) -> dict[str, str]:
+    monkeypatch.setenv("REJOIN_SPARK_PROPERTIES", properties)
+    declared = declared_settings({"rejoin.parallelism": "1", "rejoin.checkpoint": checkpoint})
+    settings = job_settings(declared, "job", Overrides(), read_environment())
+    return session_options(settings, [])
+
+
+def test_s3_has_settings_that_properties_may_change(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "spark.properties"
+    file.write_text(f"{STREAM} prefetch\n")
+    found = options(monkeypatch, "s3a://bucket/a", str(file))
+    assert found[MANAGER].endswith(".ObjectStoreFiles")
+    assert found[STREAM] == "prefetch"
+
+
+@pytest.mark.parametrize("checkpoint", ["/data/a:b", "file:///data/a", "gs://bucket/a"])
+def test_other_places_have_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, checkpoint: str
+) -> None:
+    file = tmp_path / "spark.properties"
+    file.write_text("")
+    assert MANAGER not in options(monkeypatch, checkpoint, str(file))
+    assert jars_for(checkpoint) == []
+
+
+def test_s3_has_jars_of_its_own() -> None:
+    names = [path.name for path in jars_for("s3a://bucket/a")]
+    assert any(name.startswith("hadoop-aws-") for name in names)
+    assert not any(name.startswith("bundle-") for name in names)
