@@ -33,9 +33,6 @@ def _say(text: str) -> None:
     [
         ("cluster-executor-kill", 2),
         ("cluster-executor-zombie", 1),
-        ("cluster-orphan-zombie", 1),
-        ("cluster-shuffle-lost", 1),
-        ("cluster-master-restart", 1),
     ],
 )
 def test_nothing_is_lost_and_nothing_doubled(matrix: Matrix, name: str, rounds: int) -> None:
