@@ -1,4 +1,4 @@
-"""A part of the faults on a cluster; `make faults ARGS="--kinds cluster-*"` is the whole."""
+"""One of the faults on a cluster; `make faults ARGS="--kinds 'cluster-*'"` is the whole."""
 
 import sys
 from collections.abc import Iterator
@@ -28,14 +28,6 @@ def _say(text: str) -> None:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(
-    ("name", "rounds"),
-    [
-        ("cluster-executor-kill", 2),
-        ("cluster-executor-zombie", 1),
-    ],
-)
-def test_nothing_is_lost_and_nothing_doubled(matrix: Matrix, name: str, rounds: int) -> None:
-    [kind] = [kind for kind in CLUSTER_KINDS if kind.name == name]
-    matrix.rounds = rounds
+def test_executor_that_wakes_up_after_it_was_replaced_writes_nothing(matrix: Matrix) -> None:
+    [kind] = [kind for kind in CLUSTER_KINDS if kind.name == "cluster-executor-zombie"]
     assert matrix.strike(kind).result == "ok"
