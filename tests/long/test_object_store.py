@@ -40,6 +40,7 @@ def is_inside_an_epoch(shop: Shop, s3: S3Server) -> bool:
     return max(planned) > max(committed)
 
 
+@pytest.mark.timeout(900)  # three drivers start, and one watches for 20 s
 def test_driver_killed_inside_an_epoch_is_resumed_and_keeps_others_out(
     shop: Shop, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,7 +59,7 @@ def test_driver_killed_inside_an_epoch_is_resumed_and_keeps_others_out(
     second = shop.start(job, *options)
     assert shop.rows("paid_sink", 600) == paid(0, 600), second.log_tail(40)
     third = shop.start(job, *options, "--status-dir", str(shop.folder / "third"))
-    assert third.wait(120.0), third.log_tail(40)
+    assert third.wait(shop.within_s), third.log_tail(40)
     assert "CHECKPOINT_IN_USE" in third.log_tail(40)
     second.stop(60.0)
     assert second.exit_code == 0, second.log_tail(40)
