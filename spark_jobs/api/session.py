@@ -94,7 +94,7 @@ def _problems(spark: SparkSession) -> Iterator[str]:
     for name, type_ in _CONNECTOR.items():
         if jar_of(spark, type_) is None:
             yield f"{name} ({type_}) is not on the driver's class path"
-    if setting(spark, "spark.speculation") == "true":
+    if setting(spark, "spark.speculation").lower() == "true":
         yield "'spark.speculation' is true: two attempts of a task would fence each other's writer"
     if has_executors(master_of(spark)) and EXECUTOR_REPORTS not in setting(spark, PLUGINS):
         yield f"'{PLUGINS}' lacks {EXECUTOR_REPORTS}: the driver would not learn what executors do"

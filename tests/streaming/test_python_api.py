@@ -124,7 +124,7 @@ def test_a_session_without_the_jars_is_named(spark: SparkSession) -> None:
 def test_settings_that_would_harm_are_named(spark: SparkSession) -> None:
     context: Any = spark.sparkContext._jsc
     conf = context.sc().conf()
-    conf.set("spark.speculation", "true")
+    conf.set("spark.speculation", "True")
     try:
         with pytest.raises(ConfigError, match=r"'spark\.speculation' is true"):
             check_session(spark)
