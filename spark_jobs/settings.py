@@ -98,7 +98,8 @@ class RestartStrategy:
 class JobSettings:
     """How a job runs. `parallelism` None is that of the checkpoint, else one task per core.
 
-    `master` is empty for local threads. `spark_properties` are the user's, with references in them.
+    `master` is empty for local threads. `spark_properties` are the user's, with references in them:
+    SET statements of the job, and a file, which wins.
     """
 
     name: str
@@ -196,7 +197,10 @@ def job_settings(
         ledger_heartbeat_ms=declared.ledger_heartbeat_ms,
         epoch_written=tuple(overrides.epoch_written),
         master=_master(overrides.master or environment.master),
-        spark_properties={} if properties_file is None else read_spark_properties(properties_file),
+        spark_properties={
+            **declared.spark_properties,
+            **({} if properties_file is None else read_spark_properties(properties_file)),
+        },
     )
     if settings.cores() > settings.key_groups:
         raise ConfigError(

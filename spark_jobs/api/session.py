@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from spark_jobs.errors import ConfigError
@@ -70,12 +71,36 @@ def check_session(spark: SparkSession) -> None:
 
 
 def job_session(spark: SparkSession, settings: JobSettings) -> SparkSession:
-    """A new session of the same application with the job's settings; `spark` is not changed."""
+    """A new session of the same application with the job's settings; `spark` is not changed.
+
+    Raises:
+        ConfigError: the job sets a property that the running application has otherwise.
+    """
     own = spark.newSession()
-    for key, value in resolve_all(session_options(settings, [])).items():
+    options = resolve_all(session_options(settings, []))
+    given = {key: options.pop(key) for key in settings.spark_properties}
+    for key, value in options.items():
         if key.startswith("spark.sql."):
             own.conf.set(key, value)
+    fixed = [key for key, value in given.items() if not _takes(own, key, value)]
+    if others := [key for key in fixed if setting(spark, key) != given[key]]:
+        raise ConfigError(
+            "SESSION_UNFIT",
+            f"the job sets {', '.join(others)}, which a running session cannot change",
+            "give the session these properties when it is built",
+        )
     return own
+
+
+def _takes(session: SparkSession, key: str, value: str) -> bool:
+    """Set a property, if a session can while its application runs."""
+    if not key.startswith("spark.sql."):
+        return False
+    try:
+        session.conf.set(key, value)
+    except AnalysisException:
+        return False
+    return True
 
 
 def master_of(spark: SparkSession) -> str:

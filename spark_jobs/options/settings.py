@@ -18,6 +18,7 @@ from spark_jobs.options.kinds import (
     share,
     text,
 )
+from spark_jobs.options.spark import is_property
 
 _ZONE_OFFSET = re.compile(r"(GMT|UTC)?[+-]\d{1,2}(:\d{2})?")
 
@@ -198,6 +199,11 @@ class DeclaredSettings:
     )
     restarts: RestartSettings = group(RestartSettings)
     given: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def spark_properties(self) -> dict[str, str]:
+        """Spark's own properties, which may hold references to secrets."""
+        return {key: value for key, value in self.given.items() if is_property(key)}
 
 
 SETTINGS = table_of(DeclaredSettings)

@@ -1,7 +1,7 @@
 """Where Spark runs, and which of Spark's own properties a job may set.
 
-A Spark master is written as for spark-submit; properties stand in a file in the form of
-spark-defaults.conf.
+A Spark master is written as for spark-submit; properties are SET statements of the job, or stand in
+a file in the form of spark-defaults.conf.
 """
 
 import re
@@ -94,6 +94,11 @@ def known_cores(master: str, properties: Mapping[str, str], here: int) -> int | 
         return given["spark.cores.max"]
     instances, cores = given.get("spark.executor.instances"), given.get("spark.executor.cores")
     return instances * cores if instances and cores else None
+
+
+def is_property(name: str) -> bool:
+    """Whether Spark, and not rejoin, reads a setting of this name."""
+    return name.startswith("spark.")
 
 
 def parse_properties(text: str) -> tuple[dict[str, str], list[int]]:

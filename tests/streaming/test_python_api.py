@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rejoin
-from spark_jobs.api.session import check_session
+from spark_jobs.api.session import check_session, job_session
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import ConfigError
+from spark_jobs.options.settings import declared_settings
+from spark_jobs.settings import Environment, Overrides, job_settings
 from spark_jobs.streaming.class_archive import java_options
 from spark_jobs.streaming.session import stop_session
 from tests.harness.spark import forget_jvm
@@ -119,6 +122,24 @@ def test_a_session_without_the_jars_is_named(spark: SparkSession) -> None:
     assert "Spark's Kafka connector (org.apache.spark.sql.kafka010" in unfit.value.message
     assert "rejoin.session_conf()" in str(unfit.value.hint)
     check_session(spark)
+
+
+def test_properties_that_a_running_session_cannot_take_are_named(spark: SparkSession) -> None:
+    declared = declared_settings(
+        {
+            "spark.app.id": spark.sparkContext.applicationId,
+            "spark.executor.memory": "7g",
+            "spark.sql.streaming.minBatchesToRetain": "30",
+            "spark.sql.warehouse.dir": "elsewhere",
+        }
+    )
+    wanted = job_settings(declared, "job", Overrides(), Environment())
+    with pytest.raises(ConfigError, match="SESSION_UNFIT") as unfit:
+        job_session(spark, wanted)
+    assert "sets spark.executor.memory, spark.sql.warehouse.dir," in unfit.value.message
+    fitting = replace(wanted, spark_properties={"spark.sql.streaming.minBatchesToRetain": "30"})
+    own = job_session(spark, fitting)
+    assert own.conf.get("spark.sql.streaming.minBatchesToRetain") == "30"
 
 
 def test_settings_that_would_harm_are_named(spark: SparkSession) -> None:

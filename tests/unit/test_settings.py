@@ -50,6 +50,17 @@ def test_set_statements_win_over_defaults_and_the_command_line_over_both() -> No
     assert found.name == "Shop-orders"
 
 
+def test_a_file_of_spark_properties_wins_over_those_of_the_job(tmp_path: Path) -> None:
+    file = tmp_path / "spark.properties"
+    file.write_text("spark.cores.max 4\n")
+    declared = {"spark.cores.max": "2", "spark.executor.memory": "3g", "rejoin.key-groups": "64"}
+    alone = settings(declared, master="spark://host:7077")
+    assert alone.spark_properties == {"spark.cores.max": "2", "spark.executor.memory": "3g"}
+    assert alone.cores() == 2
+    both = settings(declared, master="spark://host:7077", spark_properties=file)
+    assert both.spark_properties == {"spark.cores.max": "4", "spark.executor.memory": "3g"}
+
+
 def test_more_tasks_than_key_groups_are_refused() -> None:
     with pytest.raises(ConfigError, match="PARALLELISM_TOO_HIGH"):
         settings({"rejoin.parallelism": "8", "rejoin.key-groups": "4"})

@@ -20,6 +20,7 @@ from spark_jobs.options.settings import (
     DeclaredSettings,
     declared_settings,
 )
+from spark_jobs.options.spark import is_property, refusals
 from spark_jobs.sql.bind.inserts import bind_insert
 from spark_jobs.sql.bind.namespace import Namespace
 from spark_jobs.sql.bind.query.queries import bind_node
@@ -182,6 +183,9 @@ class _ScriptBinder:
 
     def _set(self, statement: SetOption) -> None:
         key, value = statement.key, statement.value
+        if is_property(key.text):
+            self._set_property(statement)
+            return
         option = SETTINGS.get(key.text)
         if key.text in REFUSED_SETTINGS:
             message = f"setting '{key.text}' is not supported"
@@ -195,8 +199,18 @@ class _ScriptBinder:
             message = f"'{value.text}' is not valid for '{key.text}': expected {option.expected}"
             self.source.report(SqlError("SETTING_VALUE", message), value.start)
         else:
-            given = {**self.names.settings.given, key.text: value.text}
-            self.names.settings = declared_settings(given)
+            self._given(statement)
+
+    def _set_property(self, statement: SetOption) -> None:
+        key, value = statement.key, statement.value
+        for problem in refusals({key.text: value.text}):
+            self.source.report(SqlError("SPARK_PROPERTY_REFUSED", problem), key.start)
+            return
+        self._given(statement)
+
+    def _given(self, statement: SetOption) -> None:
+        given = {**self.names.settings.given, statement.key.text: statement.value.text}
+        self.names.settings = declared_settings(given)
 
     def _query(self, node: exp.Expr) -> Logical:
         return bind_node(self.source, self.names, node)

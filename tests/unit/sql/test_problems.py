@@ -178,6 +178,19 @@ DEFINITIONS = [
     ("SET 'table.exec.mini-batch.size' = '9'", "UNSUPPORTED_SETTING", "'table", None),
     ("SET 'table.exec.state.ttl' = 'long'", "SETTING_VALUE", "'long'", "such as '10 s'"),
     (
+        "SET 'spark.speculation' = 'true'",
+        "SPARK_PROPERTY_REFUSED",
+        "'spark.speculation'",
+        None,
+    ),
+    ("SET 'spark.master' = 'local[4]'", "SPARK_PROPERTY_REFUSED", "'spark.master'", None),
+    (
+        "SET 'spark.hadoop.fs.s3a.secret.key' = 'abc'",
+        "SPARK_PROPERTY_REFUSED",
+        "'spark.hadoop",
+        None,
+    ),
+    (
         "INSERT INTO C SELECT a1 FROM A",
         "COLUMN_COUNT",
         "a1 FROM",
