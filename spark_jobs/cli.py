@@ -21,6 +21,7 @@ from spark_jobs.state.commands import app as state
 from spark_jobs.terminal import (
     AsJson,
     AsJsonLines,
+    SparkProperties,
     screen,
     show_error,
     show_error_json,
@@ -78,10 +79,7 @@ def run(
             help="Spark master, such as spark://host:7077; this process alone if omitted.",
         ),
     ] = None,
-    spark_properties: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Spark's properties, as in spark-defaults.conf."),
-    ] = None,
+    spark_properties: SparkProperties = None,
     as_json: AsJsonLines = False,
 ) -> None:
     """Run the INSERTs of a job file until their inputs end, or for ever.

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
@@ -17,6 +18,10 @@ from rich.text import Text
 from spark_jobs.errors import RejoinError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+SparkProperties = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Spark's properties, as in spark-defaults.conf."),
+]
 AsJsonLines = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 
 

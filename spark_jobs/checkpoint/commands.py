@@ -14,10 +14,12 @@ from spark_jobs.settings import (
     available_cores,
     job_settings,
     read_environment,
+    read_spark_properties,
     read_sql,
+    resolve_all,
 )
 from spark_jobs.sql.bind.binder import bind
-from spark_jobs.terminal import AsJsonLines, write_json
+from spark_jobs.terminal import AsJsonLines, SparkProperties, write_json
 
 SqlFile = Annotated[Path, typer.Argument(metavar="JOB.sql", help="The file of the stopped job.")]
 Checkpoint = Annotated[
@@ -49,6 +51,7 @@ def copy(
     target: Annotated[
         str, typer.Argument(metavar="TARGET", help="Where it is to be: absent, or empty.")
     ],
+    spark_properties: SparkProperties = None,
     as_json: AsJsonLines = False,
 ) -> None:
     """Copy the checkpoint of a stopped job, so that it can go on from the copy.
@@ -61,6 +64,7 @@ def copy(
     """
     from spark_jobs.checkpoint.copy import Progress, copy_checkpoint
     from spark_jobs.kernel.standalone import local_kernel
+    from spark_jobs.streaming.object_store import jars_for, settings_for
 
     started = shown = time.monotonic()
 
@@ -76,7 +80,12 @@ def copy(
             size = f"{_megabytes(progress.bytes)} of {_megabytes(progress.of_bytes)}"
             typer.echo(f"{files} copied, {size}", err=True)
 
-    with local_kernel() as kernel:
+    stores = (source, target)
+    jars = {jar for store in stores for jar in jars_for(store)}
+    properties = {key: value for store in stores for key, value in settings_for(store).items()}
+    file = spark_properties or read_environment().spark_properties
+    given = {} if file is None else resolve_all(read_spark_properties(file))
+    with local_kernel(*jars, properties={**properties, **given}) as kernel:
         copied = copy_checkpoint(kernel, source, target, show)
     if as_json:
         write_json(asdict(copied))
@@ -92,6 +101,7 @@ def rescale(
         int, typer.Option(metavar="N", help="Tasks of a stateful operator from now on.", min=1)
     ],
     checkpoint: Checkpoint = None,
+    spark_properties: SparkProperties = None,
     as_json: AsJsonLines = False,
 ) -> None:
     """Move the state of a stopped job to another number of tasks ('rejoin.parallelism').
@@ -123,7 +133,7 @@ def rescale(
 
     bound = bind(read_sql(job), str(job))
     sinks = sinks_of(plan(bound))
-    overrides = Overrides(checkpoint=checkpoint)
+    overrides = Overrides(checkpoint=checkpoint, spark_properties=spark_properties)
     settings = job_settings(bound.settings, job.stem, overrides, read_environment())
     check_parallelism(settings, parallelism)
     started = time.monotonic()

@@ -2,7 +2,7 @@
 
 import contextlib
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,13 @@ _STOP_S = 10
 _JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC")
 
 
-def launch(*jars: Path, local_dir: Path | None = None) -> Any:
-    """Start a JVM; it ends when this process does. `local_dir`: for Spark's copies of files."""
+def launch(
+    *jars: Path, properties: Mapping[str, str] | None = None, local_dir: Path | None = None
+) -> Any:
+    """Start a JVM; it ends when this process does.
+
+    `properties`: Spark's, which may be secret. `local_dir`: for Spark's copies of files.
+    """
     java_options = [*_JVM_OPTIONS]
     if local_dir is not None:
         java_options += [f"-Dspark.local.dir={local_dir}", f"-Djava.io.tmpdir={local_dir}"]
@@ -28,7 +33,10 @@ def launch(*jars: Path, local_dir: Path | None = None) -> Any:
     options["spark.driver.extraJavaOptions"] = " ".join(java_options)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     start: Any = launch_gateway
-    return start(options, quiet)
+    gateway = start(options, quiet)
+    for name, value in (properties or {}).items():  # not at its start: command lines are public
+        gateway.jvm.System.setProperty(name, value)
+    return gateway
 
 
 def close(gateway: Any, within_s: int = _STOP_S) -> None:
@@ -45,9 +53,9 @@ def close(gateway: Any, within_s: int = _STOP_S) -> None:
 
 
 @contextmanager
-def local_kernel() -> Iterator[Kernel]:
-    """The one object of the kernel that Python calls, in a JVM of its own."""
-    gateway = launch(kernel_jar())
+def local_kernel(*jars: Path, properties: Mapping[str, str] | None = None) -> Iterator[Kernel]:
+    """The one object of the kernel that Python calls, in a JVM that `launch` starts."""
+    gateway = launch(kernel_jar(), *jars, properties=properties)
     try:
         yield Kernel(gateway.jvm)
     finally:

@@ -14,7 +14,7 @@ from spark_jobs.sql.bind.binder import bind
 from spark_jobs.state import views
 from spark_jobs.state.operators import StateSelection
 from spark_jobs.state.values import JsonObject
-from spark_jobs.terminal import AsJsonLines, write_json
+from spark_jobs.terminal import AsJsonLines, SparkProperties, write_json
 
 _SHOWN = "Shows the last committed epoch; writes nothing and does not disturb a running job."
 
@@ -37,16 +37,18 @@ Epoch = Annotated[
 
 
 @contextmanager
-def _queries(job: Path, checkpoint: str | None, selection: StateSelection) -> Iterator[list[Any]]:
+def _queries(
+    job: Path, checkpoint: str | None, properties: Path | None, selection: StateSelection
+) -> Iterator[list[Any]]:
     """Opens the selected queries; a terminal shows a spinner meanwhile."""
     from spark_jobs.driver.queries import sinks_of
     from spark_jobs.state.reading import open_queries, state_kernel
 
     bound = bind(read_sql(job), str(job))
     sinks = sinks_of(plan(bound))
-    overrides = Overrides(checkpoint=checkpoint)
+    overrides = Overrides(checkpoint=checkpoint, spark_properties=properties)
     settings = job_settings(bound.settings, job.stem, overrides, read_environment())
-    with Console(stderr=True).status("reading state ..."), state_kernel() as kernel:
+    with Console(stderr=True).status("reading state ..."), state_kernel(settings) as kernel:
         queries, notes = open_queries(kernel, sinks, settings, selection)
         for note in notes:
             typer.echo(note, err=True)
@@ -62,6 +64,7 @@ def _print_json(objects: Iterable[JsonObject]) -> None:
 def ls(
     job: SqlFile,
     checkpoint: Checkpoint = None,
+    spark_properties: SparkProperties = None,
     query: Query = None,
     operator: Operator = None,
     epoch: Epoch = None,
@@ -74,7 +77,7 @@ def ls(
     from spark_jobs.state import inspection
 
     selection = StateSelection(query, operator, epoch=epoch)
-    with _queries(job, checkpoint, selection) as queries:
+    with _queries(job, checkpoint, spark_properties, selection) as queries:
         objects = [line for q in queries for line in inspection.sizes(q, selection)]
     if as_json:
         _print_json(objects)
@@ -86,6 +89,7 @@ def ls(
 def top(
     job: SqlFile,
     checkpoint: Checkpoint = None,
+    spark_properties: SparkProperties = None,
     query: Query = None,
     operator: Operator = None,
     side: Side = None,
@@ -101,7 +105,7 @@ def top(
     from spark_jobs.state import inspection
 
     selection = StateSelection(query, operator, side, epoch)
-    with _queries(job, checkpoint, selection) as queries:
+    with _queries(job, checkpoint, spark_properties, selection) as queries:
         objects = [line for q in queries for line in inspection.largest(q, selection, limit)]
     if as_json:
         _print_json(objects)
@@ -120,6 +124,7 @@ def get(
         ),
     ],
     checkpoint: Checkpoint = None,
+    spark_properties: SparkProperties = None,
     query: Query = None,
     operator: Operator = None,
     side: Side = None,
@@ -137,7 +142,7 @@ def get(
     selection = StateSelection(query, operator, side, epoch)
     objects: list[JsonObject] = []
     others: list[str] = []
-    with _queries(job, checkpoint, selection) as queries:
+    with _queries(job, checkpoint, spark_properties, selection) as queries:
         for opened in queries:
             found, not_found = inspection.rows_of(opened, selection, key, limit)
             objects += found

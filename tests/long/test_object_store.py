@@ -1,13 +1,23 @@
 """Jobs whose checkpoint is on S3: a server in a process of its own, and drivers that are killed."""
 
+import json
+import re
+import subprocess
+import sys
+import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from spark_jobs.embedded.broker import Broker
+from spark_jobs.kernel.standalone import local_kernel
+from spark_jobs.streaming.failure import JavaError
+from spark_jobs.streaming.object_store import jars_for, settings_for
 from tests.harness.s3 import KEY, SECRET, S3Server, s3_server
 from tests.harness.shop import Shop, orders, paid, payments, payments_job, wait_until, written
+from tests.harness.slow_s3 import SlowS3, slow_s3
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +50,14 @@ def is_inside_an_epoch(shop: Shop, s3: S3Server) -> bool:
     return max(planned) > max(committed)
 
 
+def ask(*arguments: str) -> str:
+    """What a command of `rejoin` prints."""
+    command = [sys.executable, "-m", "spark_jobs.cli", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.timeout(900)  # three drivers start, and one watches for 20 s
 def test_driver_killed_inside_an_epoch_is_resumed_and_keeps_others_out(
     shop: Shop, s3: S3Server, monkeypatch: pytest.MonkeyPatch
@@ -63,3 +81,117 @@ def test_driver_killed_inside_an_epoch_is_resumed_and_keeps_others_out(
     assert "CHECKPOINT_IN_USE" in third.log_tail(40)
     second.stop(60.0)
     assert second.exit_code == 0, second.log_tail(40)
+
+
+@pytest.mark.timeout(900)
+def test_a_store_that_is_slow_and_refuses_requests(
+    shop: Shop, s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The credentials are those of a role, got for the token of a web identity."""
+    token = tmp_path / "token"
+    token.write_text("a-token-of-the-cluster")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(token))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/orders")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", s3.url)
+    shop.send("orders", orders(0, 300))
+    shop.send("payments", payments(0, 300))
+    with slow_s3(SlowS3(s3.port, refused=0.1, listing_s=0.3)) as slow:
+        options = on_s3(shop, s3, **s3.properties(slow.port))
+        shop.run("SET 'restart-strategy.type' = 'none';\n" + payments_job(shop, True), *options)
+    assert shop.rows("paid_sink", 300) == paid(0, 300)
+    assert slow.refusals > 10
+    assert slow.listings > 10
+    assert len(slow.signed_by) == 1
+    assert slow.signed_by.keys() != {KEY}
+
+
+@pytest.mark.timeout(900)  # two drivers, and four commands
+def test_state_on_s3_is_shown_rescaled_and_copied(
+    shop: Shop, s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The credentials are in a file."""
+    file = tmp_path / "credentials"
+    file.write_text(f"[default]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    shop.send("orders", orders(0, 300))
+    shop.send("payments", payments(0, 300))
+    job = payments_job(shop, bounded=False)
+    options = on_s3(shop, s3)
+    first = shop.start(job, *options)
+    wait_until(lambda: written(shop) >= 300, first)
+    first.stop(60.0)
+    assert first.exit_code == 0, first.log_tail(40)
+    sql, properties, checkpoint = str(shop.folder / "job.sql"), options[1:3], options[-1]
+    before = state_rows(sql, checkpoint, *properties)
+    assert before == {"left": 300, "right": 300}
+    ask("rescale", sql, "--parallelism", "3", "--checkpoint", checkpoint, *properties)
+    disk, back = str(tmp_path / "disk"), f"{checkpoint}-copy"
+    ask("checkpoint", "copy", checkpoint, disk, *properties)
+    ask("checkpoint", "copy", disk, back, *properties)
+    (shop.folder / "job.sql").write_text(job)
+    assert state_rows(sql, back, *properties) == before
+    shop.send("orders", orders(300, 600))
+    shop.send("payments", payments(300, 600))
+    second = shop.start("SET 'rejoin.parallelism' = '3';\n" + job, *options[:-1], back)
+    assert shop.rows("paid_sink", 600) == paid(0, 600), second.log_tail(40)
+    second.stop(60.0)
+    assert second.exit_code == 0, second.log_tail(40)
+
+
+def state_rows(sql: str, checkpoint: str, *options: str) -> dict[str, int]:
+    """Rows of the join by side."""
+    printed = ask("state", "ls", sql, "--checkpoint", checkpoint, "--json", *options)
+    return dict(json.loads(printed)["rows"])
+
+
+@pytest.mark.timeout(900)
+def test_of_two_drivers_that_start_at_once_one_goes_on(
+    shop: Shop, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    shop.send("orders", orders(0, 300))
+    shop.send("payments", payments(0, 300))
+    job = payments_job(shop, bounded=False)
+    options = on_s3(shop, s3)
+    both = [
+        shop.start(job, *options, "--status-dir", str(shop.folder / f"status{n}")) for n in (1, 2)
+    ]
+    assert shop.rows("paid_sink", 300) == paid(0, 300)
+    deadline = time.monotonic() + 120
+    while all(child.exit_code is None for child in both):
+        assert time.monotonic() < deadline, "both go on"
+        time.sleep(0.2)
+    shop.send("orders", orders(300, 600))
+    shop.send("payments", payments(300, 600))
+    assert shop.rows("paid_sink", 600) == paid(0, 600)
+    (over,) = (child for child in both if child.exit_code is not None)
+    (alive,) = (child for child in both if child is not over)
+    assert over.exit_code == 2, over.log_tail(40)
+    assert re.search("CHECKPOINT_IN_USE|CHECKPOINT_TAKEN_OVER|SINK_FENCED", over.log_tail(40))
+    alive.stop(60.0)
+    assert alive.exit_code == 0, alive.log_tail(40)
+
+
+def test_an_object_that_has_to_be_new_replaces_none(s3: S3Server, tmp_path: Path) -> None:
+    """Copying an operator's metadata writes it as Spark's logs are written."""
+    file = tmp_path / "orders" / "state" / "0" / "_metadata" / "metadata"
+    file.parent.mkdir(parents=True)
+    target = f"s3a://{s3.bucket}/{uuid.uuid4().hex}"
+    signed = {
+        "spark.hadoop.fs.s3a.access.key": KEY,
+        "spark.hadoop.fs.s3a.secret.key": SECRET,
+    }
+    properties = {**settings_for(target), **s3.properties(), **signed}
+    with local_kernel(*jars_for(target), properties=properties) as kernel:
+        copying = kernel.checkpoint_copy(str(tmp_path), target)
+        written = kernel.stored_files(f"{target}/orders")
+        name = str(file.relative_to(tmp_path))
+        file.write_text("one driver's")
+        copying.copy(name)
+        copying.copy(name)  # as S3A does it when the answer to the first request is lost
+        file.write_text("another driver's")
+        with pytest.raises(JavaError, match="exists already: another driver wrote it"):
+            copying.copy(name)
+        assert written.read("state/0/_metadata/metadata") == "one driver's"

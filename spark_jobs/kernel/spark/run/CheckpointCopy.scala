@@ -6,7 +6,7 @@ import scala.util.Using
 import scala.util.matching.Regex
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileStatus, FileUtil, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, FileUtil, Path}
 import org.json4s.DefaultFormats
 import org.json4s.Extraction.decompose
 import org.json4s.jackson.JsonMethods.{compact, render}
@@ -21,62 +21,60 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 final class CheckpointCopy(source: String, target: String) {
   import CheckpointCopy._
 
-  private val hadoop = new Configuration
-  private val from = qualified(source)
-  private val to = qualified(target)
-  private val readers = CheckpointFileManager.create(from, hadoop)
-  private lazy val writers = CheckpointFileManager.create(to, hadoop)
+  private val from = new Side(source)
+  private val to = new Side(target)
 
   /** All files as JSON `{path below the folder: bytes}`; temporary ones and the lock are left out. */
   def files(): String = {
-    val sizes = filesIn(from).filterNot(_.getPath.getName.startsWith(".")).map { file =>
-      from.toUri.relativize(file.getPath.toUri).getPath -> file.getLen
+    val sizes = from.files.filterNot(_.getPath.getName.startsWith(".")).map { file =>
+      from.folder.toUri.relativize(file.getPath.toUri).getPath -> file.getLen
     }
     compact(render(decompose(sizes.toMap)(DefaultFormats)))
   }
 
   /** Whether the target folder has any file. */
-  def hasTarget(): Boolean = filesIn(to).hasNext
+  def hasTarget(): Boolean = to.files.hasNext
 
   /** Copies one of the [[files]]. */
   def copy(file: String): Unit = file match {
     case OperatorMetadata(query) =>
-      val here = Regex.quoteReplacement(s"\"$to/$query/")
-      writeText(file, SchemaPath.replaceAllIn(readText(file), here + "$1"))
+      val here = Regex.quoteReplacement(s"\"${to.folder}/$query/")
+      to.write(file, SchemaPath.replaceAllIn(from.read(file), here + "$1"))
     case _ =>
-      val (path, copied) = (new Path(from, file), new Path(to, file))
+      val (path, copied) = (new Path(from.folder, file), new Path(to.folder, file))
       FileUtil.copy(
-        path.getFileSystem(hadoop), path, copied.getFileSystem(hadoop), copied,
-        /* deleteSource = */ false, /* overwrite = */ false, hadoop)
-  }
-
-  private def filesIn(folder: Path): Iterator[FileStatus] = {
-    val system = folder.getFileSystem(hadoop)
-    if (!system.exists(folder)) Iterator.empty
-    else {
-      val found = system.listFiles(folder, true)
-      Iterator.continually(found).takeWhile(_.hasNext).map(_.next())
-    }
-  }
-
-  private def readText(file: String): String =
-    Using.resource(readers.open(new Path(from, file)))(in => new String(in.readAllBytes(), UTF_8))
-
-  private def writeText(file: String, text: String): Unit = {
-    val path = new Path(to, file)
-    writers.mkdirs(path.getParent)
-    val out = writers.createAtomic(path, overwriteIfPossible = false)
-    out.write(text.getBytes(UTF_8))
-    out.close()
-  }
-
-  private def qualified(folder: String): Path = {
-    val path = new Path(folder)
-    path.getFileSystem(hadoop).makeQualified(path)
+        from.system, path, to.system, copied, /* deleteSource = */ false, /* overwrite = */ false, to.hadoop)
   }
 }
 
 private object CheckpointCopy {
+
+  /** A folder in its file system. */
+  private final class Side(place: String) {
+    val hadoop: Configuration = HadoopSettings.forFilesIn(place)
+    val system: FileSystem = new Path(place).getFileSystem(hadoop)
+    val folder: Path = system.makeQualified(new Path(place))
+    private lazy val manager = CheckpointFileManager.create(folder, hadoop)
+
+    def files: Iterator[FileStatus] =
+      if (!system.exists(folder)) Iterator.empty
+      else {
+        val found = system.listFiles(folder, true)
+        Iterator.continually(found).takeWhile(_.hasNext).map(_.next())
+      }
+
+    def read(file: String): String =
+      Using.resource(manager.open(new Path(folder, file)))(in => new String(in.readAllBytes(), UTF_8))
+
+    def write(file: String, text: String): Unit = {
+      val path = new Path(folder, file)
+      manager.mkdirs(path.getParent)
+      val out = manager.createAtomic(path, overwriteIfPossible = false)
+      out.write(text.getBytes(UTF_8))
+      out.close()
+    }
+  }
+
   private val OperatorMetadata = raw"([^/]+)/state/\d+/_metadata/.*".r
   private val SchemaPath = "\"[^\"]*/(state/\\d+/_stateSchema/)".r
 }

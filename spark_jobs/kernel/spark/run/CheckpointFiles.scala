@@ -17,7 +17,7 @@ final class CheckpointFiles(folder: String, hadoop: Configuration) {
   def this(spark: SparkSession, folder: String) = this(folder, spark.sessionState.newHadoopConf())
 
   /** Without a session, for a look from outside. */
-  def this(folder: String) = this(folder, new Configuration)
+  def this(folder: String) = this(folder, HadoopSettings.forFilesIn(folder))
 
   private val root = new Path(folder)
   private val files = CheckpointFileManager.create(root, hadoop)

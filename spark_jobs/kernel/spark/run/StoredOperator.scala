@@ -5,7 +5,6 @@ import java.util.UUID
 
 import scala.util.Using
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.json4s.jackson.JsonMethods.parse
 import org.json4s.{DefaultFormats, Formats, JValue}
@@ -31,7 +30,7 @@ import rejoin.core.state.KeyedState
 final class StoredOperator(folder: String, number: Int, epoch: Long) {
   import StoredOperator._
 
-  private val hadoop = new Configuration
+  private val hadoop = HadoopSettings.forFilesIn(folder)
   private val files = CheckpointFileManager.create(new Path(folder), hadoop)
 
   /** The name of each partition's version: without it, files of an epoch that failed could be taken for it. */
