@@ -20,3 +20,15 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def body_of(request: BaseHTTPRequestHandler) -> bytes:
+    """All of it, however it is sent."""
+    if request.headers.get("Transfer-Encoding", "").lower() != "chunked":
+        return request.rfile.read(int(request.headers.get("Content-Length", 0)))
+    read = b""
+    while size := int(request.rfile.readline().split(b";")[0], 16):
+        read += request.rfile.read(size)
+        request.rfile.readline()
+    request.rfile.readline()
+    return read

@@ -42,10 +42,10 @@ class S3Server:
             text = answer.read().decode()
         return [int(name) for name in re.findall(rf"<Key>{re.escape(folder)}/(\d+)</Key>", text)]
 
-    def properties(self, port: int | None = None) -> dict[str, str]:
-        """Spark's, without credentials; `port`: of what stands in front of the server."""
+    def properties(self, address: str | None = None) -> dict[str, str]:
+        """Spark's, without credentials; `address`: of what stands in front of the server."""
         return {
-            "spark.hadoop.fs.s3a.endpoint": f"http://{LOOPBACK}:{port or self.port}",
+            "spark.hadoop.fs.s3a.endpoint": address or self.url,
             "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
             "spark.hadoop.fs.s3a.path.style.access": "true",
         }

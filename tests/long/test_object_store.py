@@ -96,8 +96,9 @@ def test_a_store_that_is_slow_and_refuses_requests(
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", s3.url)
     shop.send("orders", orders(0, 300))
     shop.send("payments", payments(0, 300))
-    with slow_s3(SlowS3(s3.port, refused=0.1, listing_s=0.3)) as slow:
-        options = on_s3(shop, s3, **s3.properties(slow.port))
+    slow = SlowS3(s3.port, refused=0.1, listing_s=0.3)
+    with slow_s3(slow) as address:
+        options = on_s3(shop, s3, **s3.properties(address))
         shop.run("SET 'restart-strategy.type' = 'none';\n" + payments_job(shop, True), *options)
     assert shop.rows("paid_sink", 300) == paid(0, 300)
     assert slow.refusals > 10
