@@ -141,6 +141,11 @@ def _notes(report: Report) -> Iterator[str]:
         yield "- source partitions count as ample; --partitions TABLE=N says how many there are"
     if any(side.grows for operator in model.operators for side in operator.state):
         yield "- state that grows without end is that of a day; set a TTL (docs/tuning.md)"
+    if short := [str(s.executors) for s in report.sizes if report.cached_share(s) < 1]:
+        yield (
+            f"- the state is larger than RocksDB's memory (executors: {', '.join(short)}): rows of"
+            " keys that are not in it cost more than was measured"
+        )
     unlike = sorted({op.id for op in model.operators if not op.is_measured})
     if unlike:
         yield f"- not measured, counted as the nearest join: {', '.join(unlike)}"

@@ -9,6 +9,7 @@ import pytest
 
 from spark_jobs.cli import main
 from spark_jobs.sizing.coefficients import DATA, Calibration, calibration, read_calibration
+from spark_jobs.sizing.command import SizeOptions, size_job
 from spark_jobs.sizing.given import Executor, Given
 from spark_jobs.sizing.report import Report, render_json, render_text
 from tests.unit.sizing.sizes import (
@@ -22,6 +23,9 @@ from tests.unit.sizing.sizes import (
 )
 
 HERE = Path(__file__).parent
+PLANS = sorted(
+    job for job in (HERE.parents[1] / "plans").glob("*.sql") if not job.stem.startswith("refused_")
+)
 SIZES = (1, 10, 100)
 GIVEN = Given(
     rows_per_second={"orders": 80_000.0, "rates": 20_000.0},
@@ -111,3 +115,18 @@ def test_the_data_file_is_complete() -> None:
     data["coefficients"]["epochs"] = {"value": 1, "rests_on": "nothing"}
     with pytest.raises(KeyError, match="unknown coefficients: epochs"):
         read_calibration(json.dumps(data))
+
+
+@pytest.mark.parametrize("job", PLANS, ids=[job.stem for job in PLANS])
+def test_every_plan_has_a_size(job: Path) -> None:
+    options = SizeOptions(rows_per_second=["1000"], keys=["100000"], partitions=["4"])
+    made = size_job(job.read_text(encoding="utf-8"), job.name, options)
+    document = json.loads(json.dumps(render_json(made), allow_nan=False))
+    assert render_text(made).startswith("== Sizing ==")
+    assert document["cpu_s_per_record"] > 0
+    assert all(count > 0 for count in (s["most_records_per_second"] for s in document["sizes"]))
+    # ten times the load costs more of everything, and at most ten times as much
+    options = replace(options, rows_per_second=["10000"])
+    more = json.loads(json.dumps(render_json(size_job(job.read_text(), job.name, options))))
+    for path, count in document["bytes_per_second"].items():
+        assert count <= more["bytes_per_second"][path] <= count * 10.001, path
