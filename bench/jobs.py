@@ -1,14 +1,14 @@
-"""The two jobs of the benchmark; both engines run the same SQL, apart from SET statements."""
+"""The jobs of the benchmark; both engines run the same SQL, apart from SET statements."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from string import Template
 from typing import Literal
 
-from bench.data import RegularData, TemporalData
+from bench.data import IntervalData, RegularData, TemporalData
 from bench.load import BenchData
 
-JobName = Literal["regular", "temporal"]
+JobName = Literal["regular", "temporal", "interval"]
 Guarantee = Literal["exactly-once", "at-least-once"]
 
 _REGULAR = """\
@@ -75,6 +75,36 @@ LEFT JOIN prices FOR SYSTEM_TIME AS OF o.order_time AS p
 ON o.product_id = p.product_id;
 """
 
+_INTERVAL = """\
+CREATE TABLE purchases (
+  order_id BIGINT,
+  amount DOUBLE,
+  placed_at TIMESTAMP(3),
+  WATERMARK FOR placed_at AS placed_at - INTERVAL '5' SECOND
+) WITH ($append_source, 'topic' = 'purchases');
+
+CREATE TABLE parcels (
+  order_id BIGINT,
+  carrier STRING,
+  sent_at TIMESTAMP(3),
+  WATERMARK FOR sent_at AS sent_at - INTERVAL '5' SECOND
+) WITH ($append_source, 'topic' = 'parcels');
+
+CREATE TABLE sent (
+  order_id BIGINT,
+  amount DOUBLE,
+  placed_at TIMESTAMP(3),
+  carrier STRING
+) WITH ($append_sink);
+
+INSERT INTO sent
+SELECT p.order_id, p.amount, p.placed_at, s.carrier
+FROM purchases AS p
+LEFT JOIN parcels AS s
+ON p.order_id = s.order_id
+AND s.sent_at BETWEEN p.placed_at AND p.placed_at + INTERVAL '10' MINUTE;
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class BenchJob:
@@ -110,6 +140,15 @@ JOBS: dict[JobName, BenchJob] = {
         appends=True,
         default_keys=100_000,
         data=TemporalData,
+    ),
+    "interval": BenchJob(
+        name="interval",
+        title="interval left join of two append topics within ten minutes",
+        template=_INTERVAL,
+        sink_columns=("order_id", "amount", "placed_at", "carrier"),
+        appends=True,
+        default_keys=2_000_000,
+        data=IntervalData,
     ),
 }
 

@@ -1,7 +1,7 @@
 """Loads a benchmark's input into Kafka, as fast as one Python thread can."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Protocol
 
@@ -30,6 +30,10 @@ class BenchData(Protocol):
     @property
     def rows(self) -> int:
         """Number of records in all topics."""
+
+    @property
+    def text_bytes(self) -> Mapping[str, float]:
+        """Mean length of the texts in a topic's records, if they have any."""
 
     def records(self, topic: InputTopic, key_id: int, value_id: int) -> Iterable[Record]:
         """The records of one topic, in order."""

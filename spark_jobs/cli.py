@@ -2,7 +2,8 @@
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from spark_jobs.dlq.commands import app as dlq
 from spark_jobs.errors import ConfigError, MachineError, RejoinError
 from spark_jobs.scenario.command import run_tests
 from spark_jobs.settings import Overrides, read_sql
+from spark_jobs.sizing import command as sizing
 from spark_jobs.state.commands import app as state
 from spark_jobs.terminal import (
     AsJson,
@@ -104,22 +106,70 @@ def run(
 
 
 @app.command(
-    short_help="Show the plan of a job, with advice.", epilog="Example: rejoin explain orders.sql"
+    short_help="Show the plan of a job, with advice, or how many executors it needs.",
+    epilog="Example: rejoin explain orders.sql --size --rows-per-second orders=80k "
+    "--rows-per-second prices=500 --keys prices=2M",
 )
-def explain(job: SqlFile, as_json: AsJson = False) -> None:
+def explain(
+    job: SqlFile,
+    size: Annotated[
+        bool, typer.Option("--size", help="How many executors the job needs, instead of its plan.")
+    ] = False,
+    rows_per_second: sizing.Rows = None,
+    keys: sizing.Keys = None,
+    record_bytes: sizing.RecordBytes = None,
+    partitions: sizing.Partitions = None,
+    results_per_second: sizing.Results = None,
+    text_bytes: sizing.TextBytes = None,
+    epoch_seconds: sizing.EpochSeconds = 1.0,
+    executors: sizing.Executors = None,
+    executor_cores: sizing.Cores = 4,
+    executor_memory_mb: sizing.HeapMb = 4096,
+    network_mbit: sizing.Network = 10_000.0,
+    as_json: AsJson = False,
+) -> None:
     """Show the plan of a job file: which joins run, what state they keep, and advice.
 
     For writing SQL, before it runs; connects to nothing. Advice comes with the lines to add. The
     last statement of the file may be a SELECT.
+
+    With --size it predicts, for 1, 10 and 100 executors, cores, state, memory, checkpoint and
+    network, the most records per second, and which limit comes first: CPU, source partitions, key
+    groups, memory, network or the records of an epoch. Say how many records arrive per second in
+    each table, and how many keys there are where state is kept by key. The constants behind it were
+    measured; the output says when, and how far they were off (docs/tuning.md).
     """
     from spark_jobs.plan.text.explain import explain_json, explain_text
+    from spark_jobs.sizing.report import render_json, render_text
 
+    options = sizing.SizeOptions(
+        rows_per_second=rows_per_second or (),
+        keys=keys or (),
+        record_bytes=record_bytes or (),
+        partitions=partitions or (),
+        results_per_second=results_per_second,
+        text_bytes=text_bytes or (),
+        epoch_seconds=epoch_seconds,
+        executors=executors or (),
+        executor_cores=executor_cores,
+        executor_memory_mb=executor_memory_mb,
+        network_mbit=network_mbit,
+    )
+    if not size:
+        sizing.refuse_without_size(options)
     text = read_sql(job)
+    if size:
+        report = sizing.size_job(text, str(job), options)
+        shown = partial(render_text, report)
+        document: Callable[[], object] = partial(render_json, report)
+    else:
+        document = partial(explain_json, text, str(job))
+        shown = partial(explain_text, text, str(job))
     if as_json:
-        write_json(explain_json(text, str(job)))
+        write_json(document())
         return
     out = screen(sys.stdout)
-    for line in explain_text(text, str(job)).splitlines():
+    for line in shown().splitlines():
         out.print(Text(line, style="bold" if line.startswith("== ") else ""))
 
 

@@ -82,3 +82,15 @@ def aligned(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) 
         ).rstrip()
         for row in rows
     ]
+
+
+def size_text(count: float) -> str:
+    """A number of bytes for people.
+
+    >>> size_text(3 * 2**20)
+    '3.0 MiB'
+    """
+    for unit, bytes_of in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= bytes_of:
+            return f"{count / bytes_of:.1f} {unit}"
+    return f"{count:.0f} bytes"

@@ -1,4 +1,4 @@
-"""The parts of docs/sql.md, options.md and functions.md that are made from the code.
+"""The parts of docs/sql.md, options.md, functions.md and tuning.md that are made from the code.
 
 `make golden` writes them and a test compares. Each stands between `<!-- generated: NAME -->` and
 `<!-- end -->`.
@@ -22,6 +22,7 @@ from spark_jobs.sql.types.functions import (
     SYNONYMS,
     UNITS_OF,
 )
+from tools.sizing_reference import sizing
 from tools.sql_probes import (
     ANY_INSERT,
     CLAUSES,
@@ -271,4 +272,5 @@ BLOCKS: dict[str, Callable[[], Iterable[str]]] = {
     "refused_settings": _refused_settings,
     "settings": _settings,
     "functions": _functions,
+    "sizing": sizing,
 }

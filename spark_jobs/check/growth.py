@@ -12,8 +12,7 @@ from spark_jobs.check.sample import DecodedSample
 from spark_jobs.plan.check.state_size import SideFormula, feeds, side_formulas
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink, Stateful
 from spark_jobs.plan.nodes.walk import stateful_nodes
-
-_GIB = 2**30
+from spark_jobs.terminal import size_text
 
 
 def check_growth(
@@ -58,26 +57,15 @@ def _growth_finding(
     bound = new * each * formula.kept_ms / HOUR_MS
     if formula.grows == "window":
         kept = f"{formula.kept_ms / 1000:g} s window and the watermark's delay"
-        text = f"levels off at {size(bound)}: {product} x {kept}"
+        text = f"levels off at {size_text(bound)}: {product} x {kept}"
         return Finding("ok", "STATE_GROWTH", about, text)
-    text = f"at most {size(new * each)} an hour: {product} ({formula.formula})"
+    text = f"at most {size_text(new * each)} an hour: {product} ({formula.formula})"
     if formula.kept_ms:
         ttl = f"TTL {formula.kept_ms / HOUR_MS:g} h"
-        text += f"; bounded at {size(bound)} by {ttl}, if rows are not updated"
+        text += f"; bounded at {size_text(bound)} by {ttl}, if rows are not updated"
         return Finding("ok", "STATE_GROWTH", about, text)
     if sample.scan.changelog != "append" or formula.grows == "keys":
         text += "; until every key has arrived"
         return Finding("ok", "STATE_GROWTH", about, text)
     hint = "set a TTL (docs/tuning.md, 'Less state'), or use an interval or temporal join"
     return Finding("warning", "STATE_UNBOUNDED", about, f"{text}; without end", hint)
-
-
-def size(count: float) -> str:
-    """
-    >>> size(3 * 2**20)
-    '3.0 MiB'
-    """
-    for unit, bytes_of in (("GiB", _GIB), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= bytes_of:
-            return f"{count / bytes_of:.1f} {unit}"
-    return f"{count:.0f} bytes"

@@ -50,10 +50,21 @@ _OTHERWISE = {
     "spark.jars": "rejoin lists its own jars there; leave it out",
     "spark.submit.deployMode": "the driver runs where `rejoin run` does; leave it out",
 }
+_LEAST_OVERHEAD_MB = 384  # Spark's own
 _LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\]")
 _ADDRESS = re.compile(r"(spark|k8s)://\S+")
 _PROPERTY = re.compile(r"(spark\.[^\s=:]+)\s*[\s=:]\s*(.*)")
+
+
+def default_state_mb(heap_mb: int) -> int:
+    """RocksDB's memory in a JVM with tasks, beside its heap."""
+    return max(heap_mb // 2, 512)
+
+
+def overhead_mb(heap_mb: int, state_mb: int) -> int:
+    """An executor's memory beside its heap: RocksDB's, and what Spark itself would add."""
+    return state_mb + max(heap_mb // 10, _LEAST_OVERHEAD_MB)
 
 
 def is_master(text: str) -> bool:

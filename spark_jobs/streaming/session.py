@@ -26,8 +26,10 @@ from spark_jobs.options.spark import (
     PLUGINS,
     REDACTION,
     ROCKSDB,
+    default_state_mb,
     has_executors,
     is_on_this_machine,
+    overhead_mb,
 )
 from spark_jobs.settings import JobSettings, machine_memory_mb, resolve_all
 from spark_jobs.streaming.class_archive import java_options
@@ -44,7 +46,6 @@ _JVM_OPTIONS = (
     "-XX:+ExitOnOutOfMemoryError",
 )
 _EXECUTOR_HEAP_MB = 1024  # Spark's own default
-_LEAST_OVERHEAD_MB = 384  # the same
 # what a user's properties may change
 _DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -94,7 +95,8 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     cores = settings.cores()
     with_executors = has_executors(settings.master)
     task_heap_mb = memory_mb(given.get(EXECUTOR_HEAP, "")) if with_executors else heap_mb
-    state_mb = environment.state_memory_mb or max((task_heap_mb or _EXECUTOR_HEAP_MB) // 2, 512)
+    task_heap_mb = task_heap_mb or _EXECUTOR_HEAP_MB
+    state_mb = environment.state_memory_mb or default_state_mb(task_heap_mb)
     options = {
         **_DEFAULTS,
         **settings_for(settings.checkpoint),
@@ -111,8 +113,8 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     if is_on_this_machine(settings.master):
         options |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if with_executors:
-        overhead_mb = state_mb + max((task_heap_mb or _EXECUTOR_HEAP_MB) // 10, _LEAST_OVERHEAD_MB)
-        options |= {**_EXECUTOR_DEFAULTS, "spark.executor.memoryOverhead": f"{overhead_mb}m"}
+        overhead = f"{overhead_mb(task_heap_mb, state_mb)}m"
+        options |= {**_EXECUTOR_DEFAULTS, "spark.executor.memoryOverhead": overhead}
     driver_jvm = (f"-Xms{heap_mb}m", *java_options(environment.class_archive))
     own = {
         DRIVER_PATH: ":".join([*jars, *_listed(given, DRIVER_PATH)]),

@@ -28,18 +28,25 @@ def explain_text(text: str, source_name: str = "<sql>") -> str:
     Raises:
         SqlErrors: the problems of the file.
     """
-    bound = bind_to_explain(text, source_name)
+    bound, plans = planned(text, source_name)
     if isinstance(bound, Job):
-        return explain_job(bound, plan(bound))
-    return explain_query(bound.query, _plan_select(bound, text, source_name), bound.settings)
+        return explain_job(bound, plans)
+    [select] = plans
+    return explain_query(bound.query, select, bound.settings)
 
 
 def explain_json(text: str, source_name: str = "<sql>") -> dict[str, Json]:
     """The same for programs, as `plan_json` has it; raises SqlErrors too."""
+    _, plans = planned(text, source_name)
+    return plan_json(plans)
+
+
+def planned(text: str, source_name: str = "<sql>") -> tuple[Job | BoundQuery, Sequence[QueryPlan]]:
+    """What the text means, and its plans; raises SqlErrors too."""
     bound = bind_to_explain(text, source_name)
     if isinstance(bound, Job):
-        return plan_json(plan(bound))
-    return plan_json([_plan_select(bound, text, source_name)])
+        return bound, plan(bound)
+    return bound, (_plan_select(bound, text, source_name),)
 
 
 def _plan_select(bound: BoundQuery, text: str, source_name: str) -> QueryPlan:

@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.avro import encode_instant, encode_long, encode_string, frame
-from bench.data import DISORDER_MS, Expected, InputTopic, RegularData, TemporalData
+from bench.data import (
+    DISORDER_MS,
+    WINDOW_MS,
+    Expected,
+    InputTopic,
+    IntervalData,
+    RegularData,
+    TemporalData,
+)
 
 Changes = list[tuple[dict[str, Any] | None, dict[str, Any] | None]]  # key, value
 
@@ -54,7 +62,7 @@ def decode(schema: str, data: bytes | None, schema_id: int) -> dict[str, Any] | 
     return record
 
 
-def changes(data: RegularData | TemporalData, topic: InputTopic) -> Changes:
+def changes(data: RegularData | TemporalData | IntervalData, topic: InputTopic) -> Changes:
     schemas = topic.schemas()
     value_schema = schemas[f"{topic.name}-value"]
     key_schema = schemas.get(f"{topic.name}-key", "")
@@ -115,10 +123,54 @@ def test_temporal() -> None:
     assert any(row[-1] is None for row in joined.values())
 
 
-@pytest.mark.parametrize("side", [0, 1])
-def test_no_row_is_late(side: int) -> None:
-    data = TemporalData(20_000, 300)
-    column = ("order_time", "changed_at")[side]
+@pytest.mark.parametrize("keys", [4_000, 1_500])
+def test_interval(keys: int) -> None:
+    data = IntervalData(8_000, keys)
+    purchases = [value for _, value in changes(data, data.topics[0])]
+    parcels = [value for _, value in changes(data, data.topics[1])]
+    assert (len(purchases), len(parcels)) == (keys, 8_000 - keys)
+    of_order: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for parcel in parcels:
+        assert parcel is not None
+        of_order[parcel["order_id"]].append(parcel)
+    assert all(len(found) == 1 for found in of_order.values()), "a row would come twice"
+    joined: Expected = {}
+    for row in purchases:
+        assert row is not None
+        placed = row["placed_at"]
+        sent = [
+            parcel["carrier"]
+            for parcel in of_order[row["order_id"]]
+            if placed <= parcel["sent_at"] <= placed + WINDOW_MS
+        ]
+        joined[row["order_id"]] = (*row.values(), sent[0] if sent else None)
+    assert data.expected() == joined
+    matched = sum(row[-1] is not None for row in joined.values())
+    assert 0.4 * keys < matched < 0.5 * keys
+    behind = sum(bool(of_order[order]) and row[-1] is None for order, row in joined.items())
+    assert behind > 0.3 * keys, "parcels that are sent too late"
+
+
+def test_notes_have_the_length_that_is_asked_for() -> None:
+    short, long = RegularData(1_000, 100), RegularData(1_000, 100, note_bytes=300)
+    notes = {len(value["note"]) for _, value in changes(long, long.topics[0]) if value}
+    assert notes == {300}
+    rows = [value for _, value in changes(short, short.topics[0]) if value]
+    assert {row["note"][-4:] for row in rows} == {"door"}
+    assert [row[0] for row in short.expected().values()] == [r[0] for r in long.expected().values()]
+
+
+@pytest.mark.parametrize(
+    ("data", "side", "column"),
+    [
+        (TemporalData(20_000, 300), 0, "order_time"),
+        (TemporalData(20_000, 300), 1, "changed_at"),
+        (IntervalData(20_000, 10_000), 0, "placed_at"),
+        (IntervalData(20_000, 10_000), 1, "sent_at"),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)
+def test_no_row_is_late(data: TemporalData | IntervalData, side: int, column: str) -> None:
     highest = 0
     steps_back = 0
     for _, value in changes(data, data.topics[side]):

@@ -1,4 +1,4 @@
-"""docs/sql.md, options.md and functions.md list what the code has, with its defaults."""
+"""docs/sql.md, options.md, functions.md and tuning.md list what the code has, with its defaults."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -10,12 +10,14 @@ from spark_jobs.options.formats import FORMATS
 from spark_jobs.options.kinds import Option
 from spark_jobs.options.settings import REFUSED_SETTINGS, SETTINGS
 from spark_jobs.plan.spark_sql.functions import RENDERS
+from spark_jobs.sizing.coefficients import Calibration, HeldOut, Measured, calibration
 from spark_jobs.sql.bind.metadata import keys_of
 from spark_jobs.sql.types.functions import EXTRACTS, FUNCTIONS, GROUP_FUNCTIONS, SYNONYMS
+from tools.sizing_reference import sizing_lines
 from tools.sql_reference import BLOCKS, generated, rendered
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = ("sql.md", "options.md", "functions.md")
+PAGES = ("sql.md", "options.md", "functions.md", "tuning.md")
 
 
 def page(name: str) -> str:
@@ -77,3 +79,18 @@ def test_metadata_is_listed() -> None:
 
 def test_only_known_functions_have_renderings() -> None:
     assert set(RENDERS) <= set(FUNCTIONS)
+
+
+def test_the_errors_of_the_sizing_model_are_shown() -> None:
+    known = Calibration(
+        calibration().coefficients,
+        {"epoch_s": "12 runs"},
+        Measured("2026-01-31", "abc1234", "2 cores"),
+        (HeldOut("regular", "records per second", "1/s", 90_000.0, 100_000.0),),
+    )
+    lines = list(sizing_lines(known))
+    assert lines[0] == "Measured 2026-01-31 at commit abc1234, 2 cores."
+    assert "| regular | records per second | 90,000 | 100,000 1/s | -10% |" in lines
+    assert lines[-1].endswith("| 12 runs |")
+    unmeasured = sizing_lines(Calibration(known.coefficients, known.rests_on, None, ()))
+    assert "not known" in next(unmeasured)

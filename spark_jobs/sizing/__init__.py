@@ -1,0 +1,1 @@
+"""How many executors a job needs: a model of its costs, fitted to measured runs."""
