@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import BinaryIO
 
 _PR_SET_PDEATHSIG = 1
@@ -189,10 +190,21 @@ def stop_signals() -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
+    # the thread that a handler interrupts may hold the event's lock: another one sets the event
+    signals: SimpleQueue[int | None] = SimpleQueue()
+    setter = threading.Thread(target=_set_at_signals, args=(signals, stop), daemon=True)
+    setter.start()
     numbers = (signal.SIGTERM, signal.SIGINT)
-    previous = [signal.signal(n, lambda *_: stop.set()) for n in numbers]
+    previous = [signal.signal(n, lambda number, _: signals.put(number)) for n in numbers]
     try:
         yield stop
     finally:
         for number, handler in zip(numbers, previous, strict=True):
             signal.signal(number, handler)
+        signals.put(None)
+        setter.join()
+
+
+def _set_at_signals(signals: SimpleQueue[int | None], stop: threading.Event) -> None:
+    while signals.get() is not None:
+        stop.set()
