@@ -46,6 +46,27 @@ class Environment(BaseSettings):
     spark_log_level: Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG"] = "ERROR"
 
 
+class ExecutorPod(BaseSettings):
+    """What Spark says to an executor in a pod of Kubernetes, in variables `SPARK_...`."""
+
+    model_config = SettingsConfigDict(env_prefix="SPARK_", frozen=True, extra="ignore")
+
+    driver_url: str
+    executor_id: str
+    executor_cores: str
+    executor_memory: str
+    executor_pod_ip: str
+    executor_pod_name: str
+    application_id: str
+    resource_profile_id: str
+    classpath: str = ""
+    executor_library_path: str = ""
+    java_home: str = Field(default="", validation_alias="JAVA_HOME")
+    java_options: tuple[str, ...] = Field(
+        default_factory=lambda: tuple(_numbered("SPARK_JAVA_OPT_"))
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Overrides:
     """Options of the command line; None leaves the job's own setting."""
@@ -149,8 +170,26 @@ def read_environment() -> Environment:
     try:
         return Environment()
     except ValidationError as error:
-        problems = [f"REJOIN_{e['loc'][0]}".upper() + f": {e['msg']}" for e in error.errors()]
-        raise ConfigError("SETTING_INVALID", "; ".join(problems)) from error
+        raise _invalid("REJOIN_", error) from error
+
+
+def read_executor_pod() -> ExecutorPod:
+    try:
+        return ExecutorPod.model_validate({"java_options": _numbered("SPARK_JAVA_OPT_")})
+    except ValidationError as error:
+        raise _invalid("SPARK_", error) from error
+
+
+def _invalid(prefix: str, error: ValidationError) -> ConfigError:
+    problems = [f"{prefix}{e['loc'][0]}".upper() + f": {e['msg']}" for e in error.errors()]
+    return ConfigError("SETTING_INVALID", "; ".join(problems))
+
+
+def _numbered(prefix: str) -> tuple[str, ...]:
+    """The values of variables that a prefix and a number name, in the order of the numbers."""
+    variables = os.environ.items()  # noqa: TID251
+    found = {name.removeprefix(prefix): v for name, v in variables if name.startswith(prefix)}
+    return tuple(found[number] for number in sorted(found, key=int))
 
 
 def epoch_words(given: Sequence[str], queries: Sequence[str]) -> dict[str, Literal["yes", "no"]]:

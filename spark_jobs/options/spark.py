@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from spark_jobs.options.kinds import REFERENCE
 
 REDACTION = r"(?i)secret|password|token|access[.]?key|jaas|user-info|ssl\.keystore\.key"
+# names of files and of Kubernetes secrets, which are no secrets themselves
+_PLACE = re.compile(r"(?i)file$|^spark\.kubernetes\.(?:driver|executor)\.secret")
 ROCKSDB = "spark.sql.streaming.stateStore.rocksdb."
 EXECUTOR_HEAP = "spark.executor.memory"
 DRIVER_PATH = "spark.driver.extraClassPath"
@@ -139,5 +141,14 @@ def refusals(properties: Mapping[str, str]) -> Iterator[str]:
             yield f"'{key}': {_OTHERWISE[key]}"
         elif key in (DRIVER_PATH, DRIVER_JVM, EXECUTOR_JVM) and REFERENCE.search(value):
             yield f"'{key}' ends on a command line, which may not hold secrets"
-        elif re.search(REDACTION, key) and not REFERENCE.search(value):
+        elif _is_secret(key) and not REFERENCE.search(value):
             yield f"'{key}' is a secret: refer to it, ${{file:PATH}} or ${{env:NAME}}"
+
+
+def _is_secret(key: str) -> bool:
+    """Whether the value of a property may not stand in a file.
+
+    >>> _is_secret("spark.hadoop.fs.s3a.secret.key"), _is_secret("spark.authenticate.secret.file")
+    (True, False)
+    """
+    return re.search(REDACTION, key) is not None and _PLACE.search(key) is None

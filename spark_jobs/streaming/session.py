@@ -61,6 +61,9 @@ _EXECUTOR_DEFAULTS = {
     "spark.network.timeoutInterval": "10s",
     "spark.executor.heartbeatInterval": "5s",
     "spark.shuffle.io.maxRetries": "1",
+    # on Kubernetes Spark ends the driver after a number of failed pods, otherwise of its whole life
+    "spark.executor.maxNumFailures": "20",
+    "spark.executor.failuresValidityInterval": "10m",
 }
 
 

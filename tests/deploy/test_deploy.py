@@ -3,34 +3,29 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 import rejoin
 from service.metrics import METRICS
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
+from tests.harness.manifests import (
+    DEPLOY,
+    KUBERNETES,
+    ROOT,
+    TOOLS,
+    breaches,
+    built,
+    documents,
+    fits_schema,
+    passes,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
-DEPLOY = ROOT / "deploy"
-TOOLS = Path(sys.executable).parent
-KUBERNETES = "1.34"
 NAMES = {metric.name for metric in METRICS} | {"up"}
-
-
-def passes(*command: str | Path, cwd: Path = ROOT) -> None:
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def promtool() -> str:
@@ -38,12 +33,6 @@ def promtool() -> str:
     if found is None:
         pytest.skip("promtool is not installed (Debian: prometheus)")
     return found
-
-
-def documents(path: Path) -> Iterator[dict[str, Any]]:
-    for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
-        assert isinstance(document, dict)
-        yield document
 
 
 def test_dockerfile() -> None:
@@ -99,7 +88,7 @@ def test_kubernetes_pods_are_guarded() -> None:
     assert startup["periodSeconds"] * startup["failureThreshold"] >= 600
 
 
-@pytest.mark.parametrize("overlay", ["local", "monitoring"])
+@pytest.mark.parametrize("overlay", ["executors", "local", "monitoring"])
 def test_overlays(overlay: str, tmp_path: Path) -> None:
     made = built(overlay)
     kinds = [document["kind"] for document in made]
@@ -107,36 +96,24 @@ def test_overlays(overlay: str, tmp_path: Path) -> None:
     others = [document for document in made if document["kind"] != "Namespace"]
     assert {document["metadata"]["namespace"] for document in others} == {"rejoin"}
     known = [d for d in made if not d["apiVersion"].startswith("monitoring.coreos.com/")]
-    text = yaml.safe_dump_all(known)
-    (tmp_path / "built.yaml").write_text(text, encoding="utf-8")
-    passes(TOOLS / "kubernetes-validate", "--strict", "-k", KUBERNETES, tmp_path / "built.yaml")
+    fits_schema(known, tmp_path)
+    for document in made:
+        if "template" in document.get("spec", {}):
+            assert breaches(document["spec"]["template"]) == []
 
 
 def test_images_are_the_release_or_what_the_docs_build() -> None:
     docs = (ROOT / "docs/deployment.md").read_text(encoding="utf-8")
     assert "docker build -t rejoin:local ." in docs
     assert images("local") == {"rejoin:local", "apache/kafka:4.3.1"}
-    assert images("monitoring") == {f"rejoin:{rejoin.__version__}"}
+    for overlay in ("executors", "monitoring"):
+        assert images(overlay) == {f"rejoin:{rejoin.__version__}"}
 
 
 def images(overlay: str) -> set[str]:
     specs = [document.get("spec", {}) for document in built(overlay)]
     pods = [spec["template"]["spec"] for spec in specs if "template" in spec]
     return {container["image"] for pod in pods for container in pod["containers"]}
-
-
-def built(overlay: str) -> list[dict[str, Any]]:
-    """What an overlay gives to a cluster."""
-    tools = (("kustomize", "build"), ("kubectl", "kustomize"))
-    found = [(path, verb) for name, verb in tools if (path := shutil.which(name))]
-    if not found:
-        pytest.skip("neither kustomize nor kubectl is here")
-    done = subprocess.run(
-        [*found[0], str(DEPLOY / "k8s/overlays" / overlay)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
 
 
 def test_the_operators_rules_are_those_of_prometheus(golden: Callable[[Path, str], None]) -> None:

@@ -133,6 +133,23 @@ def test_what_a_job_cannot_run_with_is_refused(tmp_path: Path, line: str, says: 
     assert "abc" not in refused.value.message
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "spark.authenticate.secret.file /run/secrets/rejoin/spark",
+        "spark.kubernetes.authenticate.oauthTokenFile /run/secrets/token",
+        "spark.kubernetes.executor.secrets.rejoin-secrets /run/secrets/rejoin",
+        "spark.kubernetes.executor.secretKeyRef.KEY rejoin-secrets:key",
+        "spark.hadoop.fs.s3a.secret.key ${file:/run/secrets/rejoin/s3}",
+    ],
+)
+def test_where_a_secret_is_may_be_said(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "spark.properties"
+    file.write_text(f"{line}\n")
+    key, _, value = line.partition(" ")
+    assert settings({}, spark_properties=file).spark_properties == {key: value}
+
+
 def test_environment_problems_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REJOIN_MEMORY_MB", "much")
     with pytest.raises(ConfigError, match="REJOIN_MEMORY_MB"):

@@ -80,6 +80,8 @@ def test_a_cluster_gets_what_its_executors_need(
     assert found["spark.executor.extraJavaOptions"].endswith("-XX:+ExitOnOutOfMemoryError -Dzone=a")
     assert found["spark.plugins"] == "org.apache.spark.sql.rejoin.run.ExecutorReports"
     assert found["spark.network.timeout"] == "60s"
+    # of a job's whole life Spark would count failed pods, and end the driver after some
+    assert found["spark.executor.failuresValidityInterval"] == "10m"
     assert "spark.network.timeout" not in options(monkeypatch, MASTER="local[2]")
 
 
