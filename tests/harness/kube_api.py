@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.harness.http_server import serving
+from tests.harness.http_server import body_of, serving
 from tests.harness.manifests import Manifest, breaches
 
 _PATH = re.compile(r"/api/v1/namespaces/([^/]+)/([^/]+)(?:/([^/]+))?")
@@ -249,7 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
     def handle_any(self) -> None:
         url = urlsplit(self.path)
         options = {key: values[-1] for key, values in parse_qs(url.query).items()}
-        body = self._body()
+        body = body_of(self)
         try:
             if self.command == "GET" and is_watch(options):
                 self._watch(unquote(url.path), options)
@@ -259,16 +259,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(refused.code, _status(refused))
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any
-
-    def _body(self) -> bytes:
-        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        read = b""
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            read += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return read
 
     def _send(self, code: int, answer: Manifest) -> None:
         text = json.dumps(answer).encode()
