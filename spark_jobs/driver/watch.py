@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.driver.admin import End, carry_out
 from spark_jobs.driver.console import Console
+from spark_jobs.driver.executors import Executors
 from spark_jobs.driver.inputs import initial_content
 from spark_jobs.driver.launch import OpenQuery, open_query
 from spark_jobs.driver.ownership import BEAT_S
@@ -35,7 +36,7 @@ POLL_S = 0.1
 REPORT_EVERY_S = 1.0
 SAVE_EVERY_S = 10.0
 PARTITIONS_EVERY_S = 60.0
-SPREAD_EVERY_S = 5.0
+EXECUTORS_EVERY_S = 5.0
 
 
 def open_watch(
@@ -92,6 +93,7 @@ class Watch:
     _replays: Replays
     _console: Console
     _progress: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # also during a restart
+    _executors: Executors = field(default_factory=Executors)
     _end: End | None = None  # an admin command has ended the job
 
     def run(self, stop: threading.Event) -> None:
@@ -132,7 +134,7 @@ class Watch:
             (BEAT_S, self._beat),
             (SAVE_EVERY_S, self._save_counters),
             (PARTITIONS_EVERY_S, self._refresh_partitions),
-            (SPREAD_EVERY_S, self._spread_state),
+            (EXECUTORS_EVERY_S, self._watch_executors),
         )
         while self._end is None and not stop.is_set():
             for life in self._lives:
@@ -164,12 +166,14 @@ class Watch:
             with contextlib.suppress(KafkaError):
                 query.refresh_partitions()
 
-    def _spread_state(self) -> None:
+    def _watch_executors(self) -> None:
         """Executors come and go; Spark alone would leave new ones idle."""
         if not has_executors(str(self._spark.sparkContext.master)):
             return
+        kernel = Kernel.of(self._spark)
+        self._executors.see(kernel.executors(self._spark), time.monotonic())
         for query in self._queries:
-            Kernel.of(self._spark).spread_state(self._spark, query.name)
+            kernel.spread_state(self._spark, query.name)
 
     def _write_status(self, state: State) -> None:
         """Write the status and show it; a full disk there does not end the job."""

@@ -112,6 +112,9 @@ object Kernel {
   /** Lets the sources plan no further epoch. */
   def closeGate(): Unit = Gate.close()
 
+  /** How many executors the application has on its cluster. */
+  def executors(spark: SparkSession): Int = StatePlaces.executors(spark).size
+
   /** Spreads the state of a query over the executors, see [[StatePlaces]]; returns how many tasks move. */
   def spreadState(spark: SparkSession, query: String): Int = StatePlaces.spread(spark, query)
 

@@ -235,6 +235,10 @@ class Kernel:
         """Say how many partitions each topic (by index) of a query has."""
         self._scala.setPartitions(query, json.dumps(sorted(counts.items())))
 
+    def executors(self, spark: SparkSession) -> int:
+        """How many executors the application has on its cluster."""
+        return int(self._scala.executors(spark._jsparkSession))
+
     def spread_state(self, spark: SparkSession, query: str) -> int:
         """Spread the state of a query over the executors; returns how many tasks move."""
         return int(self._scala.spreadState(spark._jsparkSession, query))

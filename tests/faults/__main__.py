@@ -80,7 +80,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=200_000, help="changes on both sides together")
     parser.add_argument("--epochs", type=int, default=40, help="of the undisturbed run")
     parser.add_argument("--seed", type=int, default=1, help="of data and moments")
-    parser.add_argument("--patience", type=float, default=180.0, help="seconds without any step")
+    parser.add_argument("--patience", type=float, default=300.0, help="seconds without any step")
     parser.add_argument(
         "--resume", action="store_true", help="leave out kinds that were good in an earlier run"
     )

@@ -131,9 +131,11 @@ def master_restart(run: Run) -> None:
 
 def forgetful_master(run: Run) -> None:
     """The next master knows nothing of the job, and has the workers end its executors."""
-    running = of_run(run).executors()
     master_restart(run)
-    _wait(run, lambda: not set(running) & set(of_run(run).executors()), "the end of executors")
+    run.wait(lambda: run.driver.exit_code is not None, "the end of the driver")
+    if run.driver.exit_code != 0:
+        run.ends_with("EXECUTORS_GONE")
+        run.start()
 
 
 CLUSTER_KINDS: tuple[Kind, ...] = (

@@ -18,9 +18,13 @@ import org.apache.spark.storage.BlockManagerId
   */
 private[rejoin] object StatePlaces {
 
+  /** Those that the application has; the driver is none. */
+  def executors(spark: SparkSession): Seq[BlockManagerId] =
+    spark.sparkContext.env.blockManager.master.getMemoryStatus.keys.filterNot(_.isDriver).toSeq
+
   /** Tells Spark to run some tasks elsewhere from the next epoch on; returns how many. */
   def spread(spark: SparkSession, query: String): Int = {
-    val executors = spark.sparkContext.env.blockManager.master.getMemoryStatus.keys.filterNot(_.isDriver).toSeq
+    val there = executors(spark)
     val found = spark.streams.active.find(_.name == query).map(_.asInstanceOf[StreamingQueryWrapper].streamingQuery)
     val progress = found.flatMap(q => Option(q.lastProgress))
     val moved =
@@ -29,7 +33,7 @@ private[rejoin] object StatePlaces {
         val stores = (0 until operator.numShufflePartitions.toInt).map { partition =>
           StateStoreProviderId(StateStoreId(folder, number.toLong, partition), run.runId)
         }
-        spread(spark, stores, executors)
+        spread(spark, stores, there)
       }
     moved.sum
   }
