@@ -186,6 +186,7 @@ def check(
     offline: Annotated[
         bool, typer.Option("--offline", help="Check plan and checkpoint only; connect to nothing.")
     ] = False,
+    spark_properties: SparkProperties = None,
     as_json: AsJsonLines = False,
 ) -> None:
     """Check whether a job would run and continue from its checkpoint, without running it.
@@ -208,7 +209,8 @@ def check(
             text.stylize(styles[finding.level], 0, len(finding.level))
             out.print(text)
 
-    raise typer.Exit(check_job(job, checkpoint, offline, show))
+    overrides = Overrides(checkpoint=checkpoint, spark_properties=spark_properties)
+    raise typer.Exit(check_job(job, overrides, offline, show))
 
 
 @app.command(

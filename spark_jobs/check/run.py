@@ -21,6 +21,7 @@ from spark_jobs.check.registry import (
 )
 from spark_jobs.check.rights import check_rights
 from spark_jobs.check.sample import DecodedSample, check_sample
+from spark_jobs.check.stored import local_folder, stored
 from spark_jobs.check.topics import (
     SampledTable,
     check_dead_letters,
@@ -40,7 +41,7 @@ from spark_jobs.sql.bind.binder import bind
 _NO_ANSWER = ("KAFKA_UNREACHABLE", "KAFKA_LOGIN_FAILED", "TOPIC_MISSING")
 
 
-def check_job(sql_file: Path, checkpoint: str | None, offline: bool, report: Reporter) -> int:
+def check_job(sql_file: Path, overrides: Overrides, offline: bool, report: Reporter) -> int:
     """Returns the exit code of the worst finding. Raises RejoinError if the job has no plan."""
     worst = 0
 
@@ -51,29 +52,35 @@ def check_job(sql_file: Path, checkpoint: str | None, offline: bool, report: Rep
 
     job = bind(read_sql(sql_file), str(sql_file))
     sinks = sinks_of(plan(job))
-    settings = job_settings(
-        job.settings, sql_file.stem, Overrides(checkpoint=checkpoint), read_environment()
-    )
+    settings = job_settings(job.settings, sql_file.stem, overrides, read_environment())
     for name, sink in sinks.items():
         with reporting_errors(add, f"query {name}"):
             ends = "ends by itself" if is_bounded(sink) else "runs until it is stopped"
             add(Finding("ok", "QUERY_PLANNED", f"query {name}", f"planned; {ends}"))
-    if checkpoint is not None or Path(settings.checkpoint).is_dir():
-        with reporting_errors(add, f"checkpoint {settings.checkpoint}"):
+    partitions: dict[str, int | None] = {}
+    folder = local_folder(settings.checkpoint)
+    if overrides.checkpoint is not None or folder is None or folder.is_dir():
+        about = f"checkpoint {settings.checkpoint}"
+        with reporting_errors(add, about), stored(settings, offline) as files:
             queries = {name: present(sink, settings) for name, sink in sinks.items()}
-            for finding in check_checkpoint(settings.checkpoint, queries):
+            for finding in check_checkpoint(files, queries):
                 add(finding)
+            partitions = {name: sink_partitions(files, name) for name in sinks}
     if not offline:
-        ClusterChecks(sinks, settings, add).run()
+        ClusterChecks(sinks, settings, partitions, add).run()
     return worst
 
 
 @dataclass
 class ClusterChecks:
-    """The checks that need the brokers and registries of a job."""
+    """The checks that need the brokers and registries of a job.
+
+    `partitions`: of the sinks' topics when the checkpoint began, as far as it says.
+    """
 
     sinks: Mapping[str, KafkaSink]
     settings: JobSettings
+    partitions: Mapping[str, int | None]
     report: Reporter
     sources: dict[str, SampledTable] = field(default_factory=dict)
     no_answer_code: str = ""  # code of a finding that makes a check of rights pointless
@@ -110,8 +117,7 @@ class ClusterChecks:
         tables = self._tables(sink)
         cores = self.settings.cores()
         with reporting_errors(self.add, f"sink {sink.table}"):
-            before = sink_partitions(self.settings.checkpoint, name)
-            self.add_all(check_sink(sink, before, cores))
+            self.add_all(check_sink(sink, self.partitions.get(name), cores))
         with reporting_errors(self.add, f"query {name}"):
             partitions = {table: source.partitions for table, source in tables.items()}
             self.add_all(check_dead_letters(sink, scans(sink), partitions))

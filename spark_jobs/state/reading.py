@@ -25,7 +25,7 @@ from spark_jobs.settings import JobSettings, resolve_all
 from spark_jobs.state.operators import StatefulOperator, StateSelection
 from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.manifest import MANIFEST, Manifest
-from spark_jobs.streaming.object_store import jars_for, settings_for
+from spark_jobs.streaming.object_store import jars_for, reading, settings_for
 
 T = TypeVar("T")
 _TRIES = 3
@@ -64,10 +64,12 @@ class QueryState:
         self.folder = f"{settings.checkpoint.rstrip('/')}/{name}"
         self.operators = [StatefulOperator(name, i, n) for i, n in enumerate(stateful_nodes(sink))]
         self._kernel = kernel
-        self._files = kernel.stored_files(self.folder)
         self._chosen: int | None = None
-        text = self._files.read(MANIFEST)
-        if text is None or self._files.last("commits") < 0:
+        with reading(settings.checkpoint):
+            self._files = kernel.stored_files(self.folder)
+            text = self._files.read(MANIFEST)
+            is_empty = text is None or self._files.last("commits") < 0
+        if text is None or is_empty:
             raise StateError(
                 "STATE_NOT_FOUND",
                 f"query {name}: {self.folder} holds no committed epoch",

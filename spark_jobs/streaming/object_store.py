@@ -1,13 +1,15 @@
 """Checkpoints on S3: the jars and Spark's settings that they need."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.errors import ConfigError
+from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.kernel.build import store_jars
 from spark_jobs.kernel.calls import has_file_system
+from spark_jobs.streaming.failure import JavaError
 
 _S3 = "s3a"
 _AMAZON = "software.amazon.awssdk.auth.credentials"
@@ -51,6 +53,21 @@ def jars_for(checkpoint: str) -> list[Path]:
 def settings_for(checkpoint: str) -> Mapping[str, str]:
     """Defaults that a user's properties may change."""
     return _S3_SETTINGS if _scheme(checkpoint) == _S3 else {}
+
+
+@contextmanager
+def reading(checkpoint: str) -> Iterator[None]:
+    """Raise what the file system of a checkpoint throws as a StateError."""
+    try:
+        yield
+    except JavaError as cause:
+        thrown = cause.java_exception  # type: ignore[attr-defined]
+        raise StateError(
+            "CHECKPOINT_UNREADABLE",
+            f"{checkpoint} cannot be read: {thrown.getMessage()}",
+            hint="address and credentials of an object store are in --spark-properties or the "
+            "environment (docs/deployment.md)",
+        ) from cause
 
 
 def check_store(spark: SparkSession, checkpoint: str) -> None:
