@@ -1,19 +1,16 @@
 """Every profile of docker-compose.yml on the image of the Dockerfile, as a user would see it."""
 
-import os
 import shutil
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from tests.compose import images
-from tests.compose.podman import missing_program, podman
+from tests.compose.podman import podman
 from tests.compose.project import Project
 from tests.compose.shop import Shop
 from tests.harness.schemas import schema_differences
@@ -29,22 +26,6 @@ BROWSER = [
 
 
 @pytest.fixture(scope="module")
-def built() -> None:
-    missing = missing_program()
-    if missing is not None:
-        pytest.skip(missing)
-    if os.geteuid() != 0:
-        pytest.skip("containers on a bridge need root")
-    begun = time.monotonic()
-    images.provide_bases()
-    with ThreadPoolExecutor(2) as pool:
-        tasks = [pool.submit(images.build_rejoin), pool.submit(images.provide_stand_ins)]
-        for task in tasks:
-            task.result()
-    _say(f"image of {images.size_mb(images.REJOIN)} MB; built in {_since(begun)}")
-
-
-@pytest.fixture(scope="module")
 def project(built: None) -> Iterator[Project]:
     """All profiles, up and healthy; nothing of it is left, however the tests end."""
     project = Project()
@@ -55,7 +36,6 @@ def project(built: None) -> Iterator[Project]:
         yield project
     finally:
         project.down()
-        podman("untag", images.REJOIN)
     assert project.left() == []
 
 

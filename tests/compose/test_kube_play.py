@@ -1,15 +1,13 @@
 """The pod of the StatefulSet, run by podman as `overlays/local` describes it."""
 
 import json
-import os
 from collections.abc import Iterator
 
 import pytest
 
-from tests.compose import images
 from tests.compose.kube_play import Played, playable, played
-from tests.compose.podman import missing_program, podman
-from tests.harness.manifests import built
+from tests.compose.podman import podman
+from tests.harness import manifests
 
 pytestmark = pytest.mark.timeout(2400)
 
@@ -18,17 +16,8 @@ ASK = "import httpx, sys; sys.stdout.write(httpx.get('http://127.0.0.1:9640{}', 
 
 
 @pytest.fixture(scope="module")
-def pods() -> Iterator[Played]:
-    missing = missing_program()
-    if missing is not None:
-        pytest.skip(missing)
-    if os.geteuid() != 0:
-        pytest.skip("containers on a bridge need root")
-    parts = playable(built("local"))
-    images.provide_bases()
-    images.build_rejoin()
-    images.provide_stand_ins()
-    with played(parts) as running:
+def pods(built: None) -> Iterator[Played]:
+    with played(playable(manifests.built("local"))) as running:
         yield running
 
 

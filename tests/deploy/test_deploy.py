@@ -11,7 +11,9 @@ import pytest
 
 import rejoin
 from service.metrics import METRICS
+from spark_jobs.options.spark import is_master
 from spark_jobs.plan.planner import plan
+from spark_jobs.settings import read_spark_properties
 from spark_jobs.sql.bind.binder import bind
 from tests.harness.manifests import (
     DEPLOY,
@@ -58,6 +60,21 @@ def test_compose_pins_and_guards_what_it_starts() -> None:
         for mount in service.get("volumes", ()):
             source = mount.split(":")[0]
             assert source in compose["volumes"] or (ROOT / source).exists(), mount
+
+
+def test_the_drivers_of_compose_and_their_workers_share_a_checkpoint_and_secrets() -> None:
+    [compose] = documents(ROOT / "docker-compose.yml")
+    services = compose["services"]
+    driver, workers = services["cluster-driver"], (services["worker-1"], services["worker-2"])
+    properties = read_spark_properties(DEPLOY / "compose/spark.properties")
+    assert properties["spark.driver.host"] == "cluster-driver"
+    assert int(properties["spark.cores.max"]) == len(workers)
+    master = driver["command"][driver["command"].index("--master") + 1]
+    assert is_master(master)
+    for worker in workers:
+        assert worker["command"][-1] == master
+        assert set(worker["volumes"]) <= set(driver["volumes"])
+        assert worker["environment"].items() <= driver["environment"].items()
 
 
 def test_the_password_is_the_whole_file() -> None:
