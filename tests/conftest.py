@@ -1,5 +1,6 @@
 """What every test may use: one broker and one registry per run, golden files, the markers."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +22,10 @@ settings.register_profile("rejoin", settings(), deadline=None)
 settings.load_profile("rejoin")
 
 CheckGolden = Callable[[Path, str], None]
+
+
+# JVMs of tests live for a minute: the optimising compiler would take half of their processor time
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")  # noqa: TID251
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
