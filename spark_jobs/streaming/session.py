@@ -118,10 +118,10 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     if with_executors:
         overhead = f"{overhead_mb(task_heap_mb, state_mb)}m"
         options |= {**_EXECUTOR_DEFAULTS, "spark.executor.memoryOverhead": overhead}
-    driver_jvm = (f"-Xms{heap_mb}m", *java_options(environment.class_archive))
+    options_of_driver = (f"-Xms{heap_mb}m", *java_options(environment.class_archive))
     own = {
         DRIVER_PATH: ":".join([*jars, *_listed(given, DRIVER_PATH)]),
-        DRIVER_JVM: " ".join([*_JVM_OPTIONS, *driver_jvm, *_listed(given, DRIVER_JVM)]),
+        DRIVER_JVM: " ".join([*_JVM_OPTIONS, *options_of_driver, *_listed(given, DRIVER_JVM)]),
         EXECUTOR_JVM: " ".join([*_JVM_OPTIONS, *_listed(given, EXECUTOR_JVM)]),
         PLUGINS: ",".join([EXECUTOR_REPORTS, *_listed(given, PLUGINS)]),
     }
