@@ -107,3 +107,21 @@ class Flink:
         environment = ["env", f"JVM_ARGS={_FLINK_HEAP}", f"FLINK_LOG_DIR={folders.root}"]
         jars = [str(jar) for jar in sorted(JARS.glob("*.jar"))]
         return [*environment, str(PYTHON), "-I", str(_FLINK_RUNNER), str(folders.job), *jars]
+
+
+def event_log(folder: Path) -> dict[str, str]:
+    """Spark's properties for an event log in a new folder, in plain text."""
+    folder.mkdir(parents=True)
+    return {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": folder.resolve().as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+    }
+
+
+def spark_properties(folder: Path, properties: Mapping[str, str]) -> tuple[str, str]:
+    """The option of `rejoin run` with these properties, which are written to the folder."""
+    file = folder / "spark.properties"
+    file.write_text("".join(f"{k} {v}\n" for k, v in properties.items()), encoding="utf-8")
+    return "--spark-properties", str(file)

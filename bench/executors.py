@@ -5,30 +5,28 @@ one core (`local-cluster[2,1,MB]`), in turns, so that other load on the machine 
 The rows of every run are verified. Run it by hand on an idle machine.
 """
 
-import argparse
-import sys
 from pathlib import Path
 from statistics import median
 
-from bench.engines import PARALLELISM, Rejoin
+from bench.engines import PARALLELISM, Rejoin, spark_properties
 from bench.jobs import JOBS
-from bench.load import BenchData
 from bench.measure import Measurement
 from bench.run import use_cores
-from bench.turns import Turns, turns
+from bench.turns import Turns, data_of, parser_of_turns, say, turns
 
 _DRIVER_MB = 1024  # of a driver that runs no tasks
 _THREADS, _EXECUTORS = "local[2]", "2 executors"
 
 
 def main() -> None:
-    options = _options()
+    parser = parser_of_turns("bench.executors", __doc__, rows=4_000_000, turns=3)
+    parser.add_argument("--memory-mb", type=int, default=2048, help="heap for tasks in sum")
+    options = parser.parse_args()
     job = JOBS[options.job]
-    data: BenchData = job.data(options.rows, options.keys or min(job.default_keys, options.rows))
     Rejoin({}).prepare()
     use_cores(PARALLELISM)
     found: dict[str, list[Measurement]] = {_THREADS: [], _EXECUTORS: []}
-    with turns("executors", job, data, options.timeout) as made:
+    with turns("executors", job, data_of(options), options.timeout) as made:
         engines = _engines(made.work, options.memory_mb)
         for turn in range(options.turns):
             for name in found if turn % 2 == 0 else reversed(found):
@@ -39,12 +37,11 @@ def main() -> None:
 def _engines(work: Path, memory_mb: int) -> dict[str, Rejoin]:
     """The heap of both executors together is that of the threads."""
     heap_mb = memory_mb // 2
-    properties = work / "spark.properties"
-    properties.write_text(f"spark.executor.memory {heap_mb}m\n", encoding="utf-8")
-    cluster = ("--master", f"local-cluster[2,1,{2 * heap_mb}]")
+    properties = spark_properties(work, {"spark.executor.memory": f"{heap_mb}m"})
+    cluster = ("--master", f"local-cluster[2,1,{2 * heap_mb}]", *properties)
     return {
         _THREADS: Rejoin({}, ("--master", _THREADS), memory_mb),
-        _EXECUTORS: Rejoin({}, (*cluster, "--spark-properties", str(properties)), _DRIVER_MB),
+        _EXECUTORS: Rejoin({}, cluster, _DRIVER_MB),
     }
 
 
@@ -52,7 +49,7 @@ def _run(made: Turns, engine: Rejoin, name: str, turn: int, rows: int) -> Measur
     topic = f"result_{'threads' if name == _THREADS else 'executors'}_{turn}"
     measured, result = made.run(engine, topic)
     warm = rows * measured.warm_share_per_s
-    _say(
+    say(
         f"turn {turn + 1}  {name:11}  {measured.seconds:6.1f} s, warm {warm:,.0f} rows/s, "
         f"{measured.peak_rss_bytes / 2**20:,.0f} MiB; {len(result.rows):,} rows, each as expected"
     )
@@ -67,26 +64,10 @@ def _report(job: str, rows: int, found: dict[str, list[Measurement]]) -> None:
         for t, e in zip(threads, executors, strict=True)
         if e.warm_share_per_s
     ]
-    _say(f"{job}, {rows:,} records, {len(threads)} turns; executors' time / threads' time:")
-    _say(f"whole run, start-up included: median of pairs {median(whole):.3f}")
+    say(f"{job}, {rows:,} records, {len(threads)} turns; executors' time / threads' time:")
+    say(f"whole run, start-up included: median of pairs {median(whole):.3f}")
     if warm:
-        _say(f"warm, from 25 % to 90 % of the output: median of pairs {median(warm):.3f}")
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.executors", description=__doc__)
-    parser.add_argument("--job", choices=sorted(JOBS), default="regular")
-    parser.add_argument("--rows", type=int, default=4_000_000)
-    parser.add_argument("--keys", type=int)
-    parser.add_argument("--turns", type=int, default=3, help="runs of each kind")
-    parser.add_argument("--memory-mb", type=int, default=2048, help="heap for tasks in sum")
-    parser.add_argument("--timeout", type=float, default=900.0, help="most seconds for one run")
-    return parser.parse_args()
+        say(f"warm, from 25 % to 90 % of the output: median of pairs {median(warm):.3f}")
 
 
 if __name__ == "__main__":

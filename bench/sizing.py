@@ -21,7 +21,7 @@ from itertools import groupby
 from pathlib import Path
 
 from bench.data import Expected, InputTopic, Record
-from bench.engines import Folders, Rejoin
+from bench.engines import Folders, Rejoin, event_log, spark_properties
 from bench.jobs import render
 from bench.load import BenchData, create_topics, load
 from bench.measure import BenchError, SinkProgress, run_measured
@@ -160,26 +160,18 @@ def _point(
 
 def _engine(setup: Setup, root: Path) -> Rejoin:
     """The heap of both executors together is that of the threads."""
-    events = root / "events"
-    events.mkdir()
-    properties = {
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": events.resolve().as_uri(),
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.rolling.enabled": "false",
-    }
+    properties = event_log(root / "events")
     heap_mb, master = _HEAP_MB, f"local[{CORES}]"
     if setup.on_executors:
         each_mb = _HEAP_MB // CORES
         properties["spark.executor.memory"] = f"{each_mb}m"
         heap_mb, master = _DRIVER_MB, f"local-cluster[{CORES},1,{2 * each_mb}]"
-    file = root / "spark.properties"
-    file.write_text("".join(f"{k} {v}\n" for k, v in properties.items()), encoding="utf-8")
     settings = {
         "rejoin.parallelism": str(setup.parallelism),
         "rejoin.max-offsets-per-trigger": str(setup.offsets),
     }
-    return Rejoin(settings, ("--master", master, "--spark-properties", str(file)), heap_mb)
+    options = ("--master", master, *spark_properties(root, properties))
+    return Rejoin(settings, options, heap_mb)
 
 
 def run_all(

@@ -1,13 +1,15 @@
 """Runs of one job over the same topics, so that whatever else is busy affects all alike."""
 
+import argparse
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.engines import Engine, Folders
-from bench.jobs import BenchJob, Guarantee, render
+from bench.jobs import JOBS, BenchJob, Guarantee, render
 from bench.load import BenchData, create_topics, load
 from bench.measure import Measurement, SinkProgress, run_measured
 from bench.results import Folded, in_micros, verified
@@ -58,3 +60,27 @@ def turns(name: str, job: BenchJob, data: BenchData, timeout_s: float) -> Iterat
         load(data, *kafka)
         yield Turns(job, data, work, kafka, timeout_s)
     shutil.rmtree(work, ignore_errors=True)
+
+
+def parser_of_turns(
+    module: str, about: str | None, rows: int, turns: int
+) -> argparse.ArgumentParser:
+    """The options of a command that runs a job in turns, with the defaults for rows and turns."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about)
+    parser.add_argument("--job", choices=sorted(JOBS), default="regular")
+    parser.add_argument("--rows", type=int, default=rows)
+    parser.add_argument("--keys", type=int)
+    parser.add_argument("--turns", type=int, default=turns, help="runs of each kind")
+    parser.add_argument("--timeout", type=float, default=900.0, help="most seconds for one run")
+    return parser
+
+
+def data_of(options: argparse.Namespace) -> BenchData:
+    """The data of the job that these options name."""
+    job = JOBS[options.job]
+    return job.data(options.rows, options.keys or min(job.default_keys, options.rows))
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

@@ -62,9 +62,7 @@ class ExecutorPod(BaseSettings):
     classpath: str = ""
     executor_library_path: str = ""
     java_home: str = Field(default="", validation_alias="JAVA_HOME")
-    java_options: tuple[str, ...] = Field(
-        default_factory=lambda: tuple(_numbered("SPARK_JAVA_OPT_"))
-    )
+    java_options: tuple[str, ...]  # SPARK_JAVA_OPT_0, SPARK_JAVA_OPT_1 ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from urllib.parse import unquote, urlsplit
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.kernel.standalone import local_kernel
-from spark_jobs.settings import JobSettings, resolve_all
+from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.manifest import MANIFEST
-from spark_jobs.streaming.object_store import jars_for, reading, settings_for
+from spark_jobs.streaming.object_store import jars_for, properties_for, reading
 
 
 class Stored(Protocol):
@@ -48,7 +48,7 @@ def stored(settings: JobSettings, offline: bool) -> Iterator[Stored]:
             f"{location} is not on a file system of this machine",
             hint="leave --offline out: reading it connects to where it is",
         )
-    properties = {**settings_for(location), **resolve_all(settings.spark_properties)}
+    properties = properties_for(settings.spark_properties, location)
     with reading(location), local_kernel(*jars_for(location), properties=properties) as kernel:
         yield _InStore(location, kernel)
 

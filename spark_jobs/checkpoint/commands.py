@@ -16,7 +16,6 @@ from spark_jobs.settings import (
     read_environment,
     read_spark_properties,
     read_sql,
-    resolve_all,
 )
 from spark_jobs.sql.bind.binder import bind
 from spark_jobs.terminal import AsJsonLines, SparkProperties, write_json
@@ -64,7 +63,7 @@ def copy(
     """
     from spark_jobs.checkpoint.copy import Progress, copy_checkpoint
     from spark_jobs.kernel.standalone import local_kernel
-    from spark_jobs.streaming.object_store import jars_for, settings_for
+    from spark_jobs.streaming.object_store import jars_for, properties_for
 
     started = shown = time.monotonic()
 
@@ -82,10 +81,9 @@ def copy(
 
     stores = (source, target)
     jars = {jar for store in stores for jar in jars_for(store)}
-    properties = {key: value for store in stores for key, value in settings_for(store).items()}
     file = spark_properties or read_environment().spark_properties
-    given = {} if file is None else resolve_all(read_spark_properties(file))
-    with local_kernel(*jars, properties={**properties, **given}) as kernel:
+    properties = properties_for({} if file is None else read_spark_properties(file), *stores)
+    with local_kernel(*jars, properties=properties) as kernel:
         copied = copy_checkpoint(kernel, source, target, show)
     if as_json:
         write_json(asdict(copied))

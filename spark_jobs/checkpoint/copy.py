@@ -3,20 +3,19 @@
 The manifests are copied last: a copy that was cut off is refused by `rejoin run`.
 """
 
-import contextlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from spark_jobs.driver.ownership import BEAT_S, OWNER, Ownership
 from spark_jobs.driver.rescale_record import RECORD
 from spark_jobs.errors import StateError
 from spark_jobs.kernel.calls import CheckpointCopy, Kernel
-from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.manifest import MANIFEST, CheckpointFolder
+from spark_jobs.streaming.object_store import store_failures
 
 _THREADS = 8  # an object store takes some time for each file
 
@@ -40,7 +39,11 @@ def copy_checkpoint(kernel: Kernel, source: str, target: str, show: Show) -> Pro
     Raises StateError if a driver runs, there is no checkpoint, the target has files, or a file
     system fails. A copy that was cut off has no manifests.
     """
-    with _failures(source, target):
+    with store_failures(
+        "COPY_FAILED",
+        f"{source} was not copied to {target}",
+        "the source is as it was; delete what was copied, and copy again",
+    ):
         copying = kernel.checkpoint_copy(source, target)
         queries = _queries(_files(copying))
         if not queries:
@@ -121,23 +124,9 @@ def _files(copying: CheckpointCopy) -> dict[str, int]:
     return dict(json.loads(copying.files()))
 
 
-@contextlib.contextmanager
+@contextmanager
 def _owned(folder: CheckpointFolder) -> Iterator[Ownership]:
     with Ownership.held(folder) as ownership:
         folder.read_manifest()
         folder.check_logs()
         yield ownership
-
-
-@contextlib.contextmanager
-def _failures(source: str, target: str) -> Iterator[None]:
-    """Raise what a file system throws as a StateError."""
-    try:
-        yield
-    except JavaError as cause:
-        thrown = cause.java_exception  # type: ignore[attr-defined]
-        raise StateError(
-            "COPY_FAILED",
-            f"{source} was not copied to {target}: {thrown.getMessage()}",
-            hint="the source is as it was; delete what was copied, and copy again",
-        ) from cause

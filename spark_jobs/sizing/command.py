@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated, TypeAlias
 
 import typer
+from typer.models import OptionInfo
 
 from spark_jobs.errors import ConfigError
 from spark_jobs.options.settings import DeclaredSettings
@@ -19,42 +20,33 @@ from spark_jobs.sizing.report import Report
 
 SIZES = (1, 10, 100)
 
+
+def _per_table(text: str) -> OptionInfo:
+    return typer.Option(metavar="[TABLE=]N", help=f"{text} Repeatable.")
+
+
+Numbers: TypeAlias = list[str] | None
 Rows: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[TABLE=]N",
-        help="Records per second of a table, or of all together; 80000 or 80k. Repeatable.",
-    ),
+    Numbers,
+    _per_table("Records per second of a table, or of all together; 80000 or 80k."),
 ]
 Keys: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[TABLE=]N",
-        help="Different keys of a table: of its PRIMARY KEY, else of the join key. Repeatable.",
-    ),
+    Numbers,
+    _per_table("Different keys of a table: of its PRIMARY KEY, else of the join key."),
 ]
 RecordBytes: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[TABLE=]N",
-        help="Mean bytes of a record before compression; from the columns if omitted. Repeatable.",
-    ),
+    Numbers,
+    _per_table("Mean bytes of a record before compression; from the columns if omitted."),
 ]
 Partitions: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[TABLE=]N", help="Partitions of a table's topic; ample if omitted. Repeatable."
-    ),
+    Numbers, _per_table("Partitions of a table's topic; ample if omitted.")
+]
+TextBytes: TypeAlias = Annotated[
+    Numbers, _per_table("Mean bytes of a text of a table; 16 if omitted.")
 ]
 Results: TypeAlias = Annotated[
     float | None,
     typer.Option(help="Records per second that are written; estimated if omitted.", min=0),
-]
-TextBytes: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[TABLE=]N", help="Mean bytes of a text of a table; 16 if omitted. Repeatable."
-    ),
 ]
 EpochSeconds: TypeAlias = Annotated[
     float, typer.Option(help="Longest epoch that you accept: results are as old.", min=0.1)

@@ -21,11 +21,11 @@ from spark_jobs.kernel.standalone import close, launch
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.plan.nodes.walk import stateful_nodes
-from spark_jobs.settings import JobSettings, resolve_all
+from spark_jobs.settings import JobSettings
 from spark_jobs.state.operators import StatefulOperator, StateSelection
 from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.manifest import MANIFEST, Manifest
-from spark_jobs.streaming.object_store import jars_for, reading, settings_for
+from spark_jobs.streaming.object_store import jars_for, properties_for, reading
 
 T = TypeVar("T")
 _TRIES = 3
@@ -35,7 +35,7 @@ _TRIES = 3
 def state_kernel(settings: JobSettings) -> Iterator[Kernel]:
     """The kernel in a JVM of its own; its copies of state files are removed with it."""
     checkpoint = settings.checkpoint
-    properties = {**settings_for(checkpoint), **resolve_all(settings.spark_properties)}
+    properties = properties_for(settings.spark_properties, checkpoint)
     with tempfile.TemporaryDirectory(prefix="rejoin-state-") as folder:
         try:
             gateway = launch(

@@ -1,7 +1,7 @@
 """Checkpoints on S3: the jars and Spark's settings that they need."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.kernel.build import store_jars
 from spark_jobs.kernel.calls import has_file_system
+from spark_jobs.settings import resolve_all
 from spark_jobs.streaming.failure import JavaError
 
 _S3 = "s3a"
@@ -55,19 +56,34 @@ def settings_for(checkpoint: str) -> Mapping[str, str]:
     return _S3_SETTINGS if _scheme(checkpoint) == _S3 else {}
 
 
+def properties_for(given: Mapping[str, str], *checkpoints: str) -> dict[str, str]:
+    """What a JVM without a Spark session needs to read them; `given` are the user's, which win.
+
+    Raises:
+        ConfigError: a reference of the user's leads nowhere.
+    """
+    defaults = {key: value for each in checkpoints for key, value in settings_for(each).items()}
+    return {**defaults, **resolve_all(given)}
+
+
 @contextmanager
-def reading(checkpoint: str) -> Iterator[None]:
-    """Raise what the file system of a checkpoint throws as a StateError."""
+def store_failures(code: str, failed: str, hint: str) -> Iterator[None]:
+    """Raise what a file system throws as a StateError; `failed` says what could not be done."""
     try:
         yield
     except JavaError as cause:
         thrown = cause.java_exception  # type: ignore[attr-defined]
-        raise StateError(
-            "CHECKPOINT_UNREADABLE",
-            f"{checkpoint} cannot be read: {thrown.getMessage()}",
-            hint="address and credentials of an object store are in --spark-properties or the "
-            "environment (docs/deployment.md)",
-        ) from cause
+        raise StateError(code, f"{failed}: {thrown.getMessage()}", hint) from cause
+
+
+def reading(checkpoint: str) -> AbstractContextManager[None]:
+    """Raise what the file system of a checkpoint throws as a StateError."""
+    return store_failures(
+        "CHECKPOINT_UNREADABLE",
+        f"{checkpoint} cannot be read",
+        "address and credentials of an object store are in --spark-properties or the "
+        "environment (docs/deployment.md)",
+    )
 
 
 def check_store(spark: SparkSession, checkpoint: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -12,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.embedded.broker import Broker
+from spark_jobs.embedded.process import LOOPBACK
 from spark_jobs.kernel.standalone import local_kernel
 from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.object_store import jars_for, settings_for
 from tests.harness.s3 import KEY, SECRET, S3Server, s3_server
 from tests.harness.shop import Shop, orders, paid, payments, payments_job, wait_until, written
 from tests.harness.slow_s3 import SlowS3, slow_s3
+from tests.harness.standalone import standalone_cluster
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +30,18 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 
 @pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the environment."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+
+
+@pytest.fixture
 def shop(broker: Broker, tmp_path: Path) -> Iterator[Shop]:
     made = Shop(broker, tmp_path)
     made.create("orders", "payments", "paid_sink")
+    made.send("orders", orders(0, 300))
+    made.send("payments", payments(0, 300))
     yield made
     for child in made.running:
         child.stop(0.0)
@@ -58,14 +70,11 @@ def ask(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.usefixtures("credentials")
 @pytest.mark.timeout(900)  # three drivers start, and one watches for 20 s
 def test_driver_killed_inside_an_epoch_is_resumed_and_keeps_others_out(
-    shop: Shop, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+    shop: Shop, s3: S3Server
 ) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    shop.send("orders", orders(0, 300))
-    shop.send("payments", payments(0, 300))
     job = payments_job(shop, bounded=False)
     options = on_s3(shop, s3)
     first = shop.start(job, *options)
@@ -94,8 +103,6 @@ def test_a_store_that_is_slow_and_refuses_requests(
     monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/orders")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", s3.url)
-    shop.send("orders", orders(0, 300))
-    shop.send("payments", payments(0, 300))
     slow = SlowS3(s3.port, refused=0.1, listing_s=0.3)
     with slow_s3(slow) as address:
         options = on_s3(shop, s3, **s3.properties(address))
@@ -115,8 +122,6 @@ def test_state_on_s3_is_shown_rescaled_and_copied(
     file = tmp_path / "credentials"
     file.write_text(f"[default]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
-    shop.send("orders", orders(0, 300))
-    shop.send("payments", payments(0, 300))
     job = payments_job(shop, bounded=False)
     options = on_s3(shop, s3)
     first = shop.start(job, *options)
@@ -148,14 +153,9 @@ def state_rows(sql: str, checkpoint: str, *options: str) -> dict[str, int]:
     return dict(json.loads(printed)["rows"])
 
 
+@pytest.mark.usefixtures("credentials")
 @pytest.mark.timeout(900)
-def test_of_two_drivers_that_start_at_once_one_goes_on(
-    shop: Shop, s3: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    shop.send("orders", orders(0, 300))
-    shop.send("payments", payments(0, 300))
+def test_of_two_drivers_that_start_at_once_one_goes_on(shop: Shop, s3: S3Server) -> None:
     job = payments_job(shop, bounded=False)
     options = on_s3(shop, s3)
     both = [
@@ -175,6 +175,40 @@ def test_of_two_drivers_that_start_at_once_one_goes_on(
     assert re.search("CHECKPOINT_IN_USE|CHECKPOINT_TAKEN_OVER|SINK_FENCED", over.log_tail(40))
     alive.stop(60.0)
     assert alive.exit_code == 0, alive.log_tail(40)
+
+
+@pytest.mark.timeout(900)
+def test_state_of_executors_survives_them_there(
+    shop: Shop, s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Spark's properties bring the credentials to them, from the environment of the driver."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    with standalone_cluster(folder) as cluster:
+        monkeypatch.setenv("STORE_KEY", KEY)
+        monkeypatch.setenv("STORE_SECRET", SECRET)
+        signed = {
+            "spark.hadoop.fs.s3a.access.key": "${env:STORE_KEY}",
+            "spark.hadoop.fs.s3a.secret.key": "${env:STORE_SECRET}",
+        }
+        address = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        options = on_s3(shop, s3, **signed, **address)
+        child = shop.start(payments_job(shop, bounded=False), *options, "--master", cluster.url)
+        wait_until(lambda: written(shop) >= 300, child)
+        shop.send("orders", orders(300, 600))
+        shop.send("payments", payments(300, 600))
+        wait_until(lambda: is_inside_an_epoch(shop, s3), child)
+        killed = cluster.executors(cluster.workers[0])
+        cluster.signal(signal.SIGKILL, *killed)
+        assert shop.rows("paid_sink", 600) == paid(0, 600), child.log_tail(40)
+        wait_until(lambda: len(cluster.executors()) == 2, child)
+        assert not set(killed) & set(cluster.executors())
+        shop.send("orders", orders(600, 900))
+        shop.send("payments", payments(600, 900))
+        assert shop.rows("paid_sink", 900) == paid(0, 900), child.log_tail(40)
+        child.stop(60.0)
+        assert child.exit_code == 0, child.log_tail(40)
+        assert shop.status().queries[0].restarts_total == 0, child.log_tail(40)
 
 
 def test_an_object_that_has_to_be_new_replaces_none(s3: S3Server, tmp_path: Path) -> None:
