@@ -113,6 +113,12 @@ class DeclaredSettings:
         "all rows of a sink key are kept: where the query has another key, never, always",
         "auto | none | force",
     )
+    type_length_enforcer: OneOf["ignore", "trim_pad"] = enum(
+        "table.exec.sink.type-length-enforcer",
+        "lengths of a sink's CHAR(n) and VARCHAR(n): ignored, or texts are cut off and CHAR(n) is"
+        " filled with blanks",
+        "ignore | trim_pad",
+    )
     requires_on_conflict: bool = flag(
         "table.exec.sink.require-on-conflict",
         "an INSERT whose query has another key than the sink must say ON CONFLICT",

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
-from typer.models import OptionInfo
 
 from spark_jobs.errors import ConfigError
 from spark_jobs.options.settings import DeclaredSettings
@@ -21,7 +20,7 @@ from spark_jobs.sizing.report import Report
 SIZES = (1, 10, 100)
 
 
-def _per_table(text: str) -> OptionInfo:
+def _per_table(text: str) -> Any:
     return typer.Option(metavar="[TABLE=]N", help=f"{text} Repeatable.")
 
 

@@ -7,6 +7,7 @@ from spark_jobs.options.connectors import OnError, TableOptions
 from spark_jobs.options.formats import Format
 from spark_jobs.sql.types.data_types import DataType
 from spark_jobs.sql.types.expr import Expr
+from spark_jobs.sql.types.type_text import Length
 
 ColumnKind: TypeAlias = Literal["physical", "computed", "metadata"]
 ChangelogMode: TypeAlias = Literal["append", "upsert", "retract"]
@@ -18,7 +19,8 @@ class TableColumn:
 
     `expr` defines a computed column, over all columns of the table in declaration order.
     `metadata_key` names what a metadata column reads (`value.source.timestamp`, `offset`).
-    A virtual metadata column can be read only.
+    A virtual metadata column can be read only. `length` is what VARCHAR(n) and its like declare,
+    `has_inner_length` that a part of the type has one.
     """
 
     name: str
@@ -27,6 +29,8 @@ class TableColumn:
     expr: Expr | None = None
     metadata_key: str | None = None
     virtual: bool = False
+    length: Length | None = None
+    has_inner_length: bool = False
 
     @property
     def writable(self) -> bool:

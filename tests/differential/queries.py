@@ -2,21 +2,32 @@
 
 import random
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from tests.differential.common_columns import by_common_columns
 from tests.differential.expressions import NUMBERS, Column, Expressions, Scope
+from tests.differential.set_operations import set_operations, with_clause
+from tests.differential.subqueries import Subqueries
 from tests.differential.tables import PROCTIME, ROWTIME, Table
 from tests.differential.time_joins import TimeJoins
 
 _FIRST_ROWS = "ASC"
 _JOINS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+_VALUE = (
+    r"(OR|WHEN|THEN|ELSE)( NOT)? \(?([\w.]+ )?(NOT )?(IN |EXISTS )?\(SELECT"
+    r"|, \(SELECT"
+)
 _BY_PATTERN = {
     "by precedence": "⟦",
     "semi or anti join": r"EXISTS|IN \(SELECT",
     "scalar subquery": r"\(SELECT (COUNT|MIN|MAX)\(",
     "aggregate": r"GROUP BY|HAVING",
     "deduplication": "ROW_NUMBER",
-    "union": "UNION ALL",
+    "union": "UNION",
+    "INTERSECT or EXCEPT": "INTERSECT|EXCEPT",
+    "WITH": r"^WITH ",
+    "USING": r"USING \(",
+    "a subquery as a value": _VALUE,
     "several joins": r"JOIN .* JOIN",
     "outer join": r"(LEFT|RIGHT|FULL) JOIN",
 }
@@ -73,7 +84,12 @@ class Queries:
     def query(self) -> Select:
         if self.rng.random() < 0.25:
             self._make_view()
-        return self._select(self.rng.choice([1, 2, 2, 3]))
+        made = self._select(self.rng.choice([1, 2, 2, 3]))
+        if self.views and self.timed < 0.5 and self.rng.random() < 0.4:
+            text = with_clause(self.views, made.text)
+            self.views.clear()
+            return replace(made, text=text)
+        return made
 
     def _make_view(self) -> None:
         made = self._select(1)
@@ -94,6 +110,9 @@ class Queries:
         e = Expressions(self.rng)
         chosen = [e.any(source.scope) for _ in range(self.rng.randint(1, 4))]
         items = [(c.text, c.type) for c in chosen]
+        if depth > 0 and self.rng.random() < 0.1:
+            inner = self._from(0)
+            items.append(self._subqueries().value(source.scope, inner.text, inner.scope))
         key: tuple[str, ...] = ()
         roll = self.rng.random()
         if roll < 0.2:
@@ -159,7 +178,7 @@ class Queries:
         kinds = self.rng.sample(["INT", "BIGINT", "STRING", "DOUBLE", "DATE"], 2)
         parts = [self._part_of_union(depth - 1, kinds) for _ in range(self.rng.randint(2, 3))]
         columns = tuple(Column(f"c{i}", kind) for i, kind in enumerate(kinds))
-        return Select(" UNION ALL ".join(parts), columns)
+        return Select(set_operations(self.rng, parts), columns)
 
     def _part_of_union(self, depth: int, kinds: list[str]) -> str:
         source = self._from(max(depth, 0))
@@ -210,6 +229,9 @@ class Queries:
         if self.rng.random() < 0.08 and " JOIN " not in left.text:
             return _From(f"{left.text}, {right.text}", scope, (*where, condition), left.key)
         join = self.rng.choice(_JOINS)
+        if self.rng.random() < 0.1 and (common := by_common_columns(self.rng, left, right, join)):
+            text, columns = common
+            return _From(text, columns, where)
         key = left.key if join in ("JOIN", "LEFT JOIN") else ()
         return _From(f"{left.text} {join} {right.text} ON {condition}", scope, where, key)
 
@@ -320,54 +342,12 @@ class Queries:
         if self.rng.random() < 0.3:
             parts.append(Expressions(self.rng).predicate(source.scope, 2))
         if depth > 0 and self.rng.random() < 0.25:
-            parts.append(self._subquery(source.scope))
+            inner = self._from(0)
+            parts.append(self._subqueries().condition(source.scope, inner.text, inner.scope))
         return f" WHERE {' AND '.join(parts)}" if parts else ""
 
-    def _subquery(self, outer: Scope) -> str:
-        inner = self._from(0)
-        match self.rng.randrange(6):
-            case 0 | 1:
-                word = self.rng.choice(["EXISTS", "NOT EXISTS"])
-                condition = self._condition(outer, inner.scope)
-                return f"{word} ({_selected('1', inner.text, f' WHERE {condition}')})"
-            case 2 | 3:
-                return self._in(outer, inner)
-            case 4:
-                return self._scalar(outer, inner)
-            case _:
-                condition = " AND ".join(self._equality(outer, inner.scope)) or "TRUE"
-                test = self.rng.choice(["> 0", "= 0", ">= 1", "< 1", "> 1"])
-                return f"({_selected('COUNT(*)', inner.text, f' WHERE {condition}')}) {test}"
-
-    def _scalar(self, outer: Scope, inner: _From) -> str:
-        """A comparison with an aggregate, of all rows or of those with an equal column."""
-        pair = self._pair(outer, inner.scope)
-        if pair is None:
-            return "TRUE"
-        where = ""
-        if self.rng.random() < 0.5 and (equal := self._pair(outer, inner.scope)) is not None:
-            where = f" WHERE {equal[1]} = {equal[0]}"
-        op, call = self.rng.choice([">", "=", "<="]), self.rng.choice(["MIN", "MAX"])
-        return f"{pair[0]} {op} ({_selected(f'{call}({pair[1]})', inner.text, where)})"
-
-    def _in(self, outer: Scope, inner: _From) -> str:
-        pair = self._pair(outer, inner.scope)
-        if pair is None:
-            return "TRUE"
-        word = self.rng.choice(["IN", "IN", "NOT IN"])
-        where = ""
-        if self.rng.random() < 0.4:
-            where = f" WHERE {Expressions(self.rng).predicate(inner.scope, 1)}"
-        second = self._pair(outer, inner.scope)
-        if second is not None and word == "IN" and self.rng.random() < 0.3:
-            columns = f"{pair[1]}, {second[1]}"
-            left = f"({pair[0]}, {second[0]})"
-            return f"{left} IN ({_selected(columns, inner.text, where)})"
-        return f"{pair[0]} {word} ({_selected(pair[1], inner.text, where)})"
-
-    def _pair(self, outer: Scope, inner: Scope) -> tuple[str, str] | None:
-        pairs = [(a.text, b.text) for a in outer for b in inner if a.type == b.type != ROWTIME]
-        return self.rng.choice(pairs) if pairs else None
+    def _subqueries(self) -> Subqueries:
+        return Subqueries(self.rng, self._condition, self._equality)
 
     def _alias(self) -> str:
         self._names += 1

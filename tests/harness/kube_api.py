@@ -265,14 +265,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(text)
 
     def _watch(self, path: str, options: dict[str, str]) -> None:
         if self.headers.get("Upgrade", "").lower() == "websocket":
             # as through a proxy that knows no web sockets: the client asks again without
-            self._send(200, {})
             self.close_connection = True
+            self._send(200, {})
             return
         events = self.api.watch(path, options)
         self.send_response(200)

@@ -6,6 +6,8 @@ from tests.simulation.history import FAULTS, random_history
 from tests.simulation.jobs import JOBS
 from tests.simulation.run import Say, run_histories
 
+pytestmark = pytest.mark.service  # it takes long
+
 SEED = 1
 HISTORIES = 120
 MOST = 2_000

@@ -25,6 +25,7 @@ from spark_jobs.sql.bind.inserts import bind_insert
 from spark_jobs.sql.bind.namespace import Namespace
 from spark_jobs.sql.bind.query.queries import bind_node
 from spark_jobs.sql.bind.query.relations import renamed
+from spark_jobs.sql.bind.table_like import like_table
 from spark_jobs.sql.bind.tables import bind_table
 from spark_jobs.sql.bind.temporal_functions import bind_temporal_function
 from spark_jobs.sql.catalog import Table
@@ -104,6 +105,7 @@ class _ScriptBinder:
         self.source = source
         self.declared = declared or (lambda table: table)
         self.names = Namespace()
+        self.created: dict[str, CreateTable] = {}  # with what LIKE has taken over
         self.inserts: list[Sink] = []
         self.queries: list[Query] = []
         self.bound: list[Logical] = []
@@ -175,7 +177,11 @@ class _ScriptBinder:
         self.source.broken.discard(name.text)
 
     def _table(self, statement: CreateTable) -> Table:
-        return self.declared(bind_table(self.source, statement))
+        if statement.like is not None:
+            statement = like_table(self.source, statement, statement.like, self.created)
+        table = self.declared(bind_table(self.source, statement))
+        self.created[statement.name.text] = statement
+        return table
 
     def _view(self, statement: CreateView) -> Logical:
         node = self._query(statement.query)
@@ -223,7 +229,8 @@ class _ScriptBinder:
         if table is None:
             self._no_sink(statement)
         elif query is not None:
-            self.inserts.append(bind_insert(self.source, statement, table, query))
+            trims = self.names.settings.type_length_enforcer == "trim_pad"
+            self.inserts.append(bind_insert(self.source, statement, table, query, trims))
 
     def _no_sink(self, statement: InsertInto) -> None:
         name = statement.table

@@ -7,6 +7,7 @@ from spark_jobs.sql.types.coercion import arithmetic_type, common_type, digits
 from spark_jobs.sql.types.data_types import DataType, same_type, with_nullable
 from spark_jobs.sql.types.expr import Call, Expr, Literal
 from spark_jobs.sql.types.literals import converted
+from spark_jobs.sql.types.type_text import Length
 
 
 def cast(expr: Expr, target: DataType) -> Expr:
@@ -34,6 +35,20 @@ def unified(exprs: Sequence[Expr]) -> tuple[Expr, ...] | None:
             return None
         target = merged
     return tuple(cast(e, target) for e in exprs)
+
+
+def of_length(text: Expr, length: Length) -> Expr:
+    """A text as VARCHAR(n) or CHAR(n): cut off behind n characters, CHAR(n) filled with blanks."""
+    nullable = text.type.nullable
+    count = Literal(length.count, with_nullable(data_types.INT, False))
+    if isinstance(text, Literal) and isinstance(text.value, str):
+        cut = text.value[: length.count]
+        return Literal(cut.ljust(length.count) if length.fixed else cut, text.type)
+    type_ = with_nullable(data_types.STRING, nullable)
+    if not length.fixed:
+        return Call("LEFT", (text, count), type_)
+    blank = Literal(" ", with_nullable(data_types.STRING, False))
+    return Call("RPAD", (text, count, blank), type_)
 
 
 def comparable(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:

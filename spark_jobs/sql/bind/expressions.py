@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from spark_jobs.sql.bind.calls import CallBinder
-from spark_jobs.sql.bind.casts import arithmetic, cast, comparable, unified
+from spark_jobs.sql.bind.casts import arithmetic, cast, comparable, of_length, unified
 from spark_jobs.sql.bind.scope import Scope
 from spark_jobs.sql.parse.positions import Complaint, name_path
 from spark_jobs.sql.parse.syntax import IntervalLiteral, TypedCast, TypedLiteral
@@ -56,6 +56,10 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.Lambda: "a lambda",
     exp.Placeholder: "?",
 }
+_HINTS = {
+    "a subquery in an expression": "in ON, and beside aggregates or in HAVING, it is not supported:"
+    " group in a subquery in FROM, and write it in the query around that",
+}
 
 
 class ExpressionBinder:
@@ -81,7 +85,8 @@ class ExpressionBinder:
             return found
         handler = _HANDLERS.get(type(node))
         if handler is None:
-            self.at.refuse(node, _REFUSED.get(type(node), type(node).__name__.upper()))
+            what = _REFUSED.get(type(node), type(node).__name__.upper())
+            self.at.refuse(node, what, _HINTS.get(what))
         try:
             return handler(self, node)
         except LiteralError as error:
@@ -153,6 +158,18 @@ class ExpressionBinder:
         equal = predicate("AND", parts)
         return equal if op == "=" else self.negated(equal)
 
+    def _in_list_of_rows(self, node: exp.Expr) -> Expr:
+        """`(a, b) IN ((1, 2), (3, 4))`, as comparisons of the values."""
+        found: list[Expr] = []
+        for item in node.expressions:
+            values = item.expressions if isinstance(item, exp.Tuple) else [item]
+            if len(values) != len(node.this.expressions):
+                wanted = len(node.this.expressions)
+                self.at.fail("COLUMN_COUNT", f"IN needs lists of {wanted} values", item)
+            pairs = zip(node.this.expressions, values, strict=True)
+            found.append(predicate("AND", [self._compare("=", a, b, node) for a, b in pairs]))
+        return found[0] if len(found) == 1 else predicate("OR", found)
+
     def compared(self, op: str, left: Expr, right: Expr, node: exp.Expr) -> Expr:
         pair = comparable(left, right)
         if pair is None or (op in _ORDERED and pair[0].type.name in ("ROW", "ARRAY")):
@@ -202,6 +219,8 @@ class ExpressionBinder:
     def in_list(self, node: exp.Expr) -> Expr:
         if node.args.get("query") or not node.expressions:
             self.at.refuse(node, "IN (SELECT ...)", "write it in WHERE")
+        if isinstance(node.this, exp.Tuple):
+            return self._in_list_of_rows(node)
         value = self.bind(node.this)
         items = [self.bind(e) for e in node.expressions]
         if value.type.name in data_types.DATETIMES:
@@ -275,7 +294,10 @@ class ExpressionBinder:
         return Call("-", (inner,), inner.type)
 
     def cast(self, node: exp.Expr) -> Expr:
-        value, target, op = self.bind(node.this), node.args["to"], node.args["op"]
+        value, written, op = self.bind(node.this), node.args["to"], node.args["op"]
+        target = written.type
+        if written.has_inner:
+            self.at.refuse(node, f"{op} to a length inside {target.name}", "leave the length out")
         if not can_cast(value.type, target):
             hint = "TO_TIMESTAMP_LTZ(number, 3) reads epoch milliseconds"
             self.at.fail(
@@ -286,8 +308,12 @@ class ExpressionBinder:
             )
         found = cast(value, target)
         if op == "TRY_CAST" and isinstance(found, Call) and found is not value:
-            return Call("TRY_CAST", (value,), with_nullable(target, True))
-        return found
+            found = Call("TRY_CAST", (value,), with_nullable(target, True))
+        if written.length is None:
+            return found
+        if target.name != "STRING":
+            self.at.refuse(node, f"{op} to {target.name} of a length", f"use {target.name}")
+        return of_length(found, written.length)
 
     def case(self, node: exp.Expr) -> Expr:
         operand = self.bind(node.this) if node.this is not None else None

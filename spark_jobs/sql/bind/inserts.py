@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from spark_jobs.errors import CatalogError, PositionedError, SqlError, UnsupportedError
 from spark_jobs.options.formats import DebeziumJsonOptions
-from spark_jobs.sql.bind.casts import cast
+from spark_jobs.sql.bind.casts import cast, of_length
 from spark_jobs.sql.bind.projections import project
 from spark_jobs.sql.catalog import Table, TableColumn
 from spark_jobs.sql.logical import Logical, Position, Project, Sink, all_columns
@@ -15,8 +15,12 @@ from spark_jobs.sql.types.coercion import assignable
 from spark_jobs.sql.types.expr import Column, Expr, Literal
 
 
-def bind_insert(source: SourceText, statement: InsertInto, table: Table, query: Logical) -> Sink:
+def bind_insert(
+    source: SourceText, statement: InsertInto, table: Table, query: Logical, trims: bool
+) -> Sink:
     """The query with a projection that gives exactly the sink's writable columns.
+
+    `trims`: texts get the lengths that the sink declares.
 
     Raises:
         PositionedError, NotBoundError: the columns do not fit.
@@ -26,9 +30,13 @@ def bind_insert(source: SourceText, statement: InsertInto, table: Table, query: 
             source.report(problem, statement.table.start)
         targets = _targets(source, statement, table)
         _check_count(source, statement, table, targets, query)
+        for problem in _untrimmed(table) if trims else ():
+            source.report(problem, statement.table.start)
         exprs = [_written(source, statement, c, targets, query) for c in _writable(table)]
     position = Position(*source.position(statement.start))
-    return Sink(_projected(query, exprs, table), table, position, statement.on_conflict)
+    rows = _projected(query, exprs, table)
+    rows = _trimmed(rows, table) if trims else rows
+    return Sink(rows, table, position, statement.on_conflict)
 
 
 def _unwritable(table: Table) -> Iterator[PositionedError]:
@@ -54,6 +62,30 @@ def _unwritable(table: Table) -> Iterator[PositionedError]:
                 f"writing the metadata column {column.name} is not supported",
                 f"declare {column.name} in {table.name} as VIRTUAL",
             )
+
+
+def _untrimmed(table: Table) -> Iterator[PositionedError]:
+    """Columns with a length that is not of a text."""
+    for column in _writable(table):
+        if column.has_inner_length or (column.length and column.type.name != "STRING"):
+            yield UnsupportedError(
+                "UNSUPPORTED_SETTING",
+                "'table.exec.sink.type-length-enforcer' is for CHAR(n) and VARCHAR(n) alone, and"
+                f" {column.name} of {table.name} has another length",
+                "leave that length out",
+            )
+
+
+def _trimmed(rows: Logical, table: Table) -> Logical:
+    """The rows with the lengths of the sink's columns."""
+    columns = _writable(table)
+    if not any(column.length for column in columns):
+        return rows
+    values = [
+        expr if column.length is None else of_length(expr, column.length)
+        for expr, column in zip(all_columns(rows), columns, strict=True)
+    ]
+    return project(rows, values, [field.name for field in rows.fields])
 
 
 def _unwritable_with(table: Table, option: str, hint: str = "leave it out") -> UnsupportedError:

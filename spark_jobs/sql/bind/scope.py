@@ -1,6 +1,6 @@
 """Names that an expression can see: the columns of FROM, and those of the query around it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from spark_jobs.errors import SqlError, UnsupportedError
@@ -13,11 +13,25 @@ from spark_jobs.sql.types.expr import Column, Expr, FieldAccess, columns, transf
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One table of FROM: its alias, its fields, and the position of the first of them."""
+    """One table of FROM: its alias, its fields, and the position of the first of them.
+
+    `hidden` fields are found behind the alias only: USING has put a common column in their place,
+    which is a relation of its own.
+    """
 
     alias: str | None
     fields: tuple[Field, ...]
     offset: int
+    hidden: frozenset[str] = frozenset()
+
+    def hiding(self, names: Iterable[str]) -> "Relation":
+        """The relation with more hidden fields."""
+        own = self.hidden | (set(names) & {field.name for field in self.fields})
+        return replace(self, hidden=own)
+
+    def open(self) -> "Relation":
+        """The relation as its alias shows it."""
+        return replace(self, hidden=frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +63,7 @@ class Scope:
 
     def resolve(self, parts: Sequence[Name]) -> Expr:
         """`column`, `alias.column`, and fields of rows behind either."""
-        qualified = [r for r in self.relations if r.alias == parts[0].text]
+        qualified = [r.open() for r in self.relations if r.alias == parts[0].text]
         if qualified and len(parts) > 1 and _has(qualified, parts[1]):
             return self._column(qualified, parts[1], parts[2:])
         if _has(self.relations, parts[0]):
@@ -85,12 +99,12 @@ class Scope:
 
     def columns_of(self, alias: Name | None) -> list[Column]:
         """What `*` or `alias.*` stands for."""
-        chosen = [r for r in self.relations if alias is None or r.alias == alias.text]
-        if not chosen and alias is not None:
+        if alias is None:
+            return [c for r in self.relations for c in _shown(r)]
+        chosen = [r.open() for r in self.relations if r.alias == alias.text]
+        if not chosen:
             raise self._unknown_table(alias)
-        return [
-            Column(r.offset + i, f.name, f.type) for r in chosen for i, f in enumerate(r.fields)
-        ]
+        return [c for r in chosen for c in _shown(r)]
 
     def _column(self, among: Sequence[Relation], name: Name, path: Sequence[Name]) -> Expr:
         found = list(_matches(among, name))
@@ -157,10 +171,14 @@ def _has(among: Sequence[Relation], name: Name) -> bool:
 
 
 def _matches(among: Sequence[Relation], name: Name) -> Iterator[Column]:
-    for relation in among:
-        for i, field in enumerate(relation.fields):
-            if field.name == name.text:
-                yield Column(relation.offset + i, field.name, field.type)
+    return (c for relation in among for c in _shown(relation) if c.name == name.text)
+
+
+def _shown(relation: Relation) -> Iterator[Column]:
+    """The fields that are not hidden."""
+    for i, field in enumerate(relation.fields):
+        if field.name not in relation.hidden:
+            yield Column(relation.offset + i, field.name, field.type)
 
 
 def _inner(field: DataType, row: DataType) -> DataType:

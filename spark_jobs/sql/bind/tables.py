@@ -14,6 +14,7 @@ from spark_jobs.sql.parse.source_text import SourceText, nearest
 from spark_jobs.sql.parse.statements import ColumnClause, CreateTable, KeyClause, Name
 from spark_jobs.sql.types import data_types
 from spark_jobs.sql.types.data_types import with_nullable
+from spark_jobs.sql.types.type_text import WrittenType
 
 MAX_ROWTIME_PRECISION = 3
 
@@ -98,10 +99,13 @@ class _TableBinder:
         return ExpressionBinder(Scope(self.source, relations))
 
     def _declared(self, clause: ColumnClause, in_key: bool) -> TableColumn:
-        type_ = clause.type or data_types.NULL
+        written = clause.type or WrittenType(data_types.NULL)
+        type_ = written.type
         if clause.metadata_key is None:
             type_ = with_nullable(type_, type_.nullable and not in_key)
-            return TableColumn(clause.name.text, type_)
+            return TableColumn(
+                clause.name.text, type_, length=written.length, has_inner_length=written.has_inner
+            )
         self._check_metadata(clause, clause.metadata_key)
         return TableColumn(
             clause.name.text,
@@ -121,10 +125,10 @@ class _TableBinder:
             self._wrong("UNKNOWN_METADATA", f"no metadata '{key.text}'", key, hint)
         elif found.refused is not None:
             self._refuse(f"metadata '{key.text}' is not supported", key, found.refused)
-        elif clause.type is not None and not found.takes(clause.type):
+        elif clause.type is not None and not found.takes(clause.type.type):
             self._wrong(
                 "METADATA_TYPE",
-                f"metadata '{key.text}' cannot be read as {clause.type.sql()}",
+                f"metadata '{key.text}' cannot be read as {clause.type.type.sql()}",
                 clause.name,
                 f"declare it as {' or '.join(t.sql() for t in found.types)}",
             )

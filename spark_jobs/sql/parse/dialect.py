@@ -22,8 +22,12 @@ from spark_jobs.sql.parse.syntax import (
     TypedCast,
     TypedLiteral,
 )
-from spark_jobs.sql.types.data_types import DataType
-from spark_jobs.sql.types.type_text import TypeTextError, UnsupportedTypeError, parse_type_at
+from spark_jobs.sql.types.type_text import (
+    TypeTextError,
+    UnsupportedTypeError,
+    WrittenType,
+    parse_type_at,
+)
 
 # units of INTERVAL, EXTRACT, FLOOR(x TO unit), TIMESTAMPADD
 UNITS = (
@@ -135,19 +139,19 @@ class FlinkParser(OperatorParser):
             message = f"something is missing before '{token.text}'" if self._curr else "incomplete"
         raise UnparsableError(message, token.start if token else 0)
 
-    def parse_data_type(self) -> DataType:
+    def parse_data_type(self) -> WrittenType:
         """A type by Flink's own grammar, which works on text; then catch up with the tokens."""
         if not self._curr:
             self.raise_error("expected a type")
         try:
-            type_, end = parse_type_at(self.sql, self._curr.start)
+            found, end = parse_type_at(self.sql, self._curr.start)
         except TypeTextError as error:
             wrong = UnparsableError(error.message, error.offset, error.hint)
             wrong.unsupported = isinstance(error, UnsupportedTypeError)
             raise wrong from error
         while self._curr and self._curr.start < end:
             self._advance()
-        return type_
+        return found
 
     def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         """Table functions have their own grammar; window functions are refused at once."""
@@ -336,6 +340,8 @@ class FlinkParser(OperatorParser):
 
     def _flink_cast(self, op: str) -> exp.Expr:
         value = self._parse_disjunction()
+        if value is None:
+            self.raise_error(f"expected a value in {op}")
         if not self._match(TokenType.ALIAS):
             self.raise_error(f"expected AS and a type in {op}")
         return TypedCast(this=value, to=self.parse_data_type(), op=op)

@@ -16,6 +16,9 @@ from spark_jobs.sql.parse.statements import (
     CreateView,
     InsertInto,
     KeyClause,
+    LikeClause,
+    LikePart,
+    LikeRule,
     Name,
     OptionClause,
     Query,
@@ -37,6 +40,17 @@ _CONFLICTS: dict[str, ConflictStrategy] = {
     "NOTHING": "nothing",
     "ERROR": "error",
 }
+# Flink's rules for what LIKE takes over, where the statement says nothing
+_LIKE_RULES: dict[LikePart, LikeRule] = {
+    "CONSTRAINTS": "INCLUDING",
+    "GENERATED": "INCLUDING",
+    "METADATA": "INCLUDING",
+    "OPTIONS": "OVERWRITING",
+    "WATERMARKS": "INCLUDING",
+}
+_LIKE_WORDS: tuple[LikeRule, ...] = ("INCLUDING", "EXCLUDING", "OVERWRITING")
+# parts of a table that no table has here
+_NO_PARTS = ("PARTITIONS", "DISTRIBUTION")
 _REFUSED = (
     "ADD",
     "ALTER",
@@ -56,7 +70,6 @@ _REFUSED = (
     "UNLOAD",
     "UPDATE",
     "USE",
-    "WITH",
 )
 
 
@@ -91,7 +104,7 @@ class StatementParser(FlinkParser):
                 found = self._set(tokens)
             case "INSERT":
                 found = self._insert(on_conflict)
-            case "SELECT" | "(":
+            case "SELECT" | "WITH" | "(":
                 found = Query(self._query(), tokens[0].start)
             case _:
                 self._refuse_statement(first)
@@ -118,17 +131,15 @@ class StatementParser(FlinkParser):
         self.raise_error(f"unexpected '{self._curr.text}'")
 
     def _query(self) -> exp.Expr:
-        if self._match(TokenType.WITH, advance=False):
-            raise _UnsupportedSyntaxError(
-                "WITH queries are not supported",
-                self._curr.start,
-                "make it a CREATE VIEW or a subquery in FROM",
-            )
         query = self._parse_set_operations(self._parse_select(nested=True))
         if query is None:
             self.raise_error("expected SELECT")
             raise AssertionError
         return self._parse_query_modifiers(query)
+
+    def _parse_statement(self) -> exp.Expr | None:
+        """What stands in WITH and behind it: a query and nothing else."""
+        return self._query()
 
     def _name(self, what: str) -> Name:
         """An unqualified name."""
@@ -217,27 +228,47 @@ class StatementParser(FlinkParser):
         columns: list[ColumnClause] = []
         keys: list[KeyClause] = []
         watermarks: list[WatermarkClause] = []
-        if self._curr and self._curr.text.upper() in ("LIKE", "WITH", "AS"):
-            self._refuse_table_clause()
-        self._need("(")
-        while not self._match(TokenType.R_PAREN):
-            if columns or keys or watermarks:
-                self._need(",")
-            self._table_item(columns, keys, watermarks)
+        if not self._curr or self._curr.text.upper() not in ("LIKE", "WITH", "AS"):
+            self._need("(")
+            while not self._match(TokenType.R_PAREN):
+                if columns or keys or watermarks:
+                    self._need(",")
+                self._table_item(columns, keys, watermarks)
         self._comment()
         options = self._options()
+        like = self._like() if self._match_texts(("LIKE",)) else None
         if self._curr:
             self._refuse_table_clause()
+        if like is None and not columns:
+            self._need("(")
         return CreateTable(
-            name, if_not_exists, tuple(columns), tuple(keys), tuple(watermarks), options
+            name, if_not_exists, tuple(columns), tuple(keys), tuple(watermarks), options, like
         )
+
+    def _like(self) -> LikeClause:
+        table = self._name("a table")
+        rules = dict(_LIKE_RULES)
+        if self._match(TokenType.L_PAREN):
+            while not self._match(TokenType.R_PAREN):
+                self._like_rule(rules)
+        return LikeClause(table, rules)
+
+    def _like_rule(self, rules: dict[LikePart, LikeRule]) -> None:
+        start = self._curr
+        rule = next((r for r in _LIKE_WORDS if self._match_texts((r,))), None)
+        part = next((p for p in ("ALL", *_LIKE_RULES, *_NO_PARTS) if self._match_texts((p,))), None)
+        if rule is None or part is None:
+            self.raise_error("expected INCLUDING, EXCLUDING or OVERWRITING and what", start)
+            raise AssertionError
+        if rule == "OVERWRITING" and part in ("ALL", "CONSTRAINTS", *_NO_PARTS):
+            self.raise_error(f"{part} can be INCLUDING or EXCLUDING alone", start)
+        named = [p for p in _LIKE_RULES if part in ("ALL", p)]
+        rules.update(dict.fromkeys(named, rule))
 
     def _refuse_table_clause(self) -> None:
         clause = self._curr.text.upper()
         hints = {
-            "LIKE": "write the columns out",
             "AS": "use CREATE TABLE and INSERT INTO",
-            "WITH": "write the columns before it; instead of AS SELECT use INSERT INTO",
             "PARTITIONED BY": "Kafka topics have their own partitions",
             "DISTRIBUTED": "Kafka topics have their own partitions",
         }

@@ -1,11 +1,12 @@
 """The statements of a job file, names unresolved; `start` is an offset into the text."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from sqlglot import exp
 
-from spark_jobs.sql.types.data_types import DataType
+from spark_jobs.sql.types.type_text import WrittenType
 
 ConflictStrategy: TypeAlias = Literal["deduplicate", "nothing", "error"]
 
@@ -23,7 +24,7 @@ class ColumnClause:
     """`name TYPE`, `name AS expr`, or `name TYPE METADATA [FROM 'key'] [VIRTUAL]`."""
 
     name: Name
-    type: DataType | None = None
+    type: WrittenType | None = None
     computed: exp.Expr | None = None
     metadata_key: Name | None = None
     virtual: bool = False
@@ -54,6 +55,18 @@ class OptionClause:
     value: Name
 
 
+LikePart: TypeAlias = Literal["CONSTRAINTS", "GENERATED", "METADATA", "OPTIONS", "WATERMARKS"]
+LikeRule: TypeAlias = Literal["INCLUDING", "EXCLUDING", "OVERWRITING"]
+
+
+@dataclass(frozen=True, slots=True)
+class LikeClause:
+    """LIKE table (rules): what is taken over from another table, each part by its rule."""
+
+    table: Name
+    rules: Mapping[LikePart, LikeRule]
+
+
 @dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE with all its clauses, in the order of the text."""
@@ -64,6 +77,7 @@ class CreateTable:
     keys: tuple[KeyClause, ...]
     watermarks: tuple[WatermarkClause, ...]
     options: tuple[OptionClause, ...]
+    like: LikeClause | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class IntervalLiteral(exp.Expression):
 
 
 class TypedCast(exp.Expression):
-    """CAST and TRY_CAST; `to` holds our own DataType."""
+    """CAST and TRY_CAST; `to` holds our own WrittenType."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "to": True, "op": True}
 

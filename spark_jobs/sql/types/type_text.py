@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from spark_jobs.sql.types.data_types import (
     INTEGERS,
@@ -32,11 +32,34 @@ _UNSUPPORTED = {
     "INTERVAL": "an INTERVAL can stand in an expression, not in a column",
     **dict.fromkeys(("RAW", "SYMBOL", "VARIANT", "STRUCTURED", "NULL")),
 }
-# texts and bytes with a length, and the type without one
+# texts and bytes with a length: the type without one, and whether the length is fixed
 _WITH_LENGTH = {
-    **dict.fromkeys(("VARCHAR", "CHAR", "CHARACTER"), "STRING"),
-    **dict.fromkeys(("VARBINARY", "BINARY"), "BYTES"),
+    "VARCHAR": ("STRING", False),
+    "CHAR": ("STRING", True),
+    "CHARACTER": ("STRING", True),
+    "VARBINARY": ("BYTES", False),
+    "BINARY": ("BYTES", True),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Of VARCHAR(n) and VARBINARY(n) the most, of CHAR(n) and BINARY(n) the one that is `fixed`."""
+
+    count: int
+    fixed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenType:
+    """A type as a text has it: values have the type alone, and CAST or a sink sees to the length.
+
+    `has_inner`: a field, element or key has a length.
+    """
+
+    type: DataType
+    length: Length | None = None
+    has_inner: bool = False
 
 
 class TypeTextError(ValueError):
@@ -59,16 +82,20 @@ def parse_type(text: str) -> DataType:
     >>> parse_type("DECIMAL(10, 4) NOT NULL").sql()
     'DECIMAL(10, 4) NOT NULL'
     """
-    type_, end = parse_type_at(text, 0)
+    written, end = parse_type_at(text, 0)
     if re.compile(_BLANK, re.DOTALL).fullmatch(text, end) is None:
         raise TypeTextError(f"unexpected text after the type: {text[end:].strip()}", end)
-    return type_
+    return written.type
 
 
-def parse_type_at(text: str, offset: int) -> tuple[DataType, int]:
+def parse_type_at(text: str, offset: int) -> tuple[WrittenType, int]:
     """The type that begins at an offset, and the offset after it."""
     reader = _Reader(text, offset)
-    return reader.type(), reader.offset
+    type_ = reader.type()
+    is_scalar = type_.name in ("STRING", "BYTES")
+    length = reader.lengths[0] if reader.lengths and is_scalar else None
+    has_inner = bool(reader.lengths) and not is_scalar
+    return WrittenType(type_, length, has_inner), reader.offset
 
 
 class _Reader:
@@ -77,6 +104,7 @@ class _Reader:
     def __init__(self, text: str, offset: int) -> None:
         self.text = text
         self.offset = offset
+        self.lengths: list[Length] = []
 
     def type(self) -> DataType:
         type_ = self._nullability(self._base())
@@ -97,7 +125,7 @@ class _Reader:
         if name in _PLAIN:
             return DataType(_PLAIN[name])
         if name in _WITH_LENGTH:
-            return self._longest(start, _WITH_LENGTH[name])
+            return self._with_length(start, *_WITH_LENGTH[name])
         parse = _PARAMETRIC.get(name)
         if parse is not None:
             return parse(self, start)
@@ -189,17 +217,19 @@ class _Reader:
             )
         return make(precision)
 
-    def _longest(self, start: int, name: str) -> DataType:
-        self._take("VARYING")
-        length = 1
+    def _with_length(self, start: int, name: str, fixed: bool) -> DataType:
+        """Without a length CHAR and BINARY have one of 1, the others none (FlinkTypeSystem)."""
+        fixed = self._take("VARYING") is None and fixed
+        length = 1 if fixed else _MAX_LENGTH
         if self._take("(") is not None:
             length = self._number()
             self._expect(")")
-        if length != _MAX_LENGTH:
+        if not 1 <= length <= _MAX_LENGTH:
             written = self.text[start : self.offset]
-            raise UnsupportedTypeError(
-                f"type {written} is not supported: lengths are not checked", start, f"use {name}"
-            )
+            hint = f"a length is 1 to {_MAX_LENGTH}"
+            raise TypeTextError(f"{written} does not exist", start, hint)
+        if length < _MAX_LENGTH:
+            self.lengths.append(Length(length, fixed))
         return DataType(name)
 
     def _precision(self, default: int) -> int:

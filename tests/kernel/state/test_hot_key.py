@@ -11,6 +11,8 @@ from tests.kernel.oracle.regular import Join
 from tests.kernel.oracle.rows import ID, RESIDUALS, K
 from tests.kernel.oracle.sides import Side
 
+pytestmark = pytest.mark.service  # it takes long
+
 ROWS = 20_000
 # the group's cell, the header, and the pages that a change, a split or a merge may touch
 CELLS = 8

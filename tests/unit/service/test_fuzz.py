@@ -18,6 +18,8 @@ from service.settings import Settings
 from spark_jobs.job_record import JOB_FILE
 from spark_jobs.status import STATUS_FILE, JobStatus
 
+pytestmark = pytest.mark.service  # it takes long
+
 TOKEN = "correct horse"  # noqa: S105
 GOOD = {"Authorization": f"Bearer {TOKEN}"}
 Job = Callable[..., JobStatus]

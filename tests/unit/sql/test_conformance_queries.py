@@ -1,4 +1,4 @@
-"""Every conformance query binds with the types it is known to have, but for the ones named here."""
+"""Every conformance query binds with the types it is known to have."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.errors import SqlErrors, UnsupportedError
 from spark_jobs.sql.bind.binder import bind_query
 from spark_jobs.sql.types.data_types import with_nullable
 from spark_jobs.sql.types.type_text import parse_type
@@ -20,8 +19,6 @@ CASES = next(
     ),
     Path("no-conformance-cases"),
 )
-# the only query that does not bind, and the words of its refusal
-REFUSED = {"semi_anti_case_of_not_in": "a subquery in CASE"}
 CONNECTORS = {
     "append": "'connector' = 'kafka', 'format' = 'json'",
     "retract": "'connector' = 'kafka', 'format' = 'changelog-json'",
@@ -63,15 +60,6 @@ def paths() -> list[Path]:
 @pytest.mark.parametrize("path", paths(), ids=[p.stem for p in paths()])
 def test_query_binds(path: Path) -> None:
     case = json.loads(path.read_text(encoding="utf-8"))
-    if path.stem in REFUSED:
-        with pytest.raises(SqlErrors, match=REFUSED[path.stem]) as caught:
-            bind_query(script(case), case["name"])
-        assert all(isinstance(e, UnsupportedError) for e in caught.value.errors)
-        return
     fields = bind_query(script(case), case["name"]).query.fields
     found = [with_nullable(f.type, True) for f in fields]
     assert found == [with_nullable(parse_type(t), True) for _, t in case["output_columns"]]
-
-
-def test_refusals_name_cases() -> None:
-    assert not CASES.is_dir() or set(REFUSED) <= {p.stem for p in paths()}

@@ -12,7 +12,7 @@ from spark_jobs.errors import ConfigError, KafkaError, RejoinError, SqlError, Sq
 ROOT = Path(__file__).parents[3]
 CODE = r"[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+"
 # what takes a code as its first argument: the error classes and the functions that raise them
-RAISERS = re.compile(r"\w*Error|_?wrong|_?unsupported|fail|_?report|_error|__init__")
+RAISERS = re.compile(r"\w*Error|store_failures|_?wrong|_?unsupported|fail|_?report|_error|__init__")
 
 
 def _called_name(call: ast.Call) -> str:

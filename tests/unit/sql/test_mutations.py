@@ -10,6 +10,8 @@ from spark_jobs.plan.text.explain import explain_text
 from tests.unit.sql.mutations import mutants, traceback_of
 from tests.unit.sql.texts import script
 
+pytestmark = pytest.mark.service  # it takes long
+
 TABLE = "CREATE TABLE a (id INT, m DECIMAL(10, 2), s STRING, at TIMESTAMP(3)) <append>;"
 
 

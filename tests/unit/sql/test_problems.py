@@ -55,11 +55,19 @@ QUERIES = [
     ("SELECT LISTAGG(a3) FROM A", "UNSUPPORTED_EXPRESSION", "LISTAGG", "use one of COUNT, SUM"),
     ("SELECT a1 FROM A ORDER BY a1", "UNSUPPORTED_CLAUSE", "a1\n", "ORDER BY"),
     ("SELECT a1 FROM A LIMIT 5", "UNSUPPORTED_CLAUSE", "5", "LIMIT"),
-    ("SELECT a1 FROM A UNION SELECT b1 FROM B", "UNSUPPORTED_CLAUSE", "a1", "SELECT DISTINCT"),
-    ("SELECT a1 IN (SELECT b1 FROM B) FROM A", "UNSUPPORTED_EXPRESSION", "a1 IN", "in WHERE"),
-    ("SELECT EXISTS (SELECT 1 FROM B) FROM A", "UNSUPPORTED_EXPRESSION", "EXISTS", "EXISTS"),
-    ("SELECT a1 FROM A NATURAL JOIN B", "UNSUPPORTED_CLAUSE", "B", "NATURAL JOIN"),
-    ("SELECT a1 FROM A JOIN B USING (a2)", "UNSUPPORTED_CLAUSE", "B USING", "USING"),
+    ("SELECT a1 FROM A EXCEPT ALL SELECT b1 FROM B", "UNSUPPORTED_CLAUSE", "a1", "without ALL"),
+    (
+        "SELECT SUM(a1), (SELECT MAX(b1) FROM B) FROM A",
+        "UNSUPPORTED_EXPRESSION",
+        "MAX",
+        "group in a",
+    ),
+    (
+        "SELECT a1 FROM A LEFT JOIN B ON EXISTS (SELECT 1 FROM B)",
+        "UNSUPPORTED_EXPRESSION",
+        "EXISTS",
+        "EXISTS",
+    ),
     ("SELECT a1 FROM A LEFT SEMI JOIN B ON TRUE", "UNSUPPORTED_CLAUSE", "B ON", "LEFT SEMI JOIN"),
     ("SELECT SUM(a1) OVER (ORDER BY ts) FROM A", "UNSUPPORTED_EXPRESSION", "SUM", "OVER"),
     ("SELECT CURRENT_TIMESTAMP FROM A", "UNSUPPORTED_EXPRESSION", "CURRENT_TIMESTAMP", "METADATA"),
@@ -68,15 +76,24 @@ QUERIES = [
     ("SELECT a1 FROM A, LATERAL TABLE(f(a1)) AS t", "UNSUPPORTED_CLAUSE", "LATERAL", "F"),
     ("SELECT /*+ BROADCAST(A) */ a1 FROM A", "UNSUPPORTED_SYNTAX", "BROADCAST", "hint"),
     ("SELECT a1 FROM A /*+ OPTIONS('a' = 'b') */", "UNSUPPORTED_SYNTAX", "/*+ OPT", "hint"),
-    ("WITH w AS (SELECT 1) SELECT * FROM w", "UNSUPPORTED_SYNTAX", "WITH w", "CREATE VIEW"),
+    ("WITH w AS (SELECT 1) SELECT * FROM w", "UNSUPPORTED_CLAUSE", "1)", "without FROM"),
+    ("WITH RECURSIVE w AS (SELECT a1 FROM A) SELECT * FROM w", "UNSUPPORTED_CLAUSE", "w AS", ""),
+    (
+        "WITH w AS (SELECT a1 FROM A), w AS (SELECT a1 FROM A) SELECT * FROM w",
+        "TABLE_TWICE",
+        "w AS (SELECT a1 FROM A) S",
+        None,
+    ),
     ("SELECT 1", "UNSUPPORTED_CLAUSE", "1", "without FROM"),
     ("SELECT a1 FROM (VALUES (1)) AS t (a1)", "UNSUPPORTED_CLAUSE", "1", "VALUES"),
     ("SHOW TABLES", "UNSUPPORTED_SYNTAX", "SHOW", "SHOW"),
-    ("SELECT CAST(a3 AS VARCHAR(3)) FROM A", "UNSUPPORTED_SYNTAX", "VARCHAR", "use STRING"),
+    ("SELECT CAST(a3 AS ROW<x CHAR(3)>) FROM A", "UNSUPPORTED_EXPRESSION", "a3 AS", "length out"),
+    ("SELECT CAST(a3 AS BINARY(3)) FROM A", "UNSUPPORTED_EXPRESSION", "a3 AS", "use BYTES"),
     ("SELECT a1 FROM x.A", "UNSUPPORTED_CLAUSE", "x.A", "name alone"),
     # syntax
     ("SELEC a1 FROM A", "SQL_SYNTAX", "SELEC", "did you mean 'SELECT'?"),
     ("SELECT a1 + FROM A", "SQL_SYNTAX", "FROM A", None),
+    ("SELECT CAST( AS INT) FROM A", "SQL_SYNTAX", "AS INT", None),
     ("SELECT a1 & 1 FROM A", "SQL_SYNTAX", "& 1", None),
     ('SELECT "a1" FROM A', "SQL_SYNTAX", '"a1', "backticks"),
     ("SELECT a1 FROM A WHERE a3 = 'x", "SQL_SYNTAX", "'x", "close the quote"),
@@ -155,7 +172,7 @@ DEFINITIONS = [
         None,
     ),
     ("CREATE TABLE t (a TIMESTAMP(9)) <append>", "UNSUPPORTED_SYNTAX", "TIMESTAMP(9)", "precision"),
-    ("CREATE TABLE t (a CHAR(3)) <append>", "UNSUPPORTED_SYNTAX", "CHAR(3)", "use STRING"),
+    ("CREATE TABLE t (a CHAR(0)) <append>", "SQL_SYNTAX", "CHAR(0)", "a length is 1 to"),
     ("CREATE TABLE t (a INT) <append> AS SELECT 1", "UNSUPPORTED_SYNTAX", "AS SELECT", None),
     (
         "CREATE TABLE t (a INT) PARTITIONED BY (a) <append>",
@@ -328,7 +345,7 @@ def test_raw_takes_one_column() -> None:
 
 
 def test_all_problems_of_a_file_at_once() -> None:
-    text = """CREATE TABLE t (a INT, a INT, b VARCHAR(3)) <append>;
+    text = """CREATE TABLE t (a INT, a INT, b MULTISET<INT>) <append>;
 CREATE TABLE u (a INT) WITH ('conector' = 'kafka');
 SET 'x' = 'y';
 INSERT INTO u SELECT x, COUNT(a) FROM t WHERE a;

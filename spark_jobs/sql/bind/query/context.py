@@ -21,7 +21,6 @@ _PART_NAMES = {
     "windows": "WINDOW",
     "qualify": "QUALIFY",
     "laterals": "LATERAL",
-    "with_": "WITH",
     "sample": "TABLESAMPLE",
     "pivots": "PIVOT",
     "locks": "FOR UPDATE",
@@ -29,7 +28,6 @@ _PART_NAMES = {
 _PART_HINTS = {
     "order": "a stream cannot be sorted, because it has no end: leave it out",
     "limit": "a stream has no end: leave it out, or keep ROW_NUMBER() = 1",
-    "with_": "write CREATE VIEW, or a subquery in FROM",
     "qualify": "write WHERE over a subquery in FROM",
 }
 

@@ -3,6 +3,7 @@
 from sqlglot import exp
 
 from spark_jobs.sql.bind.expressions import ExpressionBinder
+from spark_jobs.sql.bind.query.common_columns import common_columns, merged
 from spark_jobs.sql.bind.query.context import QueryContext
 from spark_jobs.sql.bind.query.hints import TtlHints
 from spark_jobs.sql.bind.query.laterals import bind_lateral
@@ -20,8 +21,9 @@ from spark_jobs.sql.logical import Join, JoinType, Logical
 from spark_jobs.sql.parse.positions import others, start_of
 from spark_jobs.sql.parse.statements import Name
 from spark_jobs.sql.parse.syntax import TableFunction
+from spark_jobs.sql.types.expr import and_all
 
-_JOIN_PARTS = {"this", "side", "kind", "on"}
+_JOIN_PARTS = {"this", "side", "kind", "on", "using", "method"}
 _SIDES: dict[str, JoinType] = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
 _TABLE_PARTS = {"this", "alias", "version", "joins"}
 
@@ -96,19 +98,24 @@ class FromBinder:
             joined, right_relations = bind_lateral(self.context, left, relations, node, kind)
             return joined, over(joined, (*relations, *right_relations))
         right, right_relations = self._chain(node.this, joined=True)
-        both = (*relations, *shifted(right_relations, len(left.fields)))
+        shifted_right = shifted(right_relations, len(left.fields))
+        both = (*relations, *shifted_right)
         version = node.this.args.get("version")
         as_of = None
         if version is not None:
             scope = join_scope(self.context, relations)
             with self.source.collecting():
                 as_of = ExpressionBinder(scope).bind(version.expression)
-        needs_on = bool(node.args.get("side")) or version is not None
-        condition = on_condition(self.context, node, both, needs_on)
+        common = common_columns(self.context, node, relations, shifted_right)
+        if common:
+            condition = and_all(column.equal for column in common)
+        else:
+            needs_on = bool(node.args.get("side")) or version is not None
+            condition = on_condition(self.context, node, both, needs_on)
         ttl = (None, None) if version else (self._ttl(relations), self._ttl(right_relations))
         position = self.context.position(node.this)
         joined = Join(left, right, kind, condition, as_of, position, ttl_ms=ttl)
-        return joined, over(joined, both)
+        return merged(joined, over(joined, both), common)
 
     def _ttl(self, relations: Relations) -> int | None:
         """The STATE_TTL hint of a side; None where the side is several tables."""
@@ -116,9 +123,11 @@ class FromBinder:
         return None if alias is None else self.hints.take(alias)
 
     def _kind(self, node: exp.Expr) -> JoinType:
-        for part in others(node, _JOIN_PARTS):
-            name = "NATURAL JOIN" if part == "method" else f"JOIN ... {part.upper()}"
-            self.context.refuse(node.this, name, "write JOIN ... ON")
+        method = node.args.get("method") or ""
+        for part in others(node, _JOIN_PARTS) or (
+            [method] if method not in ("", "NATURAL") else []
+        ):
+            self.context.refuse(node.this, f"JOIN ... {part.upper()}", "write JOIN ... ON")
         side, kind = node.args.get("side") or "", node.args.get("kind") or ""
         known = ("", "OUTER") if side else ("", "INNER", "CROSS")
         join_type = _SIDES.get(side) if kind in known else None

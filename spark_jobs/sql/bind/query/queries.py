@@ -11,9 +11,11 @@ from spark_jobs.sql.bind.query.hints import TtlHints, read_hints
 from spark_jobs.sql.bind.query.joins import FromBinder
 from spark_jobs.sql.bind.query.rankings import Ranking
 from spark_jobs.sql.bind.query.select_lists import grouped, select_items
+from spark_jobs.sql.bind.query.set_operations import bind_set_operation, distinct
 from spark_jobs.sql.bind.query.subqueries import bind_where
-from spark_jobs.sql.bind.query.unions import bind_set_operation
-from spark_jobs.sql.logical import Aggregate, Logical, all_columns
+from spark_jobs.sql.bind.query.value_subqueries import ValueSubqueries
+from spark_jobs.sql.bind.query.with_clauses import with_queries
+from spark_jobs.sql.logical import Aggregate, Logical
 from spark_jobs.sql.parse.positions import others
 from spark_jobs.sql.parse.source_text import SourceText
 
@@ -31,6 +33,7 @@ def bind_node(source: SourceText, names: Namespace, node: exp.Expr) -> Logical:
 
 
 def _query(context: QueryContext, node: exp.Expr) -> Logical:
+    context = with_queries(context, node)
     match node:
         case exp.Select():
             return _select(context, node)
@@ -72,8 +75,12 @@ def _select(context: QueryContext, node: exp.Select) -> Logical:
         if is_aggregated(node):
             input_, _, items = grouped(context, node, input_, scope, ())
         else:
+            values = ValueSubqueries(context, scope, input_)
+            for item in node.expressions:
+                values.prepare(item)
+            input_ = values.rows
             ranking = Ranking(scope, len(input_.fields))
-            binder = ExpressionBinder(scope, ranking.bind)
+            binder = ExpressionBinder(scope, lambda e: values.special(e) or ranking.bind(e))
             bound = select_items(context, node.expressions, scope, binder)
             input_ = ranking.rows(input_)
             items = [(name, ranking.over(expr)) for name, expr, _ in bound]
@@ -82,9 +89,7 @@ def _select(context: QueryContext, node: exp.Select) -> Logical:
     return projected if node.args.get("distinct") is None else _distinct(context, node, projected)
 
 
-def _distinct(context: QueryContext, node: exp.Select, projected: Logical) -> Logical:
-    distinct = node.args["distinct"]
-    if others(distinct, set()):
+def _distinct(context: QueryContext, node: exp.Select, projected: Logical) -> Aggregate:
+    if others(node.args["distinct"], set()):
         context.refuse(node, "DISTINCT ON", "number the rows of a subquery with ROW_NUMBER()")
-    keys = all_columns(projected)
-    return Aggregate(projected, keys, (), projected.fields, context.position(node))
+    return distinct(projected, context.position(node))

@@ -11,7 +11,7 @@ from spark_jobs.sql.bind.projections import project, scan
 from spark_jobs.sql.bind.query.context import QueryContext
 from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.scope import Relation, Scope
-from spark_jobs.sql.logical import Logical, Position, all_columns
+from spark_jobs.sql.logical import Field, Logical, Position, all_columns
 from spark_jobs.sql.parse.positions import start_of
 from spark_jobs.sql.parse.source_text import NotBoundError, SourceText, nearest
 from spark_jobs.sql.parse.statements import Name
@@ -84,7 +84,14 @@ def shifted(relations: Relations, offset: int) -> Relations:
 
 
 def over(node: Logical, relations: Relations) -> Relations:
-    """The relations with the node's own fields: those of padded sides are nullable."""
+    """The relations over the node's fields: those of padded sides are nullable."""
     return tuple(
-        replace(r, fields=node.fields[r.offset : r.offset + len(r.fields)]) for r in relations
+        replace(
+            r, fields=tuple(_typed(f, node.fields[r.offset + i]) for i, f in enumerate(r.fields))
+        )
+        for r in relations
     )
+
+
+def _typed(named: Field, field: Field) -> Field:
+    return replace(field, name=named.name)

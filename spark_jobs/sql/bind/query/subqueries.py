@@ -19,6 +19,7 @@ from spark_jobs.sql.bind.query.subquery_rows import (
     rows_of,
     truth,
 )
+from spark_jobs.sql.bind.query.value_subqueries import ValueSubqueries
 from spark_jobs.sql.bind.scope import Scope, mirrored
 from spark_jobs.sql.logical import Filter, Join, JoinType, Logical
 from spark_jobs.sql.parse.dialect import CONSTRUCTORS
@@ -47,22 +48,24 @@ def bind_where(context: QueryContext, node: exp.Expr, from_: Block, hints: TtlHi
     if context.outer is None and node.find(exp.Query) is None:
         condition = ExpressionBinder(scope).condition(node, "WHERE")
         return replace(from_, rows=Filter(input_, condition))
-    binder = ExpressionBinder(scope)
+    values = ValueSubqueries(context, scope, input_)
+    binder = ExpressionBinder(scope, values.special)
     local: list[Expr] = []
     correlated: list[Expr] = []
     joins: list[tuple[exp.Expr, bool]] = []
     with context.source.all_or_nothing():
         for leaf, negated in _leaves(node, False):
-            if leaf.find(exp.Query) is not None:
+            if _is_join(leaf):
                 joins.append((leaf, negated))
                 continue
             with context.source.collecting():
+                values.prepare(leaf, not negated)
                 bound = binder.condition(leaf, "WHERE")
                 for part in conjuncts(binder.negated(bound) if negated else bound):
                     outside = any(i < 0 for i in columns((part,)))
                     (correlated if outside else local).append(part)
-        if (own := and_all(local)) is not None:
-            input_ = Filter(input_, own)
+        own = and_all(local)
+        input_ = values.rows if own is None else Filter(values.rows, own)
         semi_joins = _SemiJoins(context, scope, hints)
         for leaf, negated in joins:
             with context.source.collecting():
@@ -99,6 +102,15 @@ def _in(node: exp.Expr) -> exp.Expr:
 
 
 @dataclass(frozen=True, slots=True)
+class _Scalar:
+    """A comparison with a scalar subquery; `is_behind`: the query is its right side."""
+
+    other: exp.Expr
+    query: exp.Select
+    is_behind: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _SemiJoins:
     """Turns the subquery predicates of one WHERE into joins."""
 
@@ -116,17 +128,15 @@ class _SemiJoins:
                 return self._join(left, rows, rows.conditions, node, negated)
             case exp.In() if node.args.get("query") is not None:
                 return self._in(left, node, negated)
-            case _ if type(node) in COMPARISONS:
-                return self._compared(left, node, negated)
+            case _ if (scalar := _scalar(node)) is not None:
+                return self._compared(left, node, scalar, negated)
             case _:
-                self._refuse(node)
+                raise AssertionError(node)
 
     def _in(self, left: Logical, node: exp.Expr, negated: bool) -> Logical:
         value = node.this
         is_row = isinstance(value, exp.Anonymous) and value.name == CONSTRUCTORS[TokenType.ROW]
         values = value.expressions if is_row or isinstance(value, exp.Tuple) else [value]
-        if value.find(exp.Query) is not None:
-            self._refuse(node)
         rows = rows_of(self.context, self.scope, node.args["query"])
         if rows.without == "zero" or (rows.without == "null" and negated):
             self._refuse_empty(node, "NOT IN" if negated else "IN")
@@ -148,15 +158,10 @@ class _SemiJoins:
         unknown = [_is("IS NULL", side) for side in (value, item) if side.type.nullable]
         return Call("OR", (found, *unknown), found.type) if negated and unknown else found
 
-    def _compared(self, left: Logical, node: exp.Expr, negated: bool) -> Logical:
+    def _compared(self, left: Logical, node: exp.Expr, scalar: _Scalar, negated: bool) -> Logical:
         """A comparison with the one value that an aggregate without GROUP BY gives."""
         op = COMPARISONS[type(node)]
-        sides = [_bare(node.this), _bare(node.expression)]
-        flipped = isinstance(sides[1], exp.Subquery)
-        other, subquery = sides if flipped else reversed(sides)
-        select = subquery.this if isinstance(subquery, exp.Subquery) else None
-        if not isinstance(select, exp.Select) or other.find(exp.Query) is not None:
-            self._refuse(node)
+        other, select, flipped = scalar.other, scalar.query, scalar.is_behind
         asked = _MIRRORED.get(op, op) if flipped else op
         number = other.name if isinstance(other, exp.Literal) and not other.is_string else ""
         some = asks_for_rows(asked, number)
@@ -217,15 +222,29 @@ class _SemiJoins:
         name = f"{what} with a correlated aggregate, which has a row even for no rows,"
         self.context.at.refuse(node, name, hint)
 
-    def _refuse(self, node: exp.Expr) -> NoReturn:
-        if any(found.find_ancestor(exp.Case) for found in node.find_all(exp.Query)):
-            what = "a subquery in CASE"
-        elif isinstance(node, (exp.Or, exp.And)):
-            what = "a subquery below OR"
-        else:
-            what = "a subquery in an expression"
-        hint = "write IN, EXISTS or a comparison with it in WHERE, with AND before the rest"
-        self.context.at.refuse(node, what, hint)
+
+def _is_join(node: exp.Expr) -> bool:
+    """Whether a condition is IN, EXISTS or a comparison with one subquery: a join decides it."""
+    match node:
+        case exp.Exists():
+            return True
+        case exp.In():
+            return node.args.get("query") is not None and node.this.find(exp.Query) is None
+        case _:
+            return _scalar(node) is not None
+
+
+def _scalar(node: exp.Expr) -> _Scalar | None:
+    """The sides of a comparison with one subquery; None for anything else."""
+    if type(node) not in COMPARISONS:
+        return None
+    sides = [_bare(node.this), _bare(node.expression)]
+    is_behind = isinstance(sides[1], exp.Subquery)
+    other, subquery = sides if is_behind else reversed(sides)
+    query = subquery.this if isinstance(subquery, exp.Subquery) else None
+    if not isinstance(query, exp.Select) or other.find(exp.Query) is not None:
+        return None
+    return _Scalar(other, query, is_behind)
 
 
 def _is(op: str, expr: Expr) -> Expr:

@@ -12,6 +12,7 @@ from spark_jobs.sql.bind.query.aggregates import is_aggregated
 from spark_jobs.sql.bind.query.context import QueryContext
 from spark_jobs.sql.bind.query.select_lists import grouped, select_items
 from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
+from spark_jobs.sql.bind.query.with_clauses import with_queries
 from spark_jobs.sql.bind.scope import Outer, Scope
 from spark_jobs.sql.logical import Logical, all_columns
 from spark_jobs.sql.types.expr import COMPARED, Call, Column, Expr, columns, walk
@@ -40,6 +41,7 @@ def rows_of(context: QueryContext, scope: Scope, node: exp.Expr) -> SubqueryRows
     while isinstance(node, exp.Subquery):
         context.only(node, {"this"})
         node = node.this
+    context = with_queries(context, node)
     if isinstance(node, exp.Select) and is_aggregated(node):
         return _groups(context, scope, node)
     whole = None if isinstance(node, exp.Select) else "a set operation"

@@ -4,8 +4,8 @@ import pytest
 
 from spark_jobs.errors import SqlErrors
 from spark_jobs.sql.bind.binder import bind_query
-from spark_jobs.sql.logical import Join, Logical, inputs_of
-from tests.unit.sql.shapes import shape
+from spark_jobs.sql.logical import Join, Logical, Project, inputs_of
+from tests.unit.sql.shapes import shape, text
 from tests.unit.sql.texts import script
 
 TABLES = script(
@@ -59,6 +59,14 @@ INNER = "Join(inner, =($0, $2), Scan(B), Scan(C))"
             "Join(inner, NOT(AND(=($0, $2), =($1, $3))), Scan(A), Scan(B))",
         ),
         ("A CROSS JOIN B", "Join(inner, TRUE, Scan(A), Scan(B))"),
+        ("A NATURAL JOIN B", "Join(inner, TRUE, Scan(A), Scan(B))"),
+        ("A NATURAL LEFT JOIN A AS r", "Join(left, AND(=($0, $2), =($1, $3)), Scan(A), Scan(A))"),
+        ("A JOIN A AS r USING (x)", "Join(inner, =($1, $3), Scan(A), Scan(A))"),
+        (
+            "A JOIN A AS r USING (x, a) JOIN A AS s USING (a)",
+            "Join(inner, =($0, $4), Join(inner, AND(=($1, $3), =($0, $2)), Scan(A), Scan(A)),"
+            " Scan(A))",
+        ),
     ],
 )
 def test_plan(from_: str, expected: str) -> None:
@@ -75,14 +83,48 @@ def test_padding_reaches_the_fields_of_inner_joins() -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT * FROM A JOIN A AS r USING (x)", ["x: $1", "a: $0", "a0: $2"]),
+        ("SELECT * FROM A RIGHT JOIN A AS r USING (x)", ["x: $3", "a: $0", "a0: $2"]),
+        ("SELECT * FROM A FULL JOIN A AS r USING (x)", ["x: $4", "a: $0", "a0: $2"]),
+        ("SELECT A.*, x FROM A JOIN A AS r USING (x)", ["a: $0", "x: $1", "x0: $1"]),
+        ("SELECT A.x, r.x FROM A NATURAL JOIN A AS r", ["x: $1", "x0: $3"]),
+        ("SELECT * FROM A NATURAL JOIN A AS r NATURAL JOIN A AS s", ["a: $0", "x: $1"]),
+        (
+            "SELECT * FROM A JOIN A AS r USING (x) JOIN A AS s USING (x)",
+            ["x: $1", "a: $0", "a0: $2", "a1: $4"],
+        ),
+    ],
+)
+def test_common_columns_count_once(query: str, expected: list[str]) -> None:
+    """Calcite's order: common columns first, then the rest of both sides."""
+    found = bind_query(script(TABLES, query)).query
+    assert isinstance(found, Project)
+    named = zip(found.fields, found.exprs, strict=True)
+    assert [f"{field.name}: {text(expr)}" for field, expr in named] == expected
+
+
+def test_a_common_column_of_a_full_join_is_that_of_the_side_with_a_row() -> None:
+    assert plan("A FULL JOIN A AS r USING (x)") == (
+        "Project([$0, $1, $2, $3, COALESCE($1, $3)], Join(full, =($1, $3), Scan(A), Scan(A)))"
+    )
+    assert plan("A FULL JOIN A AS r USING (x) JOIN B ON x = b") == (
+        "Join(inner, =($4, $5), Project([$0, $1, $2, $3, COALESCE($1, $3)],"
+        " Join(full, =($1, $3), Scan(A), Scan(A))), Scan(B))"
+    )
+
+
+@pytest.mark.parametrize(
     ("from_", "says"),
     [
         ("A JOIN (B JOIN C ON b = c) AS s ON a = b", "not supported"),
         ("A JOIN (B JOIN C ON a = c) ON a = b", "no column a"),
         ("A JOIN B ON (a, x) < (b, y)", "< between lists of values is not supported"),
         ("A JOIN B ON (a, x) = (b, y, b)", "= between lists of values is not supported"),
-        ("A NATURAL JOIN B", "NATURAL JOIN is not supported"),
-        ("A JOIN B USING (a)", "JOIN ... USING is not supported"),
+        ("A JOIN B USING (a)", "no column a"),
+        ("A JOIN A AS r ON TRUE JOIN A AS s USING (a)", "column a is in more than one table"),
+        ("A JOIN A AS r USING (a) JOIN B ON x = b", "column x is in more than one table"),
         ("A LEFT ANTI JOIN B ON a = b", "LEFT ANTI JOIN is not supported"),
         ("A JOIN B ON a IN (SELECT c FROM C)", "IN (SELECT ...) is not supported"),
     ],

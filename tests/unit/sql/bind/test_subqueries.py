@@ -273,11 +273,17 @@ def test_a_condition_without_subquery_stays_as_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("condition", "says"),
     [
-        ("a = 1 OR a IN (SELECT c FROM R)", "a subquery below OR"),
-        ("NOT (a = 1 AND EXISTS (SELECT 1 FROM R))", "a subquery below OR"),
-        ("CASE WHEN a IN (SELECT c FROM R) THEN TRUE ELSE FALSE END", "a subquery in CASE"),
-        ("EXISTS (SELECT 1 FROM R) IS TRUE", "a subquery in an expression"),
-        ("a > ALL (SELECT c FROM R)", "a subquery in an expression"),
+        ("a > ALL (SELECT c FROM R)", "a scalar subquery of several rows"),
+        ("a = 1 OR EXISTS (SELECT 1 FROM R WHERE c < a)", "with another condition than ="),
+        ("a = 1 OR EXISTS (SELECT SUM(c) FROM R WHERE d = b)", "IN with a correlated aggregate"),
+        ("1 + (SELECT c FROM R) > 2", "a scalar subquery of several rows"),
+        ("1 + (SELECT MAX(c), MAX(m) FROM R) > 2", "must have one column, found 2"),
+        ("(a, n) IN (SELECT c, m FROM R) IS TRUE", "with columns that may be NULL"),
+        ("(a, b) IN (SELECT c FROM R) IS TRUE", "IN compares 2 values with 1 columns"),
+        (
+            "EXISTS (SELECT 1 FROM R WHERE c = 1 OR b IN (SELECT d FROM R AS s))",
+            "a column of the outer query in a subquery of a subquery",
+        ),
         (
             "a IN (SELECT SUM(c) FROM R WHERE d > b)",
             "a correlated aggregate with another condition",

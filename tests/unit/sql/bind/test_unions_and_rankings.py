@@ -1,4 +1,4 @@
-"""UNION ALL, and ROW_NUMBER() OVER in a select list."""
+"""UNION, INTERSECT and EXCEPT, and ROW_NUMBER() OVER in a select list."""
 
 import pytest
 
@@ -51,6 +51,27 @@ A_S, B_T = "Project([$1], Scan(A))", "Project([$1], Scan(B))"
             "Union(Project([CAST($0 AS BIGINT)], Project([$0], Scan(A))), Project([$0], Scan(B)))",
         ),
         (
+            "SELECT s FROM A UNION SELECT t FROM B",
+            f"Aggregate([$0], [], Union({A_S}, {B_T}))",
+        ),
+        (
+            "SELECT s FROM A UNION ALL SELECT t FROM B UNION DISTINCT SELECT s FROM A",
+            f"Aggregate([$0], [], Union({A_S}, {B_T}, {A_S}))",
+        ),
+        (
+            "SELECT s FROM A UNION SELECT t FROM B UNION ALL SELECT s FROM A",
+            f"Union(Aggregate([$0], [], Union({A_S}, {B_T})), {A_S})",
+        ),
+        (
+            "SELECT s FROM A INTERSECT SELECT t FROM B",
+            f"Aggregate([$0], [], Join(semi, IS NOT DISTINCT FROM($0, $1), {A_S}, {B_T}))",
+        ),
+        (
+            "SELECT s FROM A EXCEPT SELECT t FROM B INTERSECT SELECT s FROM A",
+            f"Aggregate([$0], [], Join(anti, IS NOT DISTINCT FROM($0, $1), {A_S},"
+            f" Aggregate([$0], [], Join(semi, IS NOT DISTINCT FROM($0, $1), {B_T}, {A_S}))))",
+        ),
+        (
             "SELECT a FROM A WHERE s IN (SELECT s FROM A UNION ALL SELECT t FROM B)",
             f"Project([$0], Join(semi, =($1, $4), Scan(A), Union({A_S}, {B_T})))",
         ),
@@ -86,12 +107,11 @@ def test_union_in_a_view_and_over_insert() -> None:
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("SELECT s FROM A UNION SELECT t FROM B", "UNION is not supported"),
-        ("SELECT s FROM A UNION DISTINCT SELECT t FROM B", "UNION is not supported"),
-        ("SELECT s FROM A INTERSECT SELECT t FROM B", "INTERSECT is not supported"),
-        ("SELECT s FROM A EXCEPT SELECT t FROM B", "NOT IN or NOT EXISTS"),
+        ("SELECT s FROM A INTERSECT ALL SELECT t FROM B", "INTERSECT ALL is not supported"),
         ("SELECT s FROM A EXCEPT ALL SELECT t FROM B", "EXCEPT ALL is not supported"),
-        ("SELECT s FROM A UNION ALL SELECT t FROM B UNION SELECT s FROM A", "UNION is not"),
+        ("SELECT s, a FROM A INTERSECT SELECT t FROM B", "of INTERSECT has 2 columns"),
+        ("SELECT s FROM A EXCEPT SELECT b FROM B", "column s of EXCEPT is STRING"),
+        ("SELECT MAP[1, s] FROM A EXCEPT SELECT MAP[1, t] FROM B", "cannot be compared"),
         ("SELECT s FROM A UNION ALL SELECT t FROM B ORDER BY s", "ORDER BY is not supported"),
         ("SELECT s, a FROM A UNION ALL SELECT t FROM B", "has 2 columns, this one 1"),
         ("SELECT s FROM A UNION ALL SELECT b FROM B", "column s of UNION ALL is STRING"),

@@ -3,7 +3,13 @@
 import pytest
 
 from spark_jobs.sql.types.coercion import arithmetic_type, assignable, can_cast, common_type
-from spark_jobs.sql.types.type_text import TypeTextError, UnsupportedTypeError, parse_type
+from spark_jobs.sql.types.type_text import (
+    Length,
+    TypeTextError,
+    UnsupportedTypeError,
+    parse_type,
+    parse_type_at,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +66,9 @@ def test_text_and_spark_name(text: str, spark: object) -> None:
         ("TIMESTAMP(3) WITHOUT TIME ZONE", "TIMESTAMP(3)"),
         ("TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL", "TIMESTAMP_LTZ(3) NOT NULL"),
         ("VARCHAR(2147483647)", "STRING"),
+        ("VARCHAR", "STRING"),
+        ("CHAR(3) NOT NULL", "STRING NOT NULL"),
+        ("ROW<a BINARY(3)>", "ROW<a BYTES>"),
         ("VARBINARY(2147483647)", "BYTES"),
         ("INT ARRAY", "ARRAY<INT>"),
         ("ROW(a INT 'what a is', b ROW<c STRING>)", "ROW<a INT, b ROW<c STRING>>"),
@@ -71,10 +80,26 @@ def test_other_spellings(text: str, same: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("VARCHAR", None),
+        ("VARCHAR(2147483647)", None),
+        ("VARCHAR(20)", Length(20, fixed=False)),
+        ("CHARACTER VARYING(20) NOT NULL", Length(20, fixed=False)),
+        ("CHAR", Length(1, fixed=True)),
+        ("BINARY(4)", Length(4, fixed=True)),
+        ("VARBINARY", None),
+        ("ARRAY<CHAR(3)>", None),
+    ],
+)
+def test_lengths(text: str, length: Length | None) -> None:
+    written, _ = parse_type_at(text, 0)
+    assert (written.length, written.has_inner) == (length, text.startswith("ARRAY"))
+
+
+@pytest.mark.parametrize(
     ("text", "offset"),
     [
-        ("VARCHAR(10)", 0),
-        ("CHAR", 0),
         ("TIMESTAMP(9)", 0),
         ("TIMESTAMP_LTZ(7)", 0),
         ("TIME(6)", 0),
@@ -101,6 +126,8 @@ def test_refused_by_name(text: str, offset: int) -> None:
         ("DECIMAL(39)", 0),
         ("DECIMAL(5, 6)", 0),
         ("DECIMAL(a)", 8),
+        ("CHAR(0)", 0),
+        ("VARCHAR(2147483648)", 0),
         ("INT NOT", 7),
     ],
 )
