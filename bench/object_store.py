@@ -26,7 +26,7 @@ _DISK, _S3 = "disk", "s3"
 _PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
 _REQUEST = re.compile(r'\[(\d+/\w+/\d+ \d+:\d+:\d+)\] "([A-Z]+) (\S+) HTTP/')
 _COLD = 2  # epochs at the start of a run that do not count
-_PARTS = ("triggerExecution", "addBatch", "walCommit", "commitBatch")
+_PARTS = ("triggerExecution", "addBatch", "walCommit", "commitOffsets")
 # Amazon's list prices of S3 Standard, us-east-1, in dollars; deletions are free
 _DOLLARS = {"PUT": 5e-6, "POST": 5e-6, "LIST": 5e-6, "GET": 4e-7, "HEAD": 4e-7, "DELETE": 0.0}
 _MONTH_S = 30 * 86_400.0

@@ -17,6 +17,7 @@ EXECUTOR_HEAP = "spark.executor.memory"
 DRIVER_PATH = "spark.driver.extraClassPath"
 DRIVER_JVM = "spark.driver.extraJavaOptions"
 EXECUTOR_JVM = "spark.executor.extraJavaOptions"
+EXECUTOR_PATH = "spark.executor.extraClassPath"
 PLUGINS = "spark.plugins"
 EXECUTOR_REPORTS = "org.apache.spark.sql.rejoin.run.ExecutorReports"
 

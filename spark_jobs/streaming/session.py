@@ -21,6 +21,7 @@ from spark_jobs.options.spark import (
     DRIVER_PATH,
     EXECUTOR_HEAP,
     EXECUTOR_JVM,
+    EXECUTOR_PATH,
     EXECUTOR_REPORTS,
     FIXED,
     PLUGINS,
@@ -118,11 +119,20 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     if with_executors:
         overhead = f"{overhead_mb(task_heap_mb, state_mb)}m"
         options |= {**_EXECUTOR_DEFAULTS, "spark.executor.memoryOverhead": overhead}
+    path = ":".join([*jars, *_listed(given, DRIVER_PATH)])
     options_of_driver = (f"-Xms{heap_mb}m", *java_options(environment.class_archive))
+    options_of_executors = [f"-Xms{task_heap_mb}m"]
+    if with_executors and is_on_this_machine(settings.master):
+        # the driver's class path, because the archive of loaded classes is for no other one
+        options[EXECUTOR_PATH] = path
+        if environment.class_archive == "use":
+            options_of_executors += java_options("use")
     own = {
-        DRIVER_PATH: ":".join([*jars, *_listed(given, DRIVER_PATH)]),
+        DRIVER_PATH: path,
         DRIVER_JVM: " ".join([*_JVM_OPTIONS, *options_of_driver, *_listed(given, DRIVER_JVM)]),
-        EXECUTOR_JVM: " ".join([*_JVM_OPTIONS, *_listed(given, EXECUTOR_JVM)]),
+        EXECUTOR_JVM: " ".join(
+            [*_JVM_OPTIONS, *options_of_executors, *_listed(given, EXECUTOR_JVM)]
+        ),
         PLUGINS: ",".join([EXECUTOR_REPORTS, *_listed(given, PLUGINS)]),
     }
     return {**options, **given, **own, **FIXED}

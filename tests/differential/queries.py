@@ -26,6 +26,8 @@ _BY_PATTERN = {
     "union": "UNION",
     "INTERSECT or EXCEPT": "INTERSECT|EXCEPT",
     "WITH": r"^WITH ",
+    "several grouping sets": "ROLLUP|CUBE",
+    "HAVING with a subquery": r"HAVING .*\(SELECT",
     "USING": r"USING \(",
     "a subquery as a value": _VALUE,
     "several joins": r"JOIN .* JOIN",
@@ -85,7 +87,7 @@ class Queries:
         if self.rng.random() < 0.25:
             self._make_view()
         made = self._select(self.rng.choice([1, 2, 2, 3]))
-        if self.views and self.timed < 0.5 and self.rng.random() < 0.4:
+        if self.views and not self.time_joins and self.rng.random() < 0.4:
             text = with_clause(self.views, made.text)
             self.views.clear()
             return replace(made, text=text)
@@ -143,11 +145,19 @@ class Queries:
             size = self.rng.randint(1, min(2, len(usable)))
             groups = [(c.text, c.type) for c in self.rng.sample(usable, size)]
         items = groups + [self._aggregate(source.scope) for _ in range(self.rng.randint(1, 3))]
-        by = f" GROUP BY {', '.join(dict.fromkeys(text for text, _ in groups))}" if groups else ""
+        by = ", ".join(dict.fromkeys(text for text, _ in groups))
         having = [] if groups else ["COUNT(*) > 0"]
+        if groups and self.rng.random() < 0.1:
+            by, key = f"{self.rng.choice(['ROLLUP', 'CUBE'])} ({by})", ()
+            having = ["COUNT(*) > 0"]
+        by = f" GROUP BY {by}" if groups else ""
         if self.rng.random() < 0.3:
             call, kind = self._aggregate(source.scope)
-            having.append(f"({call} {self.rng.choice(['>', '<=', '<>'])} {e.constant(kind)})")
+            compared = e.constant(kind)
+            if depth > 0 and self.rng.random() < 0.3:
+                inner = self._from(0)
+                compared = self._subqueries().of_type(kind, inner.text, inner.scope) or compared
+            having.append(f"({call} {self.rng.choice(['>', '<=', '<>'])} {compared})")
         if having:
             by += f" HAVING {' AND '.join(having)}"
         return _assembled("SELECT ", items, source, self._where(source, depth), by, key)

@@ -47,6 +47,14 @@ class Subqueries:
             return f"({_selected('COUNT(*)', text, where)})", "BIGINT"
         return f"CASE WHEN {self._truth(outer, text, inner)} THEN 1 ELSE 0 END", "INT"
 
+    def of_type(self, kind: str, text: str, inner: Scope) -> str | None:
+        """The least or the greatest value of a column of this type, if there is one."""
+        usable = [c for c in inner if c.type == kind != ROWTIME]
+        if not usable:
+            return None
+        call = self.rng.choice(["MIN", "MAX"])
+        return f"({_selected(f'{call}({self.rng.choice(usable).text})', text)})"
+
     def _below(self, outer: Scope, text: str, inner: Scope) -> str:
         """A subquery below OR or NOT."""
         other, truth = Expressions(self.rng).predicate(outer, 1), self._truth(outer, text, inner)

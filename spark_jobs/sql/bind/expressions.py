@@ -57,8 +57,8 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.Placeholder: "?",
 }
 _HINTS = {
-    "a subquery in an expression": "in ON, and beside aggregates or in HAVING, it is not supported:"
-    " group in a subquery in FROM, and write it in the query around that",
+    "a subquery in an expression": "it may stand in a select list, WHERE, HAVING, or the ON of an"
+    " inner join",
 }
 
 

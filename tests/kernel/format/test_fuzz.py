@@ -1,7 +1,11 @@
 """A short run of the fuzz, always the same; `python -m tests.kernel.format.fuzz` runs longer."""
 
+import pytest
+
 from tests.debezium.registry import recorded_registry
 from tests.kernel.format.fuzz import fuzz
+
+pytestmark = pytest.mark.service  # it takes long
 
 
 def test_broken_records_are_rows_or_rejects() -> None:

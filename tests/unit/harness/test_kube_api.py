@@ -13,6 +13,8 @@ from tests.harness.kube_api import ApiServer, Pods, api_server
 from tests.harness.kubelet import Kubelet, kubelet
 from tests.harness.manifests import Manifest
 
+pytestmark = pytest.mark.service  # it takes long
+
 ROLE = {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": [
     "create", "get", "list", "watch", "delete", "deletecollection",
 ]}]}  # fmt: skip

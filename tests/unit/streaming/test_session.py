@@ -77,12 +77,27 @@ def test_a_cluster_gets_what_its_executors_need(
     assert found["spark.executor.memory"] == "4g"
     assert found[_ROCKSDB_MB] == "2048"
     assert found["spark.executor.memoryOverhead"] == f"{2048 + 409}m"
-    assert found["spark.executor.extraJavaOptions"].endswith("-XX:+ExitOnOutOfMemoryError -Dzone=a")
+    assert found["spark.executor.extraJavaOptions"].endswith(
+        "-XX:+ExitOnOutOfMemoryError -Xms4096m -Dzone=a"
+    )
+    assert "spark.executor.extraClassPath" not in found  # the driver's paths are not theirs
     assert found["spark.plugins"] == "org.apache.spark.sql.rejoin.run.ExecutorReports"
     assert found["spark.network.timeout"] == "60s"
     # of a job's whole life Spark would count failed pods, and end the driver after some
     assert found["spark.executor.failuresValidityInterval"] == "10m"
     assert "spark.network.timeout" not in options(monkeypatch, MASTER="local[2]")
+
+
+def test_executors_of_this_machine_share_the_drivers_archive_of_classes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = options(monkeypatch, MASTER="local-cluster[2,1,1024]")
+    assert found["spark.executor.extraClassPath"] == found["spark.driver.extraClassPath"]
+    shared = [
+        [word for word in found[f"spark.{whose}.extraJavaOptions"].split() if "Archive" in word]
+        for whose in ("driver", "executor")
+    ]
+    assert shared[0] == shared[1]
 
 
 def test_properties_win_over_defaults_and_keep_their_references(

@@ -1,16 +1,25 @@
 """Binds GROUP BY, HAVING and aggregate functions: an Aggregate, and expressions over it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from spark_jobs.errors import SqlError
 from spark_jobs.sql.bind.expressions import ExpressionBinder
-from spark_jobs.sql.bind.projections import time_of, unique_names
+from spark_jobs.sql.bind.projections import project, time_of, unique_names
+from spark_jobs.sql.bind.query.grouping_sets import Groups
 from spark_jobs.sql.bind.scope import Scope
-from spark_jobs.sql.logical import Aggregate, AggregateCall, Field, Logical, Position
-from spark_jobs.sql.parse.positions import Complaint, others, start_of
+from spark_jobs.sql.logical import (
+    Aggregate,
+    AggregateCall,
+    Field,
+    Logical,
+    Position,
+    Project,
+    Union,
+    column,
+)
+from spark_jobs.sql.parse.positions import Complaint
 from spark_jobs.sql.types import data_types
 from spark_jobs.sql.types.data_types import DataType, with_nullable
 from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, Literal
@@ -24,6 +33,9 @@ _ARGUMENTS: dict[AggregateFunction, tuple[str, ...]] = {
     "MAX": _COMPARABLE,
 }
 _AVG_SCALE = 6
+_GROUPING = ("GROUPING", "GROUPING_ID")
+_MARK = with_nullable(data_types.BIGINT, False)
+_MARKS, _VALUES = 1_000_000, 2_000_000  # where they begin, behind any number of calls
 
 
 def is_aggregated(node: exp.Select) -> bool:
@@ -33,59 +45,27 @@ def is_aggregated(node: exp.Select) -> bool:
     return any(_has_call(item) for item in node.expressions)
 
 
-def group_keys(scope: Scope, node: exp.Select) -> list[Expr]:
-    """What GROUP BY names, each once.
-
-    Raises:
-        NotBoundError: problems, which are reported to the source.
-    """
-    group = node.args.get("group")
-    keys: list[Expr] = []
-    with scope.source.all_or_nothing():
-        for item in () if group is None else _grouping(scope, node, group):
-            with scope.source.collecting():
-                if isinstance(item, exp.Literal):
-                    message = f"GROUP BY {item.this} groups by a constant"
-                    hint = "write the column: its place in the select list has no meaning here"
-                    error = SqlError("NOT_GROUPED", message, hint)
-                    raise scope.source.place(error, start_of(item) or start_of(node))
-                key = ExpressionBinder(scope).bind(item)
-                keys += [] if key in keys else [key]
-    return keys
-
-
-def _grouping(scope: Scope, node: exp.Select, group: exp.Expr) -> list[exp.Expr]:
-    at = Complaint(scope.source)
-    for part in others(group, {"expressions"}):
-        what = f"GROUP BY with {part.replace('_', ' ').upper()}"
-        at.refuse(group if start_of(group) else node, what, "name the columns, in one query each")
-    found: list[exp.Expr] = []
-    for item in group.expressions:
-        if isinstance(item, (exp.GroupingSets, exp.Cube, exp.Rollup)):
-            is_sets = isinstance(item, exp.GroupingSets)
-            name = "GROUPING SETS" if is_sets else type(item).__name__.upper()
-            at.refuse(item, name, "write one query each")
-        if isinstance(item, exp.Tuple):
-            found += item.expressions
-        else:
-            found.append(item)
-    return found
-
-
 @dataclass(slots=True)
 class Grouping:
     """The aggregate functions of one query block and its keys.
 
     `hidden` keys are no keys to the select list: a subquery has them for the query around it.
-    While expressions are bound, call i is the column behind the input's, at `width + i`; `over`
-    turns them into expressions over the Aggregate.
+    `marks` are the places of keys that a GROUPING(...) asks for. While expressions are bound, call
+    i is the column behind the input's, at `width + i`; marks and the values of subqueries are
+    columns far behind. `over` turns them into expressions over the groups.
     """
 
     scope: Scope
     width: int
-    keys: Sequence[Expr]
+    groups: Groups
     hidden: Sequence[Expr] = ()
     calls: list[AggregateCall] = field(default_factory=list)
+    marks: list[tuple[int, ...]] = field(default_factory=list)
+    values: list[Expr] = field(default_factory=list)
+
+    @property
+    def keys(self) -> Sequence[Expr]:
+        return self.groups.keys
 
     def bind(self, node: exp.Expr) -> Expr | None:
         """The column that stands for an aggregate function; None for any other expression."""
@@ -98,6 +78,8 @@ class Grouping:
             Complaint(self.scope.source).refuse(node, "OVER beside aggregates", hint)
         if not isinstance(call, exp.Anonymous):
             return None
+        if call.name.upper() in _GROUPING:
+            return self._mark(call)
         function = GROUP_FUNCTIONS.get(call.name.upper())
         if function is None:
             return None
@@ -105,6 +87,34 @@ class Grouping:
         if found not in self.calls:
             self.calls.append(found)
         return Column(self.width + self.calls.index(found), call.name.upper(), found.type)
+
+    def bind_calls(self, node: exp.Expr) -> None:
+        """Bind the functions of an expression, so that `rows` has all of them."""
+        for found in _calls(node):
+            with self.scope.source.collecting():
+                self.bind(found)
+
+    def value(self, expr: Expr) -> Column:
+        """What stands for an expression over the groups, as long as others are bound."""
+        self.values.append(expr)
+        return Column(self.width + _VALUES + len(self.values) - 1, "EXPR", expr.type)
+
+    def _mark(self, node: exp.Expr) -> Expr:
+        """GROUPING(a, b): a bit for each key, the first one the highest; 1 where it is left out."""
+        binder = ExpressionBinder(self.scope)
+        places: list[int] = []
+        for argument in node.expressions:
+            key = binder.bind(argument)
+            if key not in self.keys:
+                problem = f"{node.name.upper()} takes what GROUP BY names"
+                binder.at.fail("NOT_GROUPED", problem, argument)
+            places.append(self.keys.index(key))
+        if not places:
+            binder.at.fail("WRONG_ARGUMENT", f"{node.name.upper()} needs an argument", node)
+        if tuple(places) not in self.marks:
+            self.marks.append(tuple(places))
+        index = self.width + _MARKS + self.marks.index(tuple(places))
+        return Column(index, node.name.upper(), _MARK)
 
     def _call(
         self, function: AggregateFunction, node: exp.Expr, condition: exp.Expr | None
@@ -141,9 +151,43 @@ class Grouping:
             found = data_types.decimal(data_types.MAX_DECIMAL, found.scale or 0)
         if found.name == "DECIMAL" and function == "AVG":
             found = data_types.decimal(data_types.MAX_DECIMAL, max(found.scale or 0, _AVG_SCALE))
-        return with_nullable(found, argument.type.nullable or filtered or not self.keys)
+        return with_nullable(found, argument.type.nullable or filtered or self.groups.has_empty)
 
-    def rows(self, input_: Logical, position: Position) -> Aggregate:
+    def rows(self, input_: Logical, position: Position) -> Logical:
+        """The groups: keys, calls, marks."""
+        if self.groups.is_plain and not self.marks:
+            return self._aggregate(input_, position)
+        branches = [self._branch(input_, own, position) for own in self.groups.sets]
+        fields = tuple(
+            Field(f.name, self._type_at(i, f), None if self._is_lacking(i) else f.time)
+            for i, f in enumerate(branches[0].fields)
+        )
+        return branches[0] if len(branches) == 1 else Union(tuple(branches), fields, position)
+
+    def _branch(self, input_: Logical, own: frozenset[int], position: Position) -> Project:
+        """The groups of one set; keys that it lacks are NULL."""
+        places = sorted(own)
+        groups = Groups(tuple(self.keys[i] for i in places), (frozenset(range(len(places))),))
+        rows = replace(self, groups=groups, hidden=(), marks=[])._aggregate(input_, position)
+        values: list[Expr] = [
+            column(rows.fields, places.index(i))
+            if i in own
+            else Literal(None, self.groups.type_of(i))
+            for i in range(len(self.keys))
+        ]
+        values += [column(rows.fields, len(places) + i) for i in range(len(self.calls))]
+        values += [Literal(_bits(mark, own), _MARK) for mark in self.marks]
+        named = [k.name if isinstance(k, Column) else None for k in self.keys]
+        rest = [None] * (len(self.calls) + len(self.marks))
+        return project(rows, values, unique_names([*named, *rest]))
+
+    def _type_at(self, place: int, field_: Field) -> DataType:
+        return self.groups.type_of(place) if place < len(self.keys) else field_.type
+
+    def _is_lacking(self, place: int) -> bool:
+        return place < len(self.keys) and self.groups.is_lacking(place)
+
+    def _aggregate(self, input_: Logical, position: Position) -> Aggregate:
         known = self._all_keys()
         named = [k.name if isinstance(k, Column) else None for k in known]
         names = unique_names([*named, *(None for _ in self.calls)])
@@ -155,7 +199,8 @@ class Grouping:
     def key(self, expr: Expr) -> Column:
         """A key, hidden or not, as a column of the Aggregate."""
         index = self._all_keys().index(expr)
-        return Column(index, expr.name if isinstance(expr, Column) else f"EXPR${index}", expr.type)
+        type_ = self.groups.type_of(index) if index < len(self.keys) else expr.type
+        return Column(index, expr.name if isinstance(expr, Column) else f"EXPR${index}", type_)
 
     def call(self, column: Column) -> AggregateCall:
         """The call that a column of the Aggregate is."""
@@ -176,6 +221,11 @@ class Grouping:
         if expr in self.keys:
             return self.key(expr)
         match expr:
+            case Column(index=index) if index >= self.width + _VALUES:
+                return self.values[index - self.width - _VALUES]
+            case Column(index=index) if index >= self.width + _MARKS:
+                before = len(self._all_keys()) + len(self.calls)
+                return replace(expr, index=index - self.width - _MARKS + before)
             case Column(index=index) if index >= self.width:
                 return replace(expr, index=index - self.width + len(self._all_keys()))
             case Column(name=name):
@@ -190,9 +240,27 @@ class Grouping:
                 return expr
 
 
+def _bits(mark: Sequence[int], own: frozenset[int]) -> int:
+    """Of the keys of a mark those that a set lacks, as the digits of a binary number."""
+    return int("".join("0" if place in own else "1" for place in mark), 2)
+
+
 def _has_call(node: exp.Expr) -> bool:
     """Whether an aggregate function stands in an expression, not counting its subqueries."""
-    for found in node.walk(prune=lambda n: isinstance(n, (exp.Window, exp.Query))):
-        if isinstance(found, exp.Anonymous) and found.name.upper() in GROUP_FUNCTIONS:
-            return True
-    return False
+    return any(isinstance(n, exp.Filter) or _name(n) in GROUP_FUNCTIONS for n in _calls(node))
+
+
+def _calls(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Aggregate functions with their FILTER, and GROUPING; not those of subqueries."""
+
+    def is_call(found: exp.Expr) -> bool:
+        return isinstance(found, exp.Filter) or _name(found) in (*GROUP_FUNCTIONS, *_GROUPING)
+
+    stops = (exp.Window, exp.Query)
+    for found in node.walk(prune=lambda n: isinstance(n, stops) or is_call(n)):
+        if not isinstance(found, stops) and is_call(found):
+            yield found
+
+
+def _name(node: exp.Expr) -> str:
+    return node.name.upper() if isinstance(node, exp.Anonymous) else ""

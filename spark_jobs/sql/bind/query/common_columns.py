@@ -11,7 +11,7 @@ from spark_jobs.sql.bind.projections import project, unique_names
 from spark_jobs.sql.bind.query.context import QueryContext
 from spark_jobs.sql.bind.query.relations import Relations, join_scope
 from spark_jobs.sql.bind.scope import Relation
-from spark_jobs.sql.logical import Field, Join, Logical, all_columns, column
+from spark_jobs.sql.logical import Field, JoinType, Logical, all_columns, column
 from spark_jobs.sql.parse.positions import start_of
 from spark_jobs.sql.parse.statements import Name
 from spark_jobs.sql.types.data_types import with_nullable
@@ -63,15 +63,15 @@ def _names(relations: Relations) -> list[str]:
 
 
 def merged(
-    joined: Join, relations: Relations, common: Sequence[CommonColumn]
+    joined: Logical, kind: JoinType, relations: Relations, common: Sequence[CommonColumn]
 ) -> tuple[Logical, Relations]:
-    """The join, and what the rest of the query sees of it: each common column once, first."""
+    """A join, and what the rest of the query sees of it: each common column once, first."""
     if not common:
         return joined, relations
     names = [column.name for column in common]
-    rows: Logical = joined
-    places = [column.right if joined.kind == "right" else column.left for column in common]
-    if joined.kind == "full":
+    rows = joined
+    places = [column.right if kind == "right" else column.left for column in common]
+    if kind == "full":
         either = [_either(joined, column) for column in common]
         known = unique_names([*(field.name for field in joined.fields), *names])
         rows = project(joined, [*all_columns(joined), *either], known)
@@ -90,7 +90,7 @@ def _without(relations: Relations, names: Iterable[str]) -> Relations:
     return tuple(r for r in hiding if r.alias or len(r.hidden) < len(r.fields))
 
 
-def _either(joined: Join, column_: CommonColumn) -> Expr:
+def _either(joined: Logical, column_: CommonColumn) -> Expr:
     """The value of the side that has a row."""
     sides = [column(joined.fields, place) for place in (column_.left, column_.right)]
     args = unified(sides)

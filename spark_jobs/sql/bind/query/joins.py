@@ -4,7 +4,7 @@ from sqlglot import exp
 
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.query.common_columns import common_columns, merged
-from spark_jobs.sql.bind.query.context import QueryContext
+from spark_jobs.sql.bind.query.context import Block, QueryContext
 from spark_jobs.sql.bind.query.hints import TtlHints
 from spark_jobs.sql.bind.query.laterals import bind_lateral
 from spark_jobs.sql.bind.query.relations import (
@@ -16,6 +16,8 @@ from spark_jobs.sql.bind.query.relations import (
     shifted,
     table_or_view,
 )
+from spark_jobs.sql.bind.query.subqueries import bind_where
+from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.scope import Relation, Scope
 from spark_jobs.sql.logical import Join, JoinType, Logical
 from spark_jobs.sql.parse.positions import others, start_of
@@ -107,6 +109,9 @@ class FromBinder:
             with self.source.collecting():
                 as_of = ExpressionBinder(scope).bind(version.expression)
         common = common_columns(self.context, node, relations, shifted_right)
+        subqueries: exp.Expr | None = None
+        if kind == "inner" and as_of is None:
+            subqueries = self._without_subqueries(node)
         if common:
             condition = and_all(column.equal for column in common)
         else:
@@ -115,7 +120,24 @@ class FromBinder:
         ttl = (None, None) if version else (self._ttl(relations), self._ttl(right_relations))
         position = self.context.position(node.this)
         joined = Join(left, right, kind, condition, as_of, position, ttl_ms=ttl)
-        return merged(joined, over(joined, both), common)
+        rows = joined if subqueries is None else self._filtered(joined, both, subqueries)
+        return merged(rows, kind, over(rows, both), common)
+
+    def _without_subqueries(self, node: exp.Expr) -> exp.Expr | None:
+        """What ON has of subqueries, which for an inner join is as good as WHERE behind it."""
+        on = node.args.get("on")
+        if on is None or on.find(exp.Query) is None:
+            return None
+        refuse_version_lookup(self.source, self.context.names, on.find(exp.Select))
+        parts = list(on.flatten()) if isinstance(on, exp.And) else [on]
+        plain = [part for part in parts if part.find(exp.Query) is None]
+        node.set("on", exp.and_(*plain, copy=False) if plain else None)
+        return exp.and_(*(p for p in parts if p.find(exp.Query) is not None), copy=False)
+
+    def _filtered(self, rows: Join, relations: Relations, condition: exp.Expr) -> Logical:
+        context = self.context.nested(self.context.outer_of_from)
+        block = Block(rows, join_scope(self.context, relations), ())
+        return bind_where(context, condition, block, self.hints).rows
 
     def _ttl(self, relations: Relations) -> int | None:
         """The STATE_TTL hint of a side; None where the side is several tables."""

@@ -1,5 +1,7 @@
 """Binds whole queries: FROM, WHERE, groups and the select list become logical nodes."""
 
+from functools import partial
+
 from sqlglot import exp
 
 from spark_jobs.sql.bind.expressions import ExpressionBinder
@@ -73,7 +75,8 @@ def _select(context: QueryContext, node: exp.Select) -> Logical:
         block = context.bind_block(node)
         input_, scope = block.rows, block.scope
         if is_aggregated(node):
-            input_, _, items = grouped(context, node, input_, scope, ())
+            values_of_groups = partial(ValueSubqueries.of_groups, context, scope)
+            input_, _, items = grouped(context, node, input_, scope, (), values_of_groups)
         else:
             values = ValueSubqueries(context, scope, input_)
             for item in node.expressions:

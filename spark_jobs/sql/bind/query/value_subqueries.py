@@ -13,7 +13,7 @@ from sqlglot import exp
 from spark_jobs.sql.bind.casts import cast
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.projections import project
-from spark_jobs.sql.bind.query.aggregates import is_aggregated
+from spark_jobs.sql.bind.query.aggregates import Grouping, is_aggregated
 from spark_jobs.sql.bind.query.context import QueryContext
 from spark_jobs.sql.bind.query.set_operations import distinct
 from spark_jobs.sql.bind.query.subquery_rows import SubqueryRows, counted, rows_of
@@ -51,7 +51,15 @@ class ValueSubqueries:
     context: QueryContext
     scope: Scope
     rows: Logical
+    grouping: Grouping | None = None
     _values: dict[int, Expr | None] = field(default_factory=dict)
+
+    @classmethod
+    def of_groups(
+        cls, context: QueryContext, scope: Scope, rows: Logical, grouping: Grouping
+    ) -> "ValueSubqueries":
+        """Of expressions over groups, such as HAVING; `rows` are the groups."""
+        return cls(context, scope, rows, grouping)
 
     def prepare(self, node: exp.Expr, unknown_is_false: bool = False) -> None:
         """Join the subqueries of an expression, which `special` finds then.
@@ -132,7 +140,7 @@ class ValueSubqueries:
         if len(values) != len(rows.items):
             message = f"IN compares {len(values)} values with {len(rows.items)} columns"
             self.context.at.fail("COLUMN_COUNT", message, node)
-        binder = ExpressionBinder(self.scope, self.special)
+        binder = ExpressionBinder(self.scope, self._special)
         bound = [self._own(binder.bind(value), value) for value in values]
         equal = [
             binder.compared("=", item, mirrored(value), node)
@@ -161,7 +169,9 @@ class ValueSubqueries:
         known = column(self.rows.fields, width + len(keys) + 1)
         some = Call(">", (every, Literal(0, _COUNT)), with_nullable(data_types.BOOLEAN, True))
         gaps = Call("<", (known, every), with_nullable(data_types.BOOLEAN, True))
-        missing = Call("IS NULL", (value,), with_nullable(data_types.BOOLEAN, False))
+        missing = Call(
+            "IS NULL", (self._over(value, node),), with_nullable(data_types.BOOLEAN, False)
+        )
         unknown = Literal(None, data_types.BOOLEAN)
         wanted = Call("AND", (some, Call("OR", (missing, gaps), gaps.type)), gaps.type)
         return Call("CASE", (found, _TRUE, wanted, unknown, _FALSE), data_types.BOOLEAN)
@@ -205,13 +215,23 @@ class ValueSubqueries:
             if all(index >= 0 for index in columns((condition,))):
                 own.append(condition)
             elif found is not None:
-                pairs.append(found)
+                pairs.append((found[0], self._over(found[1], node)))
             else:
                 hint = "compare columns of the subquery only by = with columns of the outer query"
                 what = "a subquery as a value, with another condition than ="
                 self.context.at.refuse(node, what, hint)
         local = and_all(own)
         return rows if local is None else Filter(rows, local), pairs
+
+    def _special(self, node: exp.Expr) -> Expr | None:
+        found = self.special(node)
+        if self.grouping is None:
+            return found
+        return self.grouping.bind(node) if found is None else self.grouping.value(found)
+
+    def _over(self, expr: Expr, node: exp.Expr) -> Expr:
+        """An expression of the block over `rows`."""
+        return expr if self.grouping is None else self.grouping.over(expr, node)
 
     def _own(self, expr: Expr, node: exp.Expr) -> Expr:
         """An expression over this block alone."""

@@ -4,6 +4,7 @@ from collections import Counter
 from functools import cache
 from random import Random
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,8 @@ from spark_jobs.sql.logical import (
 from spark_jobs.sql.types.data_types import BIGINT, BOOLEAN
 from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, transform
 from tests.unit.plan.interpreter import COMPARISONS, Data, Row, run
+
+pytestmark = pytest.mark.service  # it takes long
 
 
 def table(name: str, key: tuple[str, ...] = ()) -> Scan:

@@ -133,6 +133,47 @@ def test_where(condition: str, expected: str, rows: str) -> None:
     assert where(condition) == (expected, rows)
 
 
+GROUPS = "Aggregate([$0], [SUM($2)], Scan(L))"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "SELECT a, SUM(n) + (SELECT MAX(c) FROM R) FROM L GROUP BY a",
+            "Project([$0, +($1, $2)], Join(left, TRUE, "
+            f"{GROUPS}, Project([$0], Aggregate([], [MAX($0)], Scan(R)))))",
+        ),
+        (  # correlated by a key, and by an aggregate
+            "SELECT a FROM L GROUP BY a HAVING SUM(n) > (SELECT MAX(c) FROM R WHERE m = a)",
+            "Project([$0], Filter(>($1, $3), Join(left, =($2, $0), "
+            f"{GROUPS}, Project([$0, $1], Aggregate([$2], [MAX($0)], Scan(R))))))",
+        ),
+        (
+            "SELECT a FROM L GROUP BY a HAVING SUM(n) IN (SELECT c FROM R) OR a = 1",
+            "Project([$0], Filter(OR(IS NOT NULL($3), =($0, 1)), Join(left, =($2, $1), "
+            f"{GROUPS}, {C_KINDS})))",
+        ),
+    ],
+)
+def test_beside_aggregates(query: str, expected: str) -> None:
+    assert shape(bind_query(script(TABLES, query)).query) == expected
+
+
+def test_of_groups_only_keys_and_aggregates_are_compared() -> None:
+    query = "SELECT a FROM L GROUP BY a HAVING EXISTS (SELECT 1 FROM R WHERE d = b)"
+    with pytest.raises(SqlErrors, match="b is neither in GROUP BY"):
+        bind_query(script(TABLES, query))
+
+
+def test_in_the_on_of_an_inner_join_they_are_conditions_of_where() -> None:
+    query = "SELECT L.n FROM L JOIN R ON a = c AND b IN (SELECT d FROM R) AND n > 1"
+    assert shape(bind_query(script(TABLES, query)).query) == (
+        "Project([$2], Join(semi, =($1, $7), Join(inner, AND(=($0, $3), >($2, 1)), Scan(L),"
+        " Scan(R)), Scan(R)))"
+    )
+
+
 def test_a_problem_inside_is_told_once() -> None:
     items = "a, (SELECT MAX(x) FROM R) + 1, a IN (SELECT c FROM Q)"
     where = "WHERE a = 1 OR a IN (SELECT y FROM R)"
