@@ -16,6 +16,7 @@ PROGRAMS = {
     "runc": "runc",
     "debootstrap": "debootstrap",
     "iptables": "iptables",
+    "catatonit": "catatonit",
 }
 _HELPERS = ("netavark", "aardvark-dns")
 _HELPER_FOLDERS = ("/usr/lib/podman", "/usr/libexec/podman", "/usr/local/lib/podman")

@@ -12,7 +12,8 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
     --auth-local trust --auth-host trust > /dev/null
   echo "host all all all scram-sha-256" >> "$PGDATA/pg_hba.conf"
   echo "listen_addresses = '*'" >> "$PGDATA/postgresql.conf"
-  pg_ctl -w -o "-c listen_addresses='' -k /tmp" start > /dev/null
+  # with the settings of the command, as the image does it: commit times are kept from the first row on
+  pg_ctl -w -o "${*:2} -c listen_addresses='' -k /tmp" start > /dev/null
   psql -q -h /tmp -U postgres -c "CREATE DATABASE $POSTGRES_DB"
   for script in /docker-entrypoint-initdb.d/*.sql; do
     psql -q -v ON_ERROR_STOP=1 -h /tmp -U postgres -d "$POSTGRES_DB" -f "$script"
