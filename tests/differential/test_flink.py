@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import pytest
+
 from spark_jobs.sql.types.data_types import DataType
 from tests.differential.case import Case, Differs, Refused, run
 from tests.differential.flink.opinion import (
@@ -22,6 +24,8 @@ from tests.differential.judge import Judge
 from tests.differential.run import run_cases
 from tests.differential.tables import ROWTIME, Change, Table
 from tests.differential.test_differential import LEFT, InnerJudge
+
+pytestmark = pytest.mark.service  # it takes long
 
 ANSWER = {
     "rows": [["+I", 1, "X"], ["-D", 1, "X"], *(["+I", n, None] for n in (1, 2)), ["+I", 3, "Y"]]

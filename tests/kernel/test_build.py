@@ -8,6 +8,8 @@ import pytest
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.build import Unit, compiled, core_jars
 
+pytestmark = pytest.mark.service  # it compiles
+
 FORBIDDEN = (
     "org.apache.spark.sql.types.StructType",
     "org.apache.kafka.common.TopicPartition",

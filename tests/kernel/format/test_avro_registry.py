@@ -18,6 +18,8 @@ from tests.kernel.conftest import SchemaIds
 from tests.kernel.format.avro_records import avro, framed, record_schema
 from tests.kernel.tables import TableScan
 
+pytestmark = pytest.mark.service  # waits for registries that do not answer
+
 SCHEMA = record_schema(("c", "int"))
 COLUMNS = {"c": "integer"}
 

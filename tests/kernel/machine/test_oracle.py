@@ -4,6 +4,8 @@ import pytest
 
 from tests.kernel.oracle.__main__ import MAKERS, maker, run
 
+pytestmark = pytest.mark.service  # it takes long
+
 STEPS = {"plan": 500, "multi": 1_000}
 
 

@@ -19,6 +19,8 @@ from spark_jobs.settings import resolve_all
 from tests.harness.certificates import STORE_PASSWORD, Authority
 from tests.harness.gateway import jvm
 
+pytestmark = pytest.mark.service  # starts servers with TLS
+
 BASIC = "Basic YW5uOnNlY3JldA=="  # ann:secret
 BEARER = "Bearer t-0-k-e-n"
 

@@ -10,6 +10,8 @@ import pytest
 from bench.measure import BenchError, process_tree, run_measured, warm_share_per_s
 from spark_jobs.embedded.process import Child
 
+pytestmark = pytest.mark.service  # watches processes for seconds
+
 _HOLD = "data = bytearray(50_000_000); import time; time.sleep({seconds})"
 _PARENT = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', {child!r}]))"
 

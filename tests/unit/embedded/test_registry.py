@@ -240,6 +240,7 @@ run_registry({port}, Path({folder!r}))
 """
 
 
+@pytest.mark.service
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_foreground_command_ends_within_seconds(tmp_path: Path, number: signal.Signals) -> None:
     (port,) = free_ports(1)

@@ -14,6 +14,7 @@ from service.settings import read_settings
 from spark_jobs.errors import ConfigError
 
 
+@pytest.mark.service
 def test_serves_until_sigterm(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "service.main", "--status-dir", str(tmp_path), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -404,6 +404,7 @@ def test_the_job_that_is_broken_below_is_whole() -> None:
     assert len(bind(" ".join(PIECES)).inserts) == 2
 
 
+@pytest.mark.service
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_broken_job_is_a_clean_error(data: st.DataObject) -> None:
