@@ -1,10 +1,13 @@
 """The pods of `overlays/local` for `podman kube play`, which knows no StatefulSets and Services.
 
 A StatefulSet becomes its first pod with its claims, a Deployment its pod, a Service an alias of the
-pod in a network. Containers, guards, volumes and ConfigMaps stay as kustomize builds them.
+pod in a network. An optional Secret that is not there is an empty folder, as Kubernetes has it.
+Containers, guards, other volumes and ConfigMaps stay as kustomize builds them.
 """
 
+import os
 import secrets
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,7 +51,12 @@ def _pod_of(owner: Manifest) -> Manifest:
     suffix = "-0" if owner["kind"] == "StatefulSet" else ""
     pod |= {"apiVersion": "v1", "kind": "Pod"}
     pod["metadata"]["name"] = owner["metadata"]["name"] + suffix
-    pod["spec"].setdefault("volumes", []).extend(
+    volumes = pod["spec"].setdefault("volumes", [])
+    for volume in volumes:
+        if volume.get("secret", {}).get("optional"):
+            del volume["secret"]
+            volume["emptyDir"] = {}
+    volumes.extend(
         {
             "name": claim["metadata"]["name"].removesuffix(f"-{pod['metadata']['name']}"),
             "persistentVolumeClaim": {"claimName": claim["metadata"]["name"]},
@@ -97,6 +105,11 @@ class Played:
 
     def exec(self, pod: str, name: str, *command: str) -> str:
         return podman("exec", self.container(pod, name), *command)
+
+    def kill(self, pod: str, name: str) -> None:
+        """As a crash would; a container that podman itself kills stays down."""
+        pid = podman("inspect", "--format={{.State.Pid}}", self.container(pod, name))
+        os.kill(int(pid), signal.SIGKILL)
 
     def wait(self, done: Callable[[], bool], limit_s: float, what: str) -> None:
         deadline = time.monotonic() + limit_s

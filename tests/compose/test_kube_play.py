@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.compose.kube_play import Played, playable, played
-from tests.compose.podman import podman
 from tests.harness import manifests
 
 pytestmark = pytest.mark.timeout(2400)
@@ -32,7 +31,7 @@ def written(pods: Played) -> int:
 def test_the_pod_joins_the_shops_orders_and_goes_on_after_a_kill(pods: Played) -> None:
     pods.wait(lambda: written(pods) > 500, 300, "no joined rows")
     before = written(pods)
-    podman("kill", "--signal=KILL", pods.container(POD, "driver"))
+    pods.kill(POD, "driver")
     pods.wait(lambda: written(pods) > before + 500, 300, "the next driver does not go on")
 
 
