@@ -161,7 +161,7 @@ final class Ranked(val place: Array[Byte], val row: Array[Byte])
 /** The columns of a Top-N's input, whose types it does not know. One instance serves one task. */
 trait RankColumns {
 
-  /** What a packed row is ordered by, as bytes that sort, unsigned, as the rows do. No order's bytes begin another's. */
+  /** What a packed row is ordered by, as bytes that sort, unsigned, as the rows do; none begin as others end. */
   def order(row: Array[Byte]): Array[Byte]
 
   /** The packed row of the one column that says the place of a row. */

@@ -2,7 +2,7 @@ package org.apache.spark.sql.rejoin.columns
 
 import java.io.ByteArrayOutputStream
 
-import org.apache.spark.sql.catalyst.expressions.{UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter
 import org.apache.spark.sql.types.{DoubleType, FloatType, StringType, StructType}
 
