@@ -128,6 +128,8 @@ CLAUSES = {
     "EXCEPT": "SELECT id FROM a EXCEPT SELECT id FROM b",
     "ORDER BY": "SELECT id FROM a ORDER BY t",
     "LIMIT": "SELECT id FROM a LIMIT 5",
+    "ORDER BY ... LIMIT": "SELECT id FROM a ORDER BY k DESC LIMIT 5",
+    "FETCH FIRST": "SELECT id FROM a ORDER BY k FETCH FIRST 5 ROWS ONLY",
     "OFFSET": "SELECT id FROM a OFFSET 5",
     "WITH (a common table expression)": "WITH c AS (SELECT id FROM a) SELECT id FROM c",
     "VALUES": "SELECT x FROM (VALUES (1)) AS c (x)",

@@ -23,6 +23,7 @@ from spark_jobs.plan.nodes.physical import (
     Normalize,
     Project,
     QueryPlan,
+    Rank,
     RegularJoin,
     Rekey,
     Results,
@@ -323,7 +324,7 @@ def _key_type(machine: Machine) -> DataType:
             return machine.pair.key
         case MultiJoin(key=key) | Aggregate(key=key):
             return key
-        case Normalize() | KeyChanges() | Deduplicate() | SinkMaterializer():
+        case Normalize() | KeyChanges() | Deduplicate() | Rank() | SinkMaterializer():
             return DataType("ROW")
         case _:
             assert_never(machine)

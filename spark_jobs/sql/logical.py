@@ -9,7 +9,7 @@ optimised plan (plan/facts/times.py).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
-from typing import TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 from spark_jobs.sql.catalog import Table, TableColumn
 from spark_jobs.sql.parse.statements import ConflictStrategy
@@ -130,18 +130,47 @@ class Union(Node):
     position: Position
 
 
+class SortKey(NamedTuple):
+    """One field of an ORDER BY, by its position in the input."""
+
+    column: int
+    descends: bool
+    nulls_first: bool
+
+
 @dataclass(frozen=True, slots=True)
 class RowNumber(Node):
     """`ROW_NUMBER() OVER (PARTITION BY partition ORDER BY order)` as one more field at the end.
 
-    Positions are those of the input's fields; `order` pairs them with whether they descend.
+    Positions are those of the input's fields.
     """
 
     input: "Logical"
     partition: tuple[int, ...]
-    order: tuple[tuple[int, bool], ...]
+    order: tuple[SortKey, ...]
     fields: tuple[Field, ...]
     position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Rank(Node):
+    """Top-N: the rows `first` to `last` of each partition, counted from 1 in the given order.
+
+    Equal rows stand as they came. `number` is the field that says the place of each row, one more
+    at the end; None where nothing reads it.
+    """
+
+    input: "Logical"
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    first: int
+    last: int
+    number: Field | None
+    position: Position
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields if self.number is None else (*self.input.fields, self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +233,7 @@ class Sink(Node):
 
 
 Logical: TypeAlias = (
-    Scan | Filter | Project | Join | Union | RowNumber | Deduplicate | Aggregate | Sink
+    Scan | Filter | Project | Join | Union | RowNumber | Rank | Deduplicate | Aggregate | Sink
 )
 
 
@@ -217,7 +246,7 @@ def inputs_of(node: Logical) -> tuple[Logical, ...]:
             return left, right
         case Union(inputs=inputs):
             return inputs
-        case Filter() | Project() | RowNumber() | Deduplicate() | Aggregate() | Sink():
+        case Filter() | Project() | RowNumber() | Rank() | Deduplicate() | Aggregate() | Sink():
             return (node.input,)
         case _:
             assert_never(node)

@@ -10,6 +10,7 @@ from tests.differential.set_operations import set_operations, with_clause
 from tests.differential.subqueries import Subqueries
 from tests.differential.tables import PROCTIME, ROWTIME, Table
 from tests.differential.time_joins import TimeJoins
+from tests.differential.top_n import first_rows
 
 _FIRST_ROWS = "ASC"
 _JOINS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
@@ -22,7 +23,8 @@ _BY_PATTERN = {
     "semi or anti join": r"EXISTS|IN \(SELECT",
     "scalar subquery": r"\(SELECT (COUNT|MIN|MAX)\(",
     "aggregate": r"GROUP BY|HAVING",
-    "deduplication": "ROW_NUMBER",
+    "deduplication": "rn = 1",
+    "Top-N": "rn <=|rn BETWEEN|LIMIT",
     "union": "UNION",
     "INTERSECT or EXCEPT": "INTERSECT|EXCEPT",
     "WITH": r"^WITH ",
@@ -316,6 +318,9 @@ class Queries:
         table = self.rng.choice(self.tables)
         if table.rowtime is not None and table.mode == "append" and roll > 0.8:
             return self._ranked(table, alias)
+        if roll > 0.75:
+            text, columns = first_rows(self.rng, table)
+            return _From(f"{text} AS {alias}", _under(alias, columns))
         return self._table(table, alias)
 
     def _timed_table(self) -> _From:

@@ -19,6 +19,7 @@ from spark_jobs.sql.logical import (
     Logical,
     Position,
     Project,
+    Rank,
     RowNumber,
     Scan,
     Sink,
@@ -75,6 +76,9 @@ def _reads(node: Logical) -> bool:
             return _read((*keys, *read), facts(inner).times)
         case Deduplicate(input=inner, partition=partition):
             return any(facts(inner).times[i] == "proctime" for i in partition)
+        case Rank(input=inner, partition=partition, order=order):
+            by = (*partition, *(key.column for key in order))
+            return any(facts(inner).times[i] == "proctime" for i in by)
         case Scan() | RowNumber() | Sink():
             return False
         case _:

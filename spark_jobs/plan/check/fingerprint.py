@@ -24,6 +24,7 @@ from spark_jobs.plan.nodes.physical import (
     Machine,
     MultiJoin,
     Normalize,
+    Rank,
     RegularJoin,
     SinkMaterializer,
     Stateful,
@@ -121,7 +122,7 @@ def _rows(machine: Machine) -> Facts:
             return {"row": _columns(schema), "key": _columns(key)}
         case Normalize(schema=schema, key=ordinals) | KeyChanges(schema=schema, key=ordinals):
             return {"row": _columns(schema), "key": list(ordinals)}
-        case Deduplicate(schema=schema) | SinkMaterializer(schema=schema):
+        case Deduplicate(schema=schema) | Rank(schema=schema) | SinkMaterializer(schema=schema):
             return {"row": _columns(schema)}
         case Aggregate(key=key, input_schema=read, schema=schema):
             rows = {"input row": _columns(read), "result row": _columns(schema)}

@@ -19,6 +19,7 @@ from spark_jobs.sql.logical import (
     Logical,
     Position,
     Project,
+    Rank,
     RowNumber,
     Scan,
     Sink,
@@ -107,7 +108,7 @@ def _origins(node: Logical) -> list[Origins]:
             return [_NONE.union(*made) for made in zip(*map(_origins, inputs), strict=True)]
         case Join():
             return _joined(node)
-        case Deduplicate() | RowNumber() | Sink():  # a row number comes as one more field
+        case Deduplicate() | RowNumber() | Rank() | Sink():  # a row number comes as one more field
             below = _origins(node.input)
             return [*below, *[_NONE] * (len(node.fields) - len(below))]
         case _:
@@ -193,9 +194,9 @@ def _read(node: Logical, index: int) -> tuple[str, str | None]:
             return _read(left, index) if at < 0 else _read(right, at)
         case Union() | Aggregate():
             return "", None
-        case RowNumber() if index == len(node.fields) - 1:
+        case RowNumber() | Rank() if index == len(node.input.fields):
             return "", None
-        case Filter() | Deduplicate() | RowNumber() | Sink():
+        case Filter() | Deduplicate() | RowNumber() | Rank() | Sink():
             return _read(node.input, index)
         case _:
             assert_never(node)

@@ -16,7 +16,7 @@ from spark_jobs.plan.check.temporal_refusals import JOIN_NAMES, kind_refusals, t
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import compares_different_times, facts
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.plan.rules.deduplication import keeps_first_rank, orders_by_time
+from spark_jobs.plan.rules.top_n import taken_range
 from spark_jobs.sql.logical import (
     Aggregate,
     Deduplicate,
@@ -24,6 +24,7 @@ from spark_jobs.sql.logical import (
     Join,
     Logical,
     Project,
+    Rank,
     RowNumber,
     Scan,
     Sink,
@@ -31,7 +32,9 @@ from spark_jobs.sql.logical import (
     inputs_of,
     nodes,
 )
-from spark_jobs.sql.types.expr import Expr, columns
+from spark_jobs.sql.types.expr import Expr
+
+_UNORDERED = ("ROW", "ARRAY", "MAP", "BYTES")
 
 
 def refusals(
@@ -56,6 +59,8 @@ def _node(node: Logical) -> Iterator[PositionedError]:
             yield from _interval_join(node)
         case Deduplicate():
             yield from _deduplicate(node)
+        case Rank():
+            yield from _rank(node)
         case Scan() | Filter() | Project() | Union() | RowNumber() | Aggregate() | Sink():
             return
         case _:
@@ -110,27 +115,32 @@ def _numbered(node: Logical) -> Iterator[tuple[RowNumber, Expr | None]]:
 
 
 def _row_number(node: RowNumber, condition: Expr | None) -> Iterator[PositionedError]:
-    rank = len(node.fields) - 1
-    if condition is None or rank not in columns((condition,)):
+    """What no rule has made a deduplication or a Top-N of."""
+    place = len(node.fields) - 1
+    _, first, last = (None, 1, None) if condition is None else taken_range(condition, place)
+    if last is None:
         yield wrong(
             "ROW_NUMBER_UNBOUNDED",
-            "ROW_NUMBER() without a condition on its value numbers rows without end",
+            "ROW_NUMBER() without a constant above which it is not wanted numbers rows without end",
             node.position,
-            "keep one row per key: WHERE rownum = 1 in the query around it",
+            "keep the first rows of each partition: WHERE rownum <= 10 in the query around it",
         )
-    elif not keeps_first_rank(condition, rank):
-        yield unsupported(
+    else:
+        yield wrong(
             "TOP_N",
-            "ROW_NUMBER() is supported as deduplication only, which keeps row number 1",
+            f"no row number is at least {first} and at most {last}",
             node.position,
-            "write WHERE rownum = 1",
+            "row numbers count from 1: WHERE rownum <= 10",
         )
-    elif not orders_by_time(node):
-        names = ", ".join(node.input.fields[i].name for i, _ in node.order)
-        yield unsupported(
-            "DEDUPLICATE_ORDER",
-            f"ROW_NUMBER() is ordered by {names or 'nothing'}, which is not one time attribute of"
-            " its input",
-            node.position,
-            "order by one column that has a WATERMARK, or by one that is PROCTIME()",
-        )
+
+
+def _rank(node: Rank) -> Iterator[PositionedError]:
+    for key in node.order:
+        ordered = node.input.fields[key.column]
+        if ordered.type.name in _UNORDERED:
+            yield wrong(
+                "TOP_N",
+                f"{ordered.name} is of type {ordered.type.sql()}, whose values have no order",
+                node.position,
+                "order by numbers, texts, times or BOOLEAN",
+            )

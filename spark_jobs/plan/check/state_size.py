@@ -19,6 +19,7 @@ from spark_jobs.plan.nodes.physical import (
     KeyChanges,
     MultiJoin,
     Normalize,
+    Rank,
     RegularJoin,
     SinkMaterializer,
     Stateful,
@@ -110,7 +111,7 @@ def side_formulas(node: Stateful) -> Iterator[SideFormula]:
         case Normalize(key=key):
             text = "keys x (row + key + 15)"
             yield SideFormula(names[0], 0, "keys", text, 15, key, kept_ms=kept_ms)
-        case KeyChanges() | Deduplicate() | Aggregate() | SinkMaterializer():
+        case KeyChanges() | Deduplicate() | Rank() | Aggregate() | SinkMaterializer():
             return
         case _:
             assert_never(machine)

@@ -13,6 +13,7 @@ from spark_jobs.sql.logical import (
     Join,
     Logical,
     Project,
+    Rank,
     RowNumber,
     Scan,
     Sink,
@@ -38,7 +39,7 @@ def kinds(node: Logical, below: Sequence[Kinds], *, is_interval: bool) -> Kinds:
             return below[0]
         case Join(kind="inner" | "semi"):
             return below[0] | below[1]
-        case Join():
+        case Join() | Rank():
             return INSERT if is_interval else ALL
         case Aggregate() if is_row_of_nothing(node):
             return INSERT
@@ -59,7 +60,7 @@ def changelog_of(node: Logical) -> ChangelogMode | None:
             return table.changelog
         case Filter(input=inner) | Project(input=inner) | Sink(input=inner):
             return changelog_of(inner)
-        case Join() | Union() | RowNumber() | Deduplicate() | Aggregate():
+        case Join() | Union() | RowNumber() | Rank() | Deduplicate() | Aggregate():
             return None
         case _:
             assert_never(node)

@@ -7,6 +7,7 @@ from spark_jobs.sql.logical import (
     Join,
     Logical,
     Project,
+    Rank,
     RowNumber,
     Union,
 )
@@ -23,7 +24,7 @@ def is_empty(node: Logical) -> bool:
     match node:
         case Filter(input=inner, condition=condition):
             return any(map(_is_never_true, conjuncts(condition))) or is_empty(inner)
-        case Project() | RowNumber() | Deduplicate():
+        case Project() | RowNumber() | Rank() | Deduplicate():
             return is_empty(node.input)
         case Aggregate(keys=keys):
             return bool(keys) and is_empty(node.input)

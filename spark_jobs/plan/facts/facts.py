@@ -7,7 +7,7 @@ from spark_jobs.plan.facts.bounds import Interval, interval, mixed_times
 from spark_jobs.plan.facts.changelog import Kinds, kinds
 from spark_jobs.plan.facts.keys import JoinCondition, Key, split_condition, unique_keys
 from spark_jobs.plan.facts.times import Times, times, version_time
-from spark_jobs.sql.logical import Deduplicate, Join, Logical, TimeAttribute, inputs_of
+from spark_jobs.sql.logical import Deduplicate, Join, Logical, Rank, TimeAttribute, inputs_of
 from spark_jobs.sql.types.expr import Column
 
 
@@ -48,6 +48,8 @@ def _facts(node: Logical, below: Sequence[Facts]) -> Facts:
         # rows go to tasks by join key: changes of a row stay in order by keys that contain it
         read = condition.columns_read(0), condition.columns_read(1)
         ordered = [frozenset(k for k in ordered[side] if read[side] <= k) for side in (0, 1)]
+    if isinstance(node, Rank):
+        ordered = [frozenset(k for k in ordered[0] if frozenset(node.partition) <= k)]
     own_times = times(node, [i.times for i in below], is_interval=bounds is not None)
     return Facts(
         times=own_times,

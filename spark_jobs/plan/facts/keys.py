@@ -16,6 +16,7 @@ from spark_jobs.sql.logical import (
     Join,
     Logical,
     Project,
+    Rank,
     RowNumber,
     Scan,
     Sink,
@@ -164,6 +165,8 @@ def unique_keys(
             names = [f.name for f in fields]
             key = frozenset(names.index(name) for name in table.primary_key)
             return frozenset((key,)) if key else frozenset()
+        case Rank():
+            return _ranked(node, below[0])
         case Deduplicate(partition=partition):
             return frozenset((frozenset(partition),))
         case Aggregate(keys=keys):
@@ -172,6 +175,14 @@ def unique_keys(
             return frozenset()
         case _:
             assert_never(node)
+
+
+def _ranked(node: Rank, below: frozenset[Key]) -> frozenset[Key]:
+    """The keys of the rows, and the place in the partition, which one row has at a time."""
+    by = frozenset(node.partition)
+    if node.first == node.last:
+        return below | {by}
+    return below if node.number is None else below | {by | {len(node.input.fields)}}
 
 
 def _projected(keys: frozenset[Key], exprs: Sequence[Expr]) -> frozenset[Key]:

@@ -14,6 +14,7 @@ from spark_jobs.sql.logical import (
     Join,
     Logical,
     Project,
+    Rank,
     RowNumber,
     Scan,
     Sink,
@@ -36,6 +37,8 @@ def times(node: Logical, below: Sequence[Times], *, is_interval: bool) -> Times:
             return tuple(_computed(e, below[0]) for e in exprs)
         case RowNumber():
             return (*below[0], None)
+        case Rank():
+            return (None,) * len(node.fields)
         case Aggregate(fields=fields):
             return (None,) * len(fields)
         case Union():
@@ -61,7 +64,7 @@ def version_time(node: Logical, times: Times, below: Sequence[int | None]) -> in
                 i for i, e in enumerate(exprs) if isinstance(e, Column) and e.index == below[0]
             )
             return next(found, None)
-        case Scan() | Join() | Union() | RowNumber() | Aggregate() | Sink():
+        case Scan() | Join() | Union() | RowNumber() | Rank() | Aggregate() | Sink():
             return next((i for i, time in enumerate(times) if time == "rowtime"), None)
         case _:
             assert_never(node)

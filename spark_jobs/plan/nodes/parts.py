@@ -180,6 +180,15 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
+class SortColumn:
+    """A column that rows are ordered by: its ordinal in the row."""
+
+    ordinal: int
+    descends: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateCall:
     """An aggregate function over ordinals of the input row (None: COUNT(*), no FILTER)."""
 

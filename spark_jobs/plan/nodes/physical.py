@@ -27,6 +27,7 @@ from spark_jobs.plan.nodes.parts import (
     ReadFrom,
     RejectLimit,
     Side,
+    SortColumn,
     Timing,
     Topic,
 )
@@ -195,6 +196,23 @@ class Deduplicate:
 
 
 @dataclass(frozen=True, slots=True)
+class Rank:
+    """Top-N: the rows `first` to `last` under each key of its input, in order.
+
+    `number`: the name of the column behind those of `schema` that says the place; None: there is
+    none. `append_only`: rows behind `last` need not be kept.
+    """
+
+    kind: ClassVar[str] = "rank"
+    first: int
+    last: int
+    order: tuple[SortColumn, ...]
+    append_only: bool
+    number: str | None
+    schema: DataType
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """GROUP BY the join key of its input; `schema` is key columns, then one per call.
 
@@ -225,7 +243,14 @@ class SinkMaterializer:
 
 TwoSided: TypeAlias = RegularJoin | IntervalJoin | TemporalJoin
 Machine: TypeAlias = (
-    TwoSided | MultiJoin | Normalize | KeyChanges | Deduplicate | Aggregate | SinkMaterializer
+    TwoSided
+    | MultiJoin
+    | Normalize
+    | KeyChanges
+    | Deduplicate
+    | Rank
+    | Aggregate
+    | SinkMaterializer
 )
 
 
@@ -257,7 +282,14 @@ class Stateful:
                 return join.pair.left, join.pair.right
             case MultiJoin(sides=sides):
                 return sides
-            case Normalize() | KeyChanges() | Deduplicate() | Aggregate() | SinkMaterializer():
+            case (
+                Normalize()
+                | KeyChanges()
+                | Deduplicate()
+                | Rank()
+                | Aggregate()
+                | SinkMaterializer()
+            ):
                 return ()
             case _:
                 assert_never(self.machine)

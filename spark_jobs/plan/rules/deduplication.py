@@ -19,8 +19,7 @@ ONE = Literal(1, with_nullable(BIGINT, False))
 def deduplicate(node: Logical) -> Logical:
     """A filter that keeps row number 1 by a time attribute becomes a Deduplicate.
 
-    The filter's other predicates stay above it, with 1 for the row number. Any other ROW_NUMBER is
-    left as it is and refused by name.
+    The filter's other predicates stay above it, with 1 for the row number.
     """
     node = map_inputs(node, deduplicate)
     match node:
@@ -28,11 +27,11 @@ def deduplicate(node: Logical) -> Logical:
             return _needed(node)
         case Filter(input=RowNumber() as numbered, condition=condition):
             rest = _without_rank(conjuncts(condition), len(numbered.fields) - 1)
-            if rest is None or not orders_by_time(numbered):
+            if rest is None or not (_orders_by_time(numbered) and _may_deduplicate(numbered)):
                 return node
         case _:
             return node
-    ((order, descending),) = numbered.order
+    ((order, descending, _),) = numbered.order
     keep: OneOf["first", "last"] = "last" if descending else "first"
     input_ = numbered.input
     rows = Deduplicate(input_, numbered.partition, order, keep, numbered.position)
@@ -57,14 +56,15 @@ def _needed(node: Deduplicate) -> Logical:
     return node.input if updating and one_row else node
 
 
-def orders_by_time(node: RowNumber) -> bool:
+def _may_deduplicate(node: RowNumber) -> bool:
+    """Rows that change can be told by their order only if they are all kept."""
+    known = facts(node.input)
+    return known.kinds == INSERT or is_unique(known.unique_keys, frozenset(node.partition))
+
+
+def _orders_by_time(node: RowNumber) -> bool:
     """Whether the order is by one time attribute, so that the first and last row are known."""
-    return len(node.order) == 1 and facts(node.input).times[node.order[0][0]] is not None
-
-
-def keeps_first_rank(condition: Expr, rank: int) -> bool:
-    """Whether a filter lets only row number 1 pass."""
-    return _without_rank(conjuncts(condition), rank) is not None
+    return len(node.order) == 1 and facts(node.input).times[node.order[0].column] is not None
 
 
 def _without_rank(predicates: tuple[Expr, ...], rank: int) -> tuple[Expr, ...] | None:

@@ -1,10 +1,11 @@
 """Rewrites of the logical plan. Each rule is a function of the whole tree; RULES is their order.
 
 What they leave behind is one shape. Below an optional Sink stands a Project; it, and every input
-of a node that keeps state (Join, Aggregate, Deduplicate) and of a Union, is `Project?(Filter?(X))`
-where X is a Scan, a Union or a node that keeps state. A predicate only moves where every row it
-removes could not have reached the result, for changes of either sign. Expressions may be moved and
-repeated freely: the binder lets no call through that may differ from one evaluation to the next.
+of a node that keeps state (Join, Aggregate, Deduplicate, Rank) and of a Union, is
+`Project?(Filter?(X))` where X is a Scan, a Union or a node that keeps state. A predicate only moves
+where every row it removes could not have reached the result, for changes of either sign.
+Expressions may be moved and repeated freely: the binder lets no call through that may differ from
+one evaluation to the next.
 """
 
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from spark_jobs.plan.rules.empty_groups import count_no_rows
 from spark_jobs.plan.rules.pruning import prune_columns
 from spark_jobs.plan.rules.pushdown import push_filters
 from spark_jobs.plan.rules.rewriting import map_inputs
+from spark_jobs.plan.rules.top_n import rank
 from spark_jobs.sql.logical import Filter, Join, Logical, Project, Sink, Union, all_columns
 from spark_jobs.sql.types.expr import Call, Expr
 
@@ -96,6 +98,7 @@ RULES: tuple[Rule, ...] = (
     flatten_unions,
     push_filters,
     deduplicate,
+    rank,
     fold_constants,
     merge_projects,
     push_filters,

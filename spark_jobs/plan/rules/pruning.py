@@ -16,6 +16,7 @@ from spark_jobs.sql.logical import (
     Join,
     Logical,
     Project,
+    Rank,
     RowNumber,
     Scan,
     Sink,
@@ -52,12 +53,8 @@ def _prune(node: Logical, needed: Needed) -> tuple[Logical, Places]:
             return _prune_join(node, needed)
         case Union():
             return _prune_union(node, needed)
-        case RowNumber():
-            return _prune_numbered(node, needed)
-        case Deduplicate(partition=partition, order=order):
-            child, places = _input(node.input, needed | {*partition, order})
-            by = tuple(places[i] for i in partition)
-            return replace(node, input=child, partition=by, order=places[order]), places
+        case RowNumber() | Rank() | Deduplicate():
+            return _prune_ordered(node, needed)
         case Aggregate():
             return _prune_aggregate(node, needed)
         case _:
@@ -124,11 +121,38 @@ def _prune_union(union: Union, needed: Needed) -> tuple[Logical, Places]:
     return replace(union, inputs=inputs, fields=fields), _places(kept)
 
 
+def _prune_ordered(node: RowNumber | Rank | Deduplicate, needed: Needed) -> tuple[Logical, Places]:
+    match node:
+        case RowNumber():
+            return _prune_numbered(node, needed)
+        case Rank():
+            return _prune_rank(node, needed)
+        case Deduplicate(partition=partition, order=order):
+            child, places = _input(node.input, needed | {*partition, order})
+            by = tuple(places[i] for i in partition)
+            return replace(node, input=child, partition=by, order=places[order]), places
+
+
 def _prune_numbered(node: RowNumber, needed: Needed) -> tuple[Logical, Places]:
     """A row number that is no deduplication keeps all columns: it is refused anyway."""
     child, places = _input(node.input, frozenset(range(len(node.input.fields))))
     places = {**places, len(child.fields): len(child.fields)}
     return replace(node, input=child), {i: places[i] for i in needed}
+
+
+def _prune_rank(node: Rank, needed: Needed) -> tuple[Logical, Places]:
+    """Without its number where nothing reads that."""
+    width = len(node.input.fields)
+    by = {*node.partition, *(key.column for key in node.order)}
+    child, places = _input(node.input, (needed - {width}) | by)
+    pruned = replace(
+        node,
+        input=child,
+        partition=tuple(places[i] for i in node.partition),
+        order=tuple(key._replace(column=places[key.column]) for key in node.order),
+        number=node.number if width in needed else None,
+    )
+    return pruned, places if width not in needed else {**places, width: len(child.fields)}
 
 
 def _prune_aggregate(node: Aggregate, needed: Needed) -> tuple[Logical, Places]:

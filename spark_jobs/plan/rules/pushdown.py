@@ -23,6 +23,7 @@ from spark_jobs.sql.logical import (
     JoinType,
     Logical,
     Project,
+    Rank,
     RowNumber,
     Scan,
     Sink,
@@ -87,7 +88,11 @@ def _push(node: Logical, predicates: tuple[Expr, ...]) -> Logical:
             below, above = _split(predicates, frozenset(range(len(keys))))
             inner = _push(node.input, _flat(inline(p, keys) for p in below))
             return filtered(replace(node, input=inner), above)
-        case Deduplicate(partition=partition) | RowNumber(partition=partition):
+        case (
+            Deduplicate(partition=partition)
+            | RowNumber(partition=partition)
+            | Rank(partition=partition)
+        ):
             below, above = _split(predicates, frozenset(partition))
             return filtered(replace(node, input=_push(node.input, below)), above)
         case _:

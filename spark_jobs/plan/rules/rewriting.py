@@ -11,6 +11,7 @@ from spark_jobs.sql.logical import (
     Join,
     Logical,
     Project,
+    Rank,
     RowNumber,
     Scan,
     Sink,
@@ -28,7 +29,7 @@ def map_inputs(node: Logical, rule: Callable[[Logical], Logical]) -> Logical:
             return replace(node, left=rule(left), right=rule(right))
         case Union(inputs=inputs):
             return replace(node, inputs=tuple(rule(i) for i in inputs))
-        case Filter() | Project() | RowNumber() | Deduplicate() | Aggregate() | Sink():
+        case Filter() | Project() | RowNumber() | Rank() | Deduplicate() | Aggregate() | Sink():
             return replace(node, input=rule(node.input))
         case _:
             assert_never(node)

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.emptiness import is_row_of_nothing
 from spark_jobs.plan.facts.facts import facts, waits_for_watermark
 from spark_jobs.plan.facts.keys import smallest
-from spark_jobs.plan.nodes.parts import Advice
+from spark_jobs.plan.nodes.parts import Advice, SortColumn
 from spark_jobs.plan.nodes.parts import AggregateCall as Call
 from spark_jobs.plan.nodes.physical import Aggregate as AggregateMachine
 from spark_jobs.plan.nodes.physical import Deduplicate as DeduplicateMachine
+from spark_jobs.plan.nodes.physical import Rank as RankMachine
 from spark_jobs.plan.nodes.physical import SinkMaterializer
 from spark_jobs.plan.strategy.building import (
     BOUND_ALL,
@@ -26,7 +28,15 @@ from spark_jobs.plan.strategy.join_sides import key_type, unique_names
 from spark_jobs.plan.strategy.operator import operator
 from spark_jobs.plan.strategy.scans import row_type
 from spark_jobs.plan.strategy.timing import state_ttl, timing
-from spark_jobs.sql.logical import Aggregate, AggregateCall, Deduplicate, Logical, Sink, column
+from spark_jobs.sql.logical import (
+    Aggregate,
+    AggregateCall,
+    Deduplicate,
+    Logical,
+    Rank,
+    Sink,
+    column,
+)
 from spark_jobs.sql.types.expr import Column, Expr, columns
 
 
@@ -58,6 +68,40 @@ def deduplicate(node: Deduplicate, required: Required, building: Building) -> Pl
     return operator(machine, required, names, facts(node), followed, building, inputs, warnings)
 
 
+def rank(node: Rank, required: Required, building: Building) -> Planned:
+    """Top-N; what it is ordered by stays, so that a retraction finds its row."""
+    inner = node.input
+    width = len(inner.fields)
+    by = {key.column for key in node.order}
+    kept = sorted(by | (columns(required.exprs) - {width}) or {*node.partition[:1]} or {0})
+    fields = [f.name if i in kept else "" for i, f in enumerate(inner.fields)]
+    names = unique_names([*fields, *([node.number.name] if node.number else [])])
+    shape = Shape(
+        row=tuple((names[i], column(inner.fields, i)) for i in kept),
+        key=tuple(column(inner.fields, i) for i in node.partition),
+        marks=required.forwards,
+    )
+    ttl_ms = state_ttl(building)
+    machine = RankMachine(
+        first=node.first,
+        last=node.last,
+        order=tuple(SortColumn(kept.index(i), *how) for i, *how in node.order),
+        append_only=facts(inner).kinds == INSERT,
+        number=names[width] if node.number else None,
+        schema=row_type((n, e.type) for n, e in shape.row),
+    )
+    followed = timing(building, ttl_ms=ttl_ms, forwards=required.forwards)
+    what = "partitions" if machine.append_only else "rows"
+    endless = () if any(ttl_ms) else (_endless(what, inner),)
+    warnings = endless if node.partition else (_ONE_PARTITION,)
+    inputs = (Input(inner, shape),)
+    return operator(machine, required, names, facts(node), followed, building, inputs, warnings)
+
+
+_ONE_PARTITION = warning(
+    "no PARTITION BY: all rows go to one key group, one task does the work",
+    "PARTITION BY column  -- one that many values spread, if the result may be by it",
+)
 _ONE_GROUP = warning(
     "no GROUP BY: all rows go to one key group, one task does the work",
     "GROUP BY column  -- one that many values spread, if the result may be by it",

@@ -38,6 +38,7 @@ from spark_jobs.sql.logical import (
     Deduplicate,
     Join,
     Logical,
+    Rank,
     Sink,
     Union,
     all_columns,
@@ -269,7 +270,7 @@ def _fixed(node: Operated) -> Key:
             sides = zip(keys, offsets, ("inner", *kinds), strict=True)
             plain = (_plain(key, offset) for key, offset, kind in sides if kind == "inner")
             return frozenset[int]().union(*plain)
-        case Deduplicate(partition=partition):
+        case Deduplicate(partition=partition) | Rank(partition=partition):
             return frozenset(partition)
         case Aggregate(keys=keys):
             return frozenset(range(len(keys)))
@@ -289,7 +290,7 @@ def _keeps_order(node: Operated, sink_key: Sequence[Expr]) -> bool:
             return _join_keeps_order(node, plain)
         case Chain(keys=keys):
             return columns(keys[0]) <= plain
-        case Deduplicate(partition=partition):
+        case Deduplicate(partition=partition) | Rank(partition=partition):
             return frozenset(partition) <= plain
         case Aggregate(keys=keys):
             return frozenset(range(len(keys))) <= plain

@@ -11,11 +11,11 @@ from spark_jobs.plan.nodes.physical import JoinInput
 from spark_jobs.plan.strategy.building import Building, Input, Planned, Required
 from spark_jobs.plan.strategy.join_operators import interval_join, regular_join, temporal_join
 from spark_jobs.plan.strategy.multi_join import Chain, multi_join, peel_chain
-from spark_jobs.plan.strategy.row_operators import aggregate, deduplicate
+from spark_jobs.plan.strategy.row_operators import aggregate, deduplicate, rank
 from spark_jobs.plan.strategy.scans import rekey, table_input
-from spark_jobs.sql.logical import Aggregate, Deduplicate, Filter, Join, Logical, Union
+from spark_jobs.sql.logical import Aggregate, Deduplicate, Filter, Join, Logical, Rank, Union
 
-Operated: TypeAlias = Join | Deduplicate | Aggregate | Chain
+Operated: TypeAlias = Join | Deduplicate | Rank | Aggregate | Chain
 """A logical node, or a chain of them, that one operator runs."""
 
 
@@ -54,7 +54,7 @@ def stateful_below(above: Peeled, building: Building) -> tuple[Operated, Peeled]
     if joins is not None:
         return joins
     match above.base:
-        case Join() | Deduplicate() | Aggregate() as base:
+        case Join() | Deduplicate() | Rank() | Aggregate() as base:
             return base, above
         case base:
             raise ValueError(f"{type(base).__name__} is no operator")
@@ -73,6 +73,8 @@ def _planned(node: Operated, required: Required, building: Building) -> Planned:
             return regular_join(node, required, building)
         case Deduplicate():
             return deduplicate(node, required, building)
+        case Rank():
+            return rank(node, required, building)
         case Aggregate():
             return aggregate(node, required, building)
         case _:

@@ -27,9 +27,11 @@ from spark_jobs.sql.logical import (
     Join,
     Logical,
     Project,
+    Rank,
     RowNumber,
     Scan,
     Sink,
+    SortKey,
     Union,
 )
 from spark_jobs.sql.types.expr import Call, Column
@@ -95,8 +97,11 @@ def logical_tree(node: Logical) -> Tree:
             return _logical_join(node, "Logical", logical_tree)
         case Union(inputs=inputs):
             return Tree("LogicalUnion(all=[true])", tuple(map(logical_tree, inputs)))
-        case RowNumber():
-            return Tree(f"LogicalProject({_numbered(node)})", (logical_tree(node.input),))
+        case RowNumber() | Rank():
+            text = (
+                f"Sort({_top_n(node)})" if isinstance(node, Rank) else f"Project({_numbered(node)})"
+            )
+            return Tree(f"Logical{text}", (logical_tree(node.input),))
         case Deduplicate():
             key = ", ".join(f"${i}" for i in node.partition)
             text = f"LogicalTemporalTable(key=[{key}], time=[${node.order}])"
@@ -130,6 +135,8 @@ def flink_logical_tree(node: Logical) -> Tree:
             return _logical_join(node, "FlinkLogical", below)
         case Union(inputs=inputs):
             return Tree("FlinkLogicalUnion(all=[true])", tuple(map(below, inputs)))
+        case Rank():
+            return Tree(f"FlinkLogicalRank({_top_n(node)})", (below(node.input),))
         case Deduplicate():
             return Tree(f"FlinkLogicalRank({_rank(node)})", (below(node.input),))
         case RowNumber():
@@ -161,6 +168,11 @@ def flink_physical_tree(node: Logical) -> Tree:
             key = ", ".join(names[i] for i in partition)
             items = f"keep=[{KEEPS[node.keep]}], key=[{key}], order=[{order}]"
             return Tree(f"Deduplicate({items})", (below,))
+        case Rank(input=inner, partition=partition):
+            strategy = "AppendFast" if facts(inner).kinds == INSERT else "Retract"
+            by = [field_names(inner)[i] for i in partition]
+            items = f"strategy=[{strategy}Strategy], {_top_n(node)}"
+            return Tree(f"Rank({items})", (_exchange(_complete(inner), by),))
         case RowNumber():
             return Tree(f"OverAggregate({_numbered(node)})", (_complete(node.input),))
         case Aggregate():
@@ -294,14 +306,37 @@ def _groups(node: Aggregate) -> str:
 
 def _numbered(node: RowNumber) -> str:
     order = ", ".join(
-        f"${i} DESC NULLS LAST" if descending else f"${i} NULLS FIRST"
-        for i, descending in node.order
+        f"${key.column}{' DESC' if key.descends else ''} NULLS {_nulls(key)}" for key in node.order
     )
     by = ", ".join(f"${i}" for i in node.partition)
     parts = [f"PARTITION BY {by}"] if by else []
     over = " ".join([*parts, f"ORDER BY {order}"])
     kept = [f"{f.name}=[${i}]" for i, f in enumerate(node.input.fields)]
     return ", ".join([*kept, f"{node.fields[-1].name}=[ROW_NUMBER() OVER ({over})]"])
+
+
+def _nulls(key: SortKey) -> str:
+    return "FIRST" if key.nulls_first else "LAST"
+
+
+def _top_n(node: Rank) -> str:
+    names = field_names(node)
+    items = [
+        "rankType=[ROW_NUMBER]",
+        f"rankRange=[rankStart={node.first}, rankEnd={node.last}]",
+        f"partitionBy=[{', '.join(names[i] for i in node.partition)}]",
+        f"orderBy=[{', '.join(_ordered(names[k.column], k) for k in node.order)}]",
+        f"select=[{', '.join(names)}]",
+    ]
+    return ", ".join(items)
+
+
+def _ordered(name: str, key: SortKey) -> str:
+    """NULLs are the smallest values, unless the query says otherwise."""
+    usual = key.nulls_first != key.descends
+    return f"{name} {'DESC' if key.descends else 'ASC'}" + (
+        "" if usual else f" NULLS {_nulls(key)}"
+    )
 
 
 def _rank(node: Deduplicate) -> str:

@@ -16,6 +16,7 @@ from spark_jobs.plan.nodes.physical import (
     Normalize,
     Physical,
     Project,
+    Rank,
     RegularJoin,
     Rekey,
     Results,
@@ -93,16 +94,26 @@ def _stateful(node: Stateful) -> tuple[str, list[str]]:
         case Normalize() | KeyChanges() as machine:
             key = ", ".join(machine.schema.fields[i].name for i in machine.key)
             return f"{type(machine).__name__}(key=[{key}])", _by_primary_key(node, machine)
-        case Deduplicate() as machine:
-            title = f"Deduplicate(keep=[{machine.keep}], time=[{machine.time}])"
-            return title, _single(node, _deduplicate(machine))
-        case Aggregate() as machine:
-            return f"Aggregate(select=[{_calls(machine)}])", _single(node, _aggregate(machine))
-        case SinkMaterializer() as machine:
-            title = f"SinkMaterializer(strategy=[{machine.strategy}])"
-            return title, _single(node, _materializer(machine))
+        case Deduplicate() | Rank() | Aggregate() | SinkMaterializer() as machine:
+            title, details = _of_one_input(machine)
+            return title, _single(node, details)
         case _:
             assert_never(node.machine)
+
+
+def _of_one_input(
+    machine: Deduplicate | Rank | Aggregate | SinkMaterializer,
+) -> tuple[str, list[str]]:
+    match machine:
+        case Deduplicate():
+            title = f"Deduplicate(keep=[{machine.keep}], time=[{machine.time}])"
+            return title, _deduplicate(machine)
+        case Rank():
+            return f"Rank({_rank_title(machine)})", _rank(machine)
+        case Aggregate():
+            return f"Aggregate(select=[{_calls(machine)}])", _aggregate(machine)
+        case SinkMaterializer():
+            return f"SinkMaterializer(strategy=[{machine.strategy}])", _materializer(machine)
 
 
 def _by_primary_key(node: Stateful, machine: Normalize | KeyChanges) -> list[str]:
@@ -264,6 +275,22 @@ def _deduplicate(machine: Deduplicate) -> list[str]:
     by_arrival = machine.keep == "first" and machine.time == "processing"
     state = "the keys that have come" if by_arrival else f"one row per key, {_row(machine.schema)}"
     return [f"result: the {machine.keep} row of each key, {waits}", f"state: {state}"]
+
+
+def _rank_title(machine: Rank) -> str:
+    columns = [f.name for f in machine.schema.fields]
+    order = (f"{columns[key.ordinal]} {'DESC' if key.descends else 'ASC'}" for key in machine.order)
+    return f"rows=[{machine.first} to {machine.last}], orderBy=[{', '.join(order)}]"
+
+
+def _rank(machine: Rank) -> list[str]:
+    kept = f"the first {machine.last} rows" if machine.append_only else "all rows"
+    numbers = (
+        []
+        if machine.number is None
+        else [f"result: with the place of each row as {machine.number}"]
+    )
+    return [*numbers, f"state: {kept} of each key in order, {_row(machine.schema)}"]
 
 
 def _aggregate(machine: Aggregate) -> list[str]:

@@ -11,6 +11,7 @@ from spark_jobs.plan.nodes.physical import (
     KeyChanges,
     MultiJoin,
     Normalize,
+    Rank,
     RegularJoin,
     SinkMaterializer,
     Stateful,
@@ -36,7 +37,7 @@ def retention_text(node: Stateful) -> list[str]:
         case KeyChanges():
             wait = f"one half of a key change waits {machine.wait_ms} ms for the other"
             return [f"retention: as the rows of the normaliser; {wait}"]
-        case Normalize() | Deduplicate() | Aggregate() | SinkMaterializer():
+        case Normalize() | Deduplicate() | Rank() | Aggregate() | SinkMaterializer():
             return [f"retention: {_ttl(ttl)}"]
         case _:
             assert_never(machine)

@@ -221,12 +221,6 @@ class FlinkParser(OperatorParser):
         # the base class gives EXISTS no position
         return found.update_positions(start) if isinstance(found, exp.Exists) else found
 
-    def _parse_ordered(self, *args: Any, **kwargs: Any) -> exp.Ordered | None:
-        found = super()._parse_ordered(*args, **kwargs)
-        if self._prev.text.upper() in ("FIRST", "LAST"):
-            raise _unsupported(f"NULLS {self._prev.text.upper()}", self._prev)
-        return found
-
     def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
         """A comma is a join; the base class would take an error after it for the end of FROM."""
         if self._match(TokenType.COMMA):

@@ -15,6 +15,7 @@ from tests.kernel.oracle import (
     multi,
     normalize,
     plans,
+    rank,
     regular,
     temporal,
     ttl,
@@ -31,6 +32,7 @@ MAKERS = {
     "normalize": normalize.random_case,
     "deduplicate": deduplicate.random_case,
     "aggregate": aggregate.random_case,
+    "rank": rank.random_case,
     "materializer": materializer.random_case,
     "plan": plans.random_case,
 }

@@ -16,27 +16,35 @@ final class KeyedResult(outputs: OutputFunctions, inserts: Byte = RowKind.Insert
 
   /** Emits the step from one row to another, null being none.
     *
+    * @param number
+    *   the packed columns behind those of both rows, or null
     * @param repeats
     *   whether an unchanged row leaves again, to keep state with a TTL downstream alive
     */
-  def emit(before: Array[Byte], after: Array[Byte], repeats: Boolean, hash: Int, out: Output): Unit = {
-    val old = accepted(before)
-    val now = accepted(after)
+  def emit(
+      before: Array[Byte],
+      after: Array[Byte],
+      repeats: Boolean,
+      hash: Int,
+      out: Output,
+      number: Array[Byte] = null): Unit = {
+    val old = accepted(before, number)
+    val now = accepted(after, number)
     if (old == null) {
-      if (now != null) out.emit(inserts, hash, now, null)
-    } else if (now == null) out.emit(RowKind.Delete, hash, old, null)
-    else if (repeats || !looksAlike(old, now)) {
-      if (outputs.pairBy == null) out.emit(RowKind.UpdateBefore, hash, old, null)
-      else if (!Arrays.equals(outputs.pairBy(old, null), outputs.pairBy(now, null)))
-        out.emit(RowKind.Delete, hash, old, null)
-      out.emit(RowKind.UpdateAfter, hash, now, null)
+      if (now != null) out.emit(inserts, hash, now, number)
+    } else if (now == null) out.emit(RowKind.Delete, hash, old, number)
+    else if (repeats || !looksAlike(old, now, number)) {
+      if (outputs.pairBy == null) out.emit(RowKind.UpdateBefore, hash, old, number)
+      else if (!Arrays.equals(outputs.pairBy(old, number), outputs.pairBy(now, number)))
+        out.emit(RowKind.Delete, hash, old, number)
+      out.emit(RowKind.UpdateAfter, hash, now, number)
     }
   }
 
-  private def looksAlike(old: Array[Byte], now: Array[Byte]): Boolean =
+  private def looksAlike(old: Array[Byte], now: Array[Byte], number: Array[Byte]): Boolean =
     Arrays.equals(old, now) ||
-      outputs.shown != null && Arrays.equals(outputs.shown(old, null), outputs.shown(now, null))
+      outputs.shown != null && Arrays.equals(outputs.shown(old, number), outputs.shown(now, number))
 
-  private def accepted(row: Array[Byte]): Array[Byte] =
-    if (row != null && outputs.accepts(row, null)) row else null
+  private def accepted(row: Array[Byte], number: Array[Byte]): Array[Byte] =
+    if (row != null && outputs.accepts(row, number)) row else null
 }

@@ -99,6 +99,16 @@ final case class DeduplicateSpec(
     timing: Timing)
     extends OperatorSpec
 
+/** @param first
+  *   place of the first row that shows, from 1
+  * @param appendOnly
+  *   whether only insertions come, so that rows behind the last place are never needed
+  * @param numbered
+  *   whether each row leaves with its place
+  */
+final case class RankSpec(first: Long, last: Long, appendOnly: Boolean, numbered: Boolean, timing: Timing)
+    extends OperatorSpec
+
 /** @param argument
   *   ordinal in the input row; none for COUNT(*)
   * @param filter

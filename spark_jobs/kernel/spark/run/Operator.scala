@@ -4,14 +4,14 @@ import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression}
 import org.apache.spark.sql.types.StructType
 
 import org.apache.spark.sql.rejoin.columns.{Expressions, JoinedBytes, Packed, PackedRows, StructCombination,
-  TypedAggregate}
+  TypedAggregate, TypedOrder}
 import org.apache.spark.sql.rejoin.sink.LateRecords
 import rejoin.core.machine.join.{IntervalJoin, JoinFunctions, LatestJoin, MultiJoin, MultiJoinFunctions, RegularJoin,
   TemporalJoin}
 import rejoin.core.machine.normalize.{KeyChanges, Normalize}
 import rejoin.core.machine.{Aggregate, AggregateSpec, CompactingMaterializer, Deduplicate, DeduplicateSpec,
   FirstOnWatermark, IntervalJoinSpec, KeyChangesSpec, Machine, MultiJoinSpec, NormalizeSpec, OperatorSpec,
-  OutputFunctions, RegularJoinSpec, SinkMaterializer, SinkMaterializerSpec, TemporalJoinSpec}
+  OutputFunctions, Rank, RankSpec, RegularJoinSpec, SinkMaterializer, SinkMaterializerSpec, TemporalJoinSpec}
 import rejoin.core.row.RowFunctions
 
 /** An operator bound on the driver and sent to tasks, each of which makes its own machine.
@@ -40,6 +40,7 @@ final class Operator private (
       case s: MultiJoinSpec => new MultiJoin(s, multiJoinFunctions, out)
       case s: DeduplicateSpec if s.onWatermark => new FirstOnWatermark(s, out)
       case s: DeduplicateSpec => new Deduplicate(s, out)
+      case s: RankSpec => new Rank(s, new TypedOrder(node.inputs(0).schema, node.order), out)
       case s: AggregateSpec => new Aggregate(s, new TypedAggregate(s.calls, node.aggregate.get), out)
       case s: SinkMaterializerSpec if s.strategy == "deduplicate" => new SinkMaterializer(s, rowsOf(0), out)
       case s: SinkMaterializerSpec =>

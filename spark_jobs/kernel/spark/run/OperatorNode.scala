@@ -3,11 +3,11 @@ package org.apache.spark.sql.rejoin.run
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Formats, JNothing, JNull, JValue}
 
-import org.apache.spark.sql.types.{DataType, StructType}
+import org.apache.spark.sql.types.{DataType, LongType, StructField, StructType}
 
-import org.apache.spark.sql.rejoin.columns.{AggregateTypes, InputColumns}
+import org.apache.spark.sql.rejoin.columns.{AggregateTypes, InputColumns, SortColumn}
 import rejoin.core.machine.{AggregateCallSpec, AggregateSpec, DeduplicateSpec, IntervalJoinSpec, JoinSpec,
-  KeyChangesSpec, MultiJoinSpec, NormalizeSpec, OperatorSpec, RegularJoinSpec, SideSpec, SinkMaterializerSpec,
+  KeyChangesSpec, MultiJoinSpec, NormalizeSpec, OperatorSpec, RankSpec, RegularJoinSpec, SideSpec, SinkMaterializerSpec,
   TemporalJoinSpec}
 import rejoin.core.time.{GateSpec, Timing, TopicTime}
 
@@ -18,6 +18,8 @@ import rejoin.core.time.{GateSpec, Timing, TopicTime}
   *   its name within the query, which a checkpoint fixes
   * @param emitted
   *   columns of the packed left and right rows that the operator emits
+  * @param order
+  *   of the rows of a Top-N
   * @param inputs
   *   columns of the rows of each side, which it keeps
   */
@@ -28,7 +30,8 @@ final case class OperatorNode(
     inputs: Seq[InputColumns],
     join: JoinColumns,
     aggregate: Option[AggregateTypes],
-    output: OutputTexts) {
+    output: OutputTexts,
+    order: Seq[SortColumn] = Nil) {
 
   /** What expressions over a result row are bound to; all columns are nullable, as padding makes them. */
   def joined: StructType = OperatorNode.joined(emitted)
@@ -80,6 +83,7 @@ object OperatorNode {
         oneSided(
           node,
           DeduplicateSpec(keepsLast, isEventTime(node), flag("onWatermark"), flag("generateInsert"), timing))
+      case "rank" => rank(node, timing)
       case "aggregate" => aggregate(node, timing)
       case "sink-materializer" =>
         val upsertKey = (node \ "upsertKey").extract[Seq[Int]]
@@ -91,6 +95,16 @@ object OperatorNode {
 
   def joined(emitted: (StructType, StructType)): StructType =
     StructType((emitted._1 ++ emitted._2).map(_.copy(nullable = true)))
+
+  private def rank(node: JValue, timing: Timing): OperatorNode = {
+    val number = text(node \ "number").map(StructField(_, LongType, nullable = false))
+    val bounds = Seq("first", "last").map(name => (node \ name).extract[Long])
+    val spec = RankSpec(bounds(0), bounds(1), (node \ "appendOnly").extract[Boolean], number.isDefined, timing)
+    val ranked = oneSided(node, spec)
+    ranked.copy(
+      emitted = (ranked.emitted._1, StructType(number.toSeq)),
+      order = (node \ "order").extract[Seq[SortColumn]])
+  }
 
   private def oneSided(node: JValue, spec: OperatorSpec, uniqueKey: Seq[Int] = Nil): OperatorNode = {
     val columns = schema(node \ "schema")

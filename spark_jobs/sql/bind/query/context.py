@@ -26,8 +26,8 @@ _PART_NAMES = {
     "locks": "FOR UPDATE",
 }
 _PART_HINTS = {
-    "order": "a stream cannot be sorted, because it has no end: leave it out",
-    "limit": "a stream has no end: leave it out, or keep ROW_NUMBER() = 1",
+    "order": "a stream cannot be sorted, because it has no end: leave it out, or add LIMIT 10",
+    "limit": "write it in a subquery in FROM",
     "qualify": "write WHERE over a subquery in FROM",
 }
 

@@ -11,6 +11,7 @@ from spark_jobs.sql.bind.query.aggregates import is_aggregated
 from spark_jobs.sql.bind.query.context import Block, QueryContext
 from spark_jobs.sql.bind.query.hints import TtlHints, read_hints
 from spark_jobs.sql.bind.query.joins import FromBinder
+from spark_jobs.sql.bind.query.limits import first_rows, is_limited
 from spark_jobs.sql.bind.query.rankings import Ranking
 from spark_jobs.sql.bind.query.select_lists import grouped, select_items
 from spark_jobs.sql.bind.query.set_operations import bind_set_operation, distinct
@@ -36,6 +37,8 @@ def bind_node(source: SourceText, names: Namespace, node: exp.Expr) -> Logical:
 
 def _query(context: QueryContext, node: exp.Expr) -> Logical:
     context = with_queries(context, node)
+    if is_limited(node):
+        return first_rows(context, node, _query)
     match node:
         case exp.Select():
             return _select(context, node)

@@ -7,7 +7,7 @@ from sqlglot import exp
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.projections import project, unique_names
 from spark_jobs.sql.bind.scope import Scope
-from spark_jobs.sql.logical import Field, Logical, Position, RowNumber, all_columns
+from spark_jobs.sql.logical import Field, Logical, Position, RowNumber, SortKey, all_columns
 from spark_jobs.sql.parse.positions import Complaint, others, start_of
 from spark_jobs.sql.types.data_types import BIGINT, with_nullable
 from spark_jobs.sql.types.expr import Column, Expr, transform
@@ -22,7 +22,7 @@ class _Window:
     """One OVER: expressions over the input."""
 
     partition: tuple[Expr, ...]
-    order: tuple[tuple[Expr, bool], ...]
+    order: tuple[tuple[Expr, bool, bool], ...]
     name: str
     start: int
 
@@ -55,7 +55,10 @@ class Ranking:
             at.fail("WRONG_ARGUMENT", "ROW_NUMBER() needs ORDER BY", node, "ORDER BY a time column")
         binder = ExpressionBinder(self.scope)
         partition = tuple(binder.bind(e) for e in node.args.get("partition_by") or [])
-        order = tuple((binder.bind(o.this), bool(o.args.get("desc"))) for o in order_by)
+        order = tuple(
+            (binder.bind(o.this), bool(o.args.get("desc")), bool(o.args.get("nulls_first")))
+            for o in order_by
+        )
         alias = node.parent.alias if isinstance(node.parent, exp.Alias) else "ROW_NUMBER"
         self.windows.append(_Window(partition, order, alias, start_of(node)))
         return Column(self.width + len(self.windows) - 1, alias, _TYPE)
@@ -72,7 +75,7 @@ class Ranking:
             input_ = RowNumber(
                 input_,
                 tuple(dict.fromkeys(self._place(e) for e in window.partition)),
-                tuple((self._place(e), descends) for e, descends in window.order),
+                tuple(SortKey(self._place(e), *how) for e, *how in window.order),
                 tuple(Field(n, f.type, f.time) for n, f in zip(names, fields, strict=True)),
                 Position(*self.scope.source.position(window.start)),
             )
@@ -89,7 +92,7 @@ class Ranking:
 
     def _computed(self) -> list[Expr]:
         """The expressions, other than columns, that windows partition or order by; each once."""
-        found = [e for w in self.windows for e in (*w.partition, *(o for o, _ in w.order))]
+        found = [e for w in self.windows for e in (*w.partition, *(o for o, *_ in w.order))]
         return list(dict.fromkeys(e for e in found if not isinstance(e, Column)))
 
     def _place(self, expr: Expr) -> int:

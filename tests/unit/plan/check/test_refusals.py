@@ -35,6 +35,7 @@ CREATE TABLE zoned (
 CREATE VIEW latest AS SELECT code, rate, since FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY code ORDER BY since DESC) AS rn FROM history
 ) WHERE rn = 1;
+CREATE TEMPORAL TABLE FUNCTION rates_by_rate FOR rates TIME ATTRIBUTE since PRIMARY KEY (rate);
 CREATE VIEW timeless AS SELECT code, rate FROM latest;
 CREATE VIEW high AS SELECT * FROM rates WHERE rate > 100;
 CREATE VIEW high_latest AS SELECT * FROM latest WHERE rate > 100;
@@ -159,28 +160,38 @@ REFUSED = [
     Refused(
         "1, code FROM " + RANKED.format("since DESC", "history"),
         "ROW_NUMBER_UNBOUNDED",
-        "without a condition",
+        "without a constant",
     ),
     Refused(
-        "1, code FROM " + RANKED.format("since DESC", "history") + " WHERE rn <= 3",
+        "1, code FROM " + RANKED.format("since DESC", "history") + " WHERE rn >= 3",
+        "ROW_NUMBER_UNBOUNDED",
+        "without a constant",
+    ),
+    Refused(
+        "1, code FROM " + RANKED.format("since DESC", "history") + " WHERE rn <= rate",
+        "ROW_NUMBER_UNBOUNDED",
+        "without a constant",
+    ),
+    Refused(
+        "1, code FROM " + RANKED.format("rate DESC", "history") + " WHERE rn > 3 AND rn < 3",
         "TOP_N",
-        "which keeps row number 1",
+        "at least 4 and at most 2",
     ),
     Refused(
-        "1, code FROM " + RANKED.format("rate DESC", "history") + " WHERE rn = 1",
-        "DEDUPLICATE_ORDER",
-        "ordered by rate",
-    ),
-    Refused(
-        "1, code FROM " + RANKED.format("since, rate", "history") + " WHERE rn = 1",
-        "DEDUPLICATE_ORDER",
-        "ordered by since, rate",
+        "1, code FROM " + RANKED.format("ARRAY[rate]", "history") + " WHERE rn <= 3",
+        "TOP_N",
+        "whose values have no order",
     ),
     Refused(
         "1, name FROM (SELECT name, ROW_NUMBER() OVER (PARTITION BY name ORDER BY now_) AS rn"
         " FROM (SELECT name, PROCTIME() AS now_ FROM users)) AS x WHERE rn = 1",
+        "PROCESSING_TIME",
+        "reads the processing time",
+    ),
+    Refused(
+        "p.id, r.code FROM pay AS p, LATERAL TABLE (rates_by_rate(p.at)) AS r WHERE p.id = r.rate",
         "DEDUPLICATE_UPDATES",
-        "table users has changelog mode upsert",
+        "table rates has changelog mode upsert",
     ),
     # processing time
     Refused("id, CAST(now_ AS STRING) FROM ticks", "PROCESSING_TIME", "reads the processing time"),
