@@ -28,6 +28,11 @@ from tests.debezium.registry import recorded_registry
 from tests.harness.gateway import kernel
 from tests.harness.shop import Shop
 
+READING = """
+CREATE TABLE s ({columns}) WITH ('connector' = 'kafka', 'topic' = 's',
+  'format' = 'debezium-json', 'properties.bootstrap.servers' = '{servers}');
+INSERT INTO s SELECT {names} FROM `{table}`;
+"""
 # what Debezium wrote in these tables is no row: dates that SQL has not, and TRUNCATE
 _NO_ROWS = {"debezium-infinity", "debezium-truncate", "value-out-of-range"}
 # large values that an event leaves out come from state, which a sample has not
@@ -60,12 +65,13 @@ def reading_job(found: dict[str, Any], broker: Broker) -> str:
     (table,) = found["tables"]
     columns = [f"`{c['name']}`" for c in table["columns"]]
     typed = [f"{n} {c['type']}" for n, c in zip(columns, table["columns"], strict=True)]
-    return (
-        f"{found['sql']}\nCREATE TABLE s ({', '.join(typed)}) WITH ('connector' = 'kafka', "
-        f"'topic' = 's', 'format' = 'debezium-json', "
-        f"'properties.bootstrap.servers' = '{broker.bootstrap_servers}');\n"
-        f"INSERT INTO s SELECT {', '.join(columns)} FROM `{table['name']}`;"
+    reading = READING.format(
+        columns=", ".join(typed),
+        servers=broker.bootstrap_servers,
+        names=", ".join(columns),
+        table=table["name"],
     )
+    return f"{found['sql']}\n{reading}"
 
 
 @pytest.mark.parametrize("format_", ["json", "json_schema", "json_unwrapped", "avro"])
@@ -108,7 +114,7 @@ def test_a_join_of_the_shop_runs_as_it_is_printed(broker: Broker, tmp_path: Path
     create(broker, shop.topic(joined), ORDER_PARTITIONS)
     job = shop.start(found["sql"])
     rows = [json.loads(m.value()) for m in shop.messages(joined, lambda m: len(m) > 400)]
-    job.stop()
+    job.stop(30)
     assert len(rows) > 400, job.log_tail(40)
     assert all(row["product_name"] for row in rows if row["product_id"] is not None)
 
