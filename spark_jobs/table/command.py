@@ -22,6 +22,8 @@ from spark_jobs.terminal import AsJson, screen, write_json
 
 AVRO = "avro-confluent"
 _PATIENCE_S = 10.0
+# options of a format that say who asks the registry, and over which connection
+_ACCESS = [o for o in FORMATS[AVRO].options if o.startswith(("basic-auth", "bearer-auth", "ssl"))]
 
 
 def table(
@@ -128,11 +130,11 @@ def _schemas(
     given: dict[str, str] = {} if url is None else {"url": url}
     for setting in settings:
         name, separator, value = setting.partition("=")
-        if not separator or name not in FORMATS[AVRO].options:
+        if not separator or name not in _ACCESS:
             raise ConfigError(
                 "COMMAND_LINE",
                 f"'{setting}' is no option of a registry",
-                hint=f"NAME=VALUE with one of {', '.join(FORMATS[AVRO].options)}",
+                hint=f"NAME=VALUE with one of {', '.join(_ACCESS)}",
             )
         given[name] = value
     if url is None:
