@@ -20,6 +20,7 @@ from spark_jobs.scenario.command import run_tests
 from spark_jobs.settings import Overrides, read_sql
 from spark_jobs.sizing import command as sizing
 from spark_jobs.state.commands import app as state
+from spark_jobs.table.command import table
 from spark_jobs.terminal import (
     AsJson,
     AsJsonLines,
@@ -290,6 +291,10 @@ def registry(
 app.add_typer(checkpoints, name="checkpoint", short_help="Copy the checkpoint of a stopped job.")
 app.add_typer(dlq, name="dlq", short_help="Read, repair and replay dead letters.")
 app.add_typer(state, name="state", short_help="Inspect the state of a job.")
+app.command(
+    short_help="Print CREATE TABLE for topics, and a join of two.",
+    epilog="Example: rejoin table orders customers --bootstrap-server localhost:9092",
+)(table)
 app.command(
     short_help="Change the number of tasks of a stopped job.",
     epilog="Example: rejoin rescale orders.sql --parallelism 8 --checkpoint /var/lib/rejoin/orders",

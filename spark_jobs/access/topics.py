@@ -143,6 +143,11 @@ class TableTopics:
             found += self._read(start, end)
         return found
 
+    def run(self, topic: str, partition: int, start: int, end: int) -> list[Message]:
+        """The records of a partition from `start` to before `end`, fewer where some are gone."""
+        found = self._read(TopicPartition(topic, partition, start), end)
+        return [m for m in found if (m.offset() or 0) < end]
+
     def _ranges(self) -> list[tuple[TopicPartition, int]]:
         """The first offset and the end of each partition that is not empty."""
         starts, ends = self._watermarks(0), self.latest()

@@ -7,6 +7,7 @@ from pathlib import Path
 from spark_jobs.access.librdkafka import admin_config
 from spark_jobs.access.topics import resolved
 from spark_jobs.errors import ConfigError
+from spark_jobs.options.client_properties import client_properties
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.plan.planner import plan
@@ -61,11 +62,7 @@ def topics_of_job(job: Path) -> list[DeadLetterTopic]:
 
 def topic_by_name(name: str, servers: str, properties: Path | None) -> DeadLetterTopic:
     """A topic without a job. `properties`: a file of Java client properties, `name=value` lines."""
-    given: dict[str, str] = {}
-    for line in read_sql(properties).splitlines() if properties is not None else ():
-        name_of, separator, value = line.strip().partition("=")
-        if separator and not name_of.startswith("#"):
-            given[name_of.strip()] = value.strip()
+    given = {} if properties is None else client_properties(read_sql(properties))
     return DeadLetterTopic(name, admin_config({**given, "bootstrap.servers": servers}))
 
 

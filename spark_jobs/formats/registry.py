@@ -59,6 +59,18 @@ class RegistryClient:
         found = _judge(answer, what, dict)
         return Registered(_number(found, "id", answer), _number(found, "version", answer))
 
+    def schema(self, schema_id: int) -> str:
+        """The text of the schema with this id. Raises FormatError if it is no Avro, or unknown."""
+        what = f"schema {schema_id}"
+        answer = self._send("GET", f"/schemas/ids/{schema_id}", what)
+        found = _judge(answer, what, dict)
+        kind, text = found.get("schemaType", "AVRO"), found.get("schema")
+        if kind != "AVRO" or found.get("references"):
+            problem = f"is {kind}" if kind != "AVRO" else "refers to other schemas"
+            hint = "write the CREATE TABLE by hand: docs/formats.md has the types"
+            raise FormatError("SCHEMA_UNREAD", f"{what} {problem}, which is not read here", hint)
+        return text if isinstance(text, str) else _none_of_a_registry(answer)
+
     def has(self, subject: str, schema: str) -> bool:
         """Whether the subject has exactly this schema."""
         what = f"subject {subject}"

@@ -149,3 +149,17 @@ def _entry_problem(entry: JaasEntry) -> tuple[str, str] | None:
 
 def _is_extension(entry: JaasEntry, name: str) -> bool:
     return entry.module == "OAuthBearerLoginModule" and name.startswith("extension_")
+
+
+def client_properties(text: str) -> dict[str, str]:
+    """The properties of a file of `name=value` lines, as Kafka's own commands take it.
+
+    >>> client_properties("# login\\nsecurity.protocol = SSL")
+    {'security.protocol': 'SSL'}
+    """
+    given: dict[str, str] = {}
+    for line in text.splitlines():
+        name, separator, value = line.strip().partition("=")
+        if separator and not name.startswith("#"):
+            given[name.strip()] = value.strip()
+    return given

@@ -1,0 +1,1 @@
+"""`rejoin table`: CREATE TABLE statements from a topic's records and its registered schemas."""

@@ -1,0 +1,194 @@
+"""What the values of sampled records are: rows, change events, and of which encoding."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from spark_jobs.errors import FormatError
+from spark_jobs.table.registered import Schemas, is_framed
+from spark_jobs.table.sampling import SampledRecord, TopicSample
+
+Meaning: TypeAlias = Literal["rows", "debezium", "unwrapped", "changelog"]
+Encoding: TypeAlias = Literal["json", "connect", "avro"]
+
+_OPS = frozenset("rcudtm")
+_KINDS = ("+I", "-U", "+U", "-D")
+_TOLERATED = 0.1  # share of records that may be of another shape
+
+
+class Shape(NamedTuple):
+    """How values are encoded (`connect`: JSON with Kafka Connect's schema) and what they mean."""
+
+    encoding: Encoding
+    meaning: Meaning
+
+    def __str__(self) -> str:
+        return f"{_ENCODINGS[self.encoding]}: {_MEANINGS[self.meaning]}"
+
+
+_ENCODINGS: Mapping[Encoding, str] = {
+    "json": "JSON",
+    "connect": "JSON with Kafka Connect's schema",
+    "avro": "Avro with a registry's schema",
+}
+_MEANINGS: Mapping[Meaning, str] = {
+    "rows": "rows",
+    "debezium": "Debezium's change events",
+    "unwrapped": "rows of ExtractNewRecordState",
+    "changelog": "changes with op and data",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SampledValue:
+    """A decoded value. `row`: after a change, else before it; None for a TRUNCATE.
+
+    `before` is Debezium's, and `source_ms` the time of the change in the database. `schema` is
+    Kafka Connect's schema of the record.
+    """
+
+    record: SampledRecord
+    shape: Shape
+    row: dict[str, Any] | None
+    op: str | None = None
+    before: dict[str, Any] | None = None
+    source_ms: int | None = None
+    schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SampledValues:
+    """The values of one shape, and what is said about the few that are not of it."""
+
+    shape: Shape
+    values: Sequence[SampledValue]
+    others: Sequence[str]
+
+
+def read_values(sample: TopicSample, schemas: Schemas | None) -> SampledValues:
+    """Decode the values of a sample, without its tombstones.
+
+    Raises FormatError if they cannot be read, are of several shapes, or there are none.
+    """
+    found: dict[Shape | str, list[SampledValue | SampledRecord]] = defaultdict(list)
+    for record in sample.records:
+        if record.value is None:
+            continue
+        value = _value(record, record.value, schemas)
+        found[value.shape if isinstance(value, SampledValue) else value].append(
+            value if isinstance(value, SampledValue) else record
+        )
+    if not found:
+        raise _nothing(sample)
+    first, *rest = sorted(found, key=lambda shape: -len(found[shape]))
+    others = [_counted(shape, found[shape]) for shape in rest]
+    if not isinstance(first, Shape):
+        raise _undecodable(sample, first, found[first], schemas)
+    if sum(len(found[shape]) for shape in rest) > _TOLERATED * sum(map(len, found.values())):
+        raise FormatError(
+            "SAMPLE_MIXED",
+            f"topic {sample.topic} has records of several kinds: "
+            f"{'; '.join([_counted(first, found[first]), *others])}",
+            hint="a table reads one kind: give the others a topic of their own, or write the "
+            "CREATE TABLE for one of them with 'rejoin.dead-letter.topic'",
+        )
+    return SampledValues(first, [v for v in found[first] if isinstance(v, SampledValue)], others)
+
+
+def parse_json(data: bytes) -> Any:
+    """JSON with exact decimals. Raises ValueError, also for bytes that are not UTF-8."""
+    try:
+        return json.loads(data, parse_float=Decimal)
+    except RecursionError as cause:
+        raise ValueError("nested too deeply") from cause
+
+
+def _value(record: SampledRecord, data: bytes, schemas: Schemas | None) -> SampledValue | str:
+    """The decoded value, or what is wrong with it."""
+    if is_framed(data):
+        if schemas is None:
+            return "framed with a schema id"
+        try:
+            return _classified(record, schemas.read(data), "avro")
+        except ValueError:
+            return "no Avro of the schema that it names"
+    try:
+        value = parse_json(data)
+    except ValueError:
+        return "neither JSON nor framed Avro"
+    if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
+        payload, schema = value["payload"], value["schema"]
+        if isinstance(payload, dict) and isinstance(schema, dict):
+            return _classified(record, payload, "connect", schema)
+    return _classified(record, value, "json")
+
+
+def _classified(
+    record: SampledRecord,
+    value: Any,
+    encoding: Encoding,
+    schema: Mapping[str, Any] | None = None,
+) -> SampledValue | str:
+    if not isinstance(value, dict):
+        return f"{_ENCODINGS[encoding]}, but no object"
+    op, after, before = value.get("op"), value.get("after"), value.get("before")
+    if op in _OPS and ("after" in value or "before" in value):
+        row = after if isinstance(after, dict) else before
+        return SampledValue(
+            record,
+            Shape(encoding, "debezium"),
+            row if isinstance(row, dict) else None,
+            str(op),
+            before if isinstance(before, dict) else None,
+            _source_ms(value.get("source")),
+            schema,
+        )
+    if op in _KINDS and isinstance(value.get("data"), dict):
+        return SampledValue(record, Shape(encoding, "changelog"), value["data"], str(op))
+    if "__deleted" in value or "__op" in value:
+        meaning, source_ms = Shape(encoding, "unwrapped"), value.get("__source_ts_ms")
+        time = source_ms if isinstance(source_ms, int) else None
+        return SampledValue(record, meaning, value, source_ms=time, schema=schema)
+    return SampledValue(record, Shape(encoding, "rows"), value, schema=schema)
+
+
+def _source_ms(source: Any) -> int | None:
+    found = source.get("ts_ms") if isinstance(source, dict) else None
+    return found if isinstance(found, int) else None
+
+
+def _counted(shape: Shape | str, found: Sequence[SampledValue | SampledRecord]) -> str:
+    first = found[0].record if isinstance(found[0], SampledValue) else found[0]
+    return f"{len(found)} x {shape} ({first.place})"
+
+
+def _nothing(sample: TopicSample) -> FormatError:
+    deleted = "only tombstones" if sample.records else "no records"
+    return FormatError(
+        "SAMPLE_EMPTY",
+        f"topic {sample.topic} has {deleted}, and no registry has a schema of it",
+        hint="write a record first, or give the registry of its schemas: --registry URL",
+    )
+
+
+def _undecodable(
+    sample: TopicSample,
+    problem: str,
+    found: Sequence[SampledValue | SampledRecord],
+    schemas: Schemas | None,
+) -> FormatError:
+    kinds = Counter({problem: len(found)})
+    hint = (
+        "give the registry of the schemas: --registry URL"
+        if schemas is None and "schema id" in problem
+        else "for texts or bytes of your own, declare one column and 'format' = 'raw'"
+    )
+    return FormatError(
+        "SAMPLE_UNREADABLE",
+        f"topic {sample.topic}: {_counted(problem, found)} of {kinds.total()} such records cannot "
+        "become columns",
+        hint,
+    )

@@ -1,0 +1,164 @@
+"""The tables that recorded and made-up topics suggest; each statement can be planned as it is."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from spark_jobs.errors import FormatError
+from spark_jobs.table.draft import TableDraft, draft_table
+from spark_jobs.table.sampling import TopicSample
+from tests.debezium.recording import files
+from tests.unit.table.samples import bound, recorded, recorded_schemas, sampled
+
+SECOND = 1_000
+NOON = 1_704_110_400_000
+
+
+def drafted(sample: TopicSample, quantile: float = 0.99) -> TableDraft:
+    return draft_table(sample, None, {}, quantile)
+
+
+def types(draft: TableDraft) -> dict[str, str]:
+    return {column.name: column.type.sql() for column in draft.columns}
+
+
+@pytest.mark.parametrize("format_", ["json", "json_schema", "json_unwrapped", "avro"])
+def test_every_recorded_topic_becomes_a_table_that_can_be_planned(format_: str) -> None:
+    with recorded_schemas(format_) as (schemas, options):
+        for file in files(format_):
+            bound(draft_table(recorded(file), schemas, options, 0.99))
+
+
+@pytest.mark.parametrize(
+    ("format_", "table", "key", "price"),
+    [
+        ("json", "orders", ("order_id",), "STRING"),
+        ("json_schema", "orders", ("order_id",), "DECIMAL(32, 2)"),
+        ("json_unwrapped", "orders", ("order_id",), "STRING"),
+        ("avro", "orders", ("order_id",), "DECIMAL(32, 2)"),
+        ("avro", "orders_full", ("order_id",), "DECIMAL(32, 2)"),
+    ],
+)
+def test_debezium(format_: str, table: str, key: tuple[str, ...], price: str) -> None:
+    file = next(f for f in files(format_) if f.stem.endswith(f".{table}"))
+    with recorded_schemas(format_) as (schemas, options):
+        draft = draft_table(recorded(file), schemas, options, 0.99)
+    assert (draft.key, draft.changes, draft.connector) == (key, "upsert", "kafka")
+    found = types(draft)
+    assert (found["price"], found["order_time"]) == (price, "TIMESTAMP_LTZ(6)")
+    assert draft.time is not None
+    assert draft.time.declaration is not None
+    assert "value.source.timestamp" in draft.time.declaration
+
+
+def test_debezium_without_a_key_retracts_whole_rows() -> None:
+    file = next(f for f in files("json_schema") if f.stem.endswith(".nokey_full"))
+    draft = drafted(recorded(file))
+    assert (draft.key, draft.changes) == ((), "retract")
+    assert draft.options["rejoin.debezium.replica-identity"] == "full"
+
+
+def test_key_of_two_columns_one_of_them_quoted() -> None:
+    file = next(f for f in files("json") if f.stem.endswith(".order_items"))
+    assert drafted(recorded(file)).key == ("order_id", "line_no")
+
+
+def test_types_of_plain_json() -> None:
+    rows = [
+        {"id": 1, "price": 7.25, "at": "2024-01-01 12:00:00", "ok": True, "tags": ["a"]},
+        {"id": 2, "price": 8, "at": "2024-01-01 12:00:01.5", "ok": None, "tags": []},
+        {"id": 2**70, "price": 8, "at": "2024-01-01 12:00:02", "inner": {"a b": 1}},
+    ]
+    draft = drafted(sampled(rows))
+    assert types(draft) == {
+        "id": "DECIMAL(38, 0)",
+        "price": "DOUBLE",
+        "at": "TIMESTAMP(3)",
+        "ok": "BOOLEAN",
+        "tags": "ARRAY<STRING>",
+        "inner": "ROW<`a b` BIGINT>",
+    }
+    assert "DECIMAL(p, 2)" in bound(draft)
+
+
+def test_one_text_form_of_timestamps_per_table() -> None:
+    rows = [{"a": "2024-01-01T12:00:00Z", "b": "2024-01-01T12:00:00.123456", "c": "2024-01-01 1"}]
+    draft = drafted(sampled(rows))
+    assert types(draft) == {"a": "TIMESTAMP_LTZ(3)", "b": "TIMESTAMP(6)", "c": "STRING"}
+    assert draft.options["json.timestamp-format.standard"] == "ISO-8601"
+
+
+def test_watermark_is_as_late_as_the_sample_was_out_of_order() -> None:
+    seconds = [0, 1, 2, 3, 0, 5, 6, 7, 8, 9]
+    rows = [{"ts": NOON + s * SECOND, "id": i} for i, s in enumerate(seconds)]
+    draft = drafted(sampled(rows), quantile=1.0)
+    text = bound(draft)
+    assert "WATERMARK FOR ts_instant AS ts_instant - INTERVAL '5' SECOND" in text
+    assert "100 % of 10 sampled records are at most 3 s behind" in " ".join(text.split())
+    assert "INTERVAL '1' SECOND" in bound(drafted(sampled(rows), quantile=0.9))
+
+
+def test_a_time_that_is_sometimes_null_is_no_event_time() -> None:
+    rows: list[dict[str, Any]] = [{"at": "2024-01-01 12:00:00"}, {"at": None}]
+    draft = drafted(sampled(rows))
+    assert draft.time is not None
+    assert draft.time.name == "record_time"
+
+
+@pytest.mark.parametrize(
+    ("keys", "compacted", "columns", "key_format"),
+    [
+        ([{"id": 1}, {"id": 1}], True, ["id", "v"], "json"),
+        ([b"k1", b"k2"], True, ["record_key", "id", "v"], "raw"),
+        ([{"k": "a"}, {"k": "a"}], True, ["k", "id", "v"], "json"),
+    ],
+)
+def test_upserts(keys: Sequence[Any], compacted: bool, columns: list[str], key_format: str) -> None:
+    draft = drafted(sampled([{"id": 1, "v": "x"}, {"id": 1, "v": "y"}], keys, compacted=compacted))
+    assert draft.connector == "upsert-kafka"
+    assert list(types(draft)) == columns
+    assert draft.options["key.format"] == key_format
+    assert ("value.fields-include" in draft.options) == (columns[0] != "id")
+    bound(draft)
+
+
+def test_tombstones_make_an_upsert_table() -> None:
+    draft = drafted(sampled([{"id": 1}, None], [{"id": 1}, {"id": 1}], compacted=None))
+    assert (draft.changes, draft.key) == ("upsert", ("id",))
+
+
+def test_changes_with_op_and_data() -> None:
+    values = [{"op": "+I", "data": {"id": 1}}, {"op": "-D", "data": {"id": 1}}]
+    draft = drafted(sampled(values))
+    assert (draft.options["format"], draft.changes) == ("changelog-json", "retract")
+    bound(draft)
+
+
+def test_few_other_records_are_named() -> None:
+    draft = drafted(sampled([*[{"id": n} for n in range(30)], b"oops"]))
+    assert any("1 x neither JSON nor framed Avro (partition 0 offset 30)" in n for n in draft.notes)
+    bound(draft)
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "says"),
+    [
+        ([], "SAMPLE_EMPTY", "no records"),
+        ([None, None], "SAMPLE_EMPTY", "only tombstones"),
+        ([{"id": 1}, b"a,b", b"c,d"], "SAMPLE_UNREADABLE", "neither JSON nor framed Avro"),
+        ([{"id": 1}, {"op": "c", "after": {"id": 1}}], "SAMPLE_MIXED", "change events"),
+        ([b"\x00\x00\x00\x00\x01abc"], "SAMPLE_UNREADABLE", "schema id"),
+        ([b"[1]"], "SAMPLE_UNREADABLE", "no object"),
+    ],
+)
+def test_topics_that_become_no_table(values: list[Any], code: str, says: str) -> None:
+    with pytest.raises(FormatError, match=says) as refused:
+        drafted(sampled(values, [b"k"] * len(values)))
+    assert refused.value.code == code
+    assert refused.value.hint
+
+
+def test_comments_and_names_of_a_topic_stay_inside_the_statement() -> None:
+    rows = [{"a`b": 1, "select": "it's", "x\ny": {"c": None}}]
+    bound(drafted(sampled(rows, topic="it's.2024-a")))
