@@ -169,6 +169,7 @@ class ChangeWriter:
 
     def __init__(self, rng: random.Random, join: Join, scale: int) -> None:
         self._rng = rng
+        self._is_empty = join.lower > join.upper
         self._fresh = interval.EventWriter(rng, join, scale)
         self._tables: dict[str, list[list[Any]]] = {"left": [], "right": []}
 
@@ -188,7 +189,7 @@ class ChangeWriter:
             new = self._changed(old, row)
             table.append(new)
             return [[side, "-U", old], [side, "+U", new]]
-        if pick > 0.98 and row[T] is not None:
+        if pick > 0.98 and row[T] is not None and not self._is_empty:
             return [[side, "-D", [*row[:ID], "unknown"]]]
         table.append(row)
         return [[side, "+I", row]]
