@@ -143,9 +143,7 @@ def _side(
     return replace(known, node=fed, source=source_of(fed), upsert=known.upsert and not probes)
 
 
-def _side_by_time(
-    node: Logical, keys: Sequence[Expr], used: Key, building: Building
-) -> JoinSide:
+def _side_by_time(node: Logical, keys: Sequence[Expr], used: Key, building: Building) -> JoinSide:
     known = input_side(node, tuple(keys), used, building, keeps_key=False)
     return replace(known, layout="no-unique-key", unique_key=None, upsert=False)
 

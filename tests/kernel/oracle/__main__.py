@@ -27,7 +27,7 @@ MAKERS = {
     "ttl": ttl.random_case,
     "multi": multi.random_case,
     "interval": interval.random_case,
-    "interval-changes": interval_changes.random_case,
+    "interval_changes": interval_changes.random_case,
     "temporal": temporal.random_case,
     "latest": latest.random_case,
     "normalize": normalize.random_case,

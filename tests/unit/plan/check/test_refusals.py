@@ -142,7 +142,7 @@ REFUSED = [
     ),
     # interval joins
     Refused(
-        "ticks.id, s.v FROM ticks LEFT JOIN states AS s ON ticks.id = s.id AND"
+        "ticks.id, CAST(s.v AS STRING) FROM ticks LEFT JOIN states AS s ON ticks.id = s.id AND"
         " ticks.now_ BETWEEN s.now_ AND s.now_ + INTERVAL '1' HOUR",
         "INTERVAL_JOIN_UPDATES",
         "by processing time takes insertions only, but its right input is updated: table states",
