@@ -61,11 +61,13 @@ JOINS = {
         "WHERE k NOT IN (SELECT k FROM b)",
         "WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
     ],
-    "interval join, all kinds and both times": [
-        f"{kind} JOIN b ON {_ONE_HOUR.format(t=t)}"
-        for kind in ("INNER", "LEFT", "RIGHT", "FULL")
-        for t in _TIMES
-    ],
+    **{
+        f"interval join, all kinds, {time} time": [
+            f"{kind} JOIN b ON {_ONE_HOUR.format(t=t)}"
+            for kind in ("INNER", "LEFT", "RIGHT", "FULL")
+        ]
+        for time, t in zip(("event", "processing"), _TIMES, strict=True)
+    },
     "temporal join `INNER`, `LEFT`, both times": _temporal("INNER", "LEFT"),
     "temporal join `RIGHT`, `FULL`": _temporal("RIGHT", "FULL"),
     "`[LEFT] JOIN LATERAL TABLE (SNAPSHOT(...))`": [_SNAPSHOT, f"LEFT {_SNAPSHOT}"],

@@ -159,7 +159,9 @@ class DeclaredSettings:
         "drop",
     )
     late_topic: str | None = text(
-        "rejoin.late.topic", "topic for late probe rows that an event-time temporal join drops"
+        "rejoin.late.topic",
+        "topic for late probe rows that an event-time temporal join drops, and for late changes of"
+        " an interval join of rows that change",
     )
     dead_letter_max_share: float = share(
         "rejoin.dead-letter.max-share",

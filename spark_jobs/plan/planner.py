@@ -76,7 +76,10 @@ def _plan(optimized: Logical, name: str, settings: DeclaredSettings) -> QueryPla
     planned = numbered(root(optimized, name, building))
     sends_late_rows = any(node.output.late_topic for node in stateful_nodes(planned))
     if settings.late_topic and not sends_late_rows:
-        senders = "only an event-time temporal join that drops late probe rows sends them"
+        senders = (
+            "only an event-time temporal join that drops late probe rows, or an interval join of"
+            " rows that change, sends them"
+        )
         building.warn(warning(f"no late rows go to 'rejoin.late.topic': {senders}"))
     warned = (*building.warnings, *null_columns(optimized))
     return QueryPlan(name, planned, (*warned, *advise(planned)))

@@ -335,8 +335,8 @@ def _cost(machine: Machine) -> tuple[CostKind, bool]:
     match machine:
         case RegularJoin():
             return "regular", True
-        case IntervalJoin(time=time):
-            return "interval", time == "event"
+        case IntervalJoin(time=time, changes=changes):
+            return "interval", time == "event" and not changes
         case TemporalJoin(time=time):
             return "temporal", time == "event"
         case _:

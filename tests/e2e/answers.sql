@@ -21,3 +21,13 @@ SELECT c.customer_id, COUNT(o.order_id) AS orders, SUM(o.quantity) AS items, SUM
 FROM customers AS c
 JOIN orders AS o ON o.customer_id = c.customer_id
 GROUP BY c.customer_id;
+
+WITH orders AS (
+  SELECT *, date_trunc('milliseconds', placed_at) AS placed FROM public.orders
+), products AS (
+  SELECT *, date_trunc('milliseconds', updated_at) AS updated FROM public.products
+)
+SELECT o.order_id, o.product_id, o.amount, o.placed_at, p.price, p.updated_at
+FROM orders AS o
+JOIN products AS p ON p.product_id = o.product_id
+  AND p.updated BETWEEN o.placed - INTERVAL '6' HOUR AND o.placed + INTERVAL '6' HOUR;

@@ -17,7 +17,11 @@ from tests.e2e.topics import read_all
 from tests.e2e.wire import DEAD_LETTERS, Fields, Wire
 
 # result topic -> the column that is its key
-RESULTS = {"order_details": "order_id", "customer_totals": "customer_id"}
+RESULTS = {
+    "order_details": "order_id",
+    "customer_totals": "customer_id",
+    "fresh_products": "order_id",
+}
 Rows: TypeAlias = dict[object, Fields]
 
 _KEYS = {"customers": "customer_id", "products": "product_id", "orders": "order_id"}

@@ -19,7 +19,9 @@ CREATE TABLE products (
   title STRING,
   price DECIMAL(10, 4),
   updated_at TIMESTAMP_LTZ(6),
-  PRIMARY KEY (product_id) NOT ENFORCED
+  updated AS CAST(updated_at AS TIMESTAMP_LTZ(3)),
+  PRIMARY KEY (product_id) NOT ENFORCED,
+  WATERMARK FOR updated AS updated - INTERVAL '2' DAY
 ) WITH (
   'topic' = 'e2e.public.products',
   ${source}
@@ -36,7 +38,9 @@ CREATE TABLE orders (
   placed_at TIMESTAMP_LTZ(6),
   note STRING,
   channel STRING,
-  PRIMARY KEY (order_id) NOT ENFORCED
+  placed AS CAST(placed_at AS TIMESTAMP_LTZ(3)),
+  PRIMARY KEY (order_id) NOT ENFORCED,
+  WATERMARK FOR placed AS placed - INTERVAL '2' DAY
 ) WITH (
   'topic' = 'e2e.public.orders',
   'rejoin.debezium.key-changes' = 'heal',
@@ -76,6 +80,20 @@ CREATE TABLE customer_totals (
   ${sink}
 );
 
+-- products whose row was changed within six hours of an order, by the times in the rows
+CREATE TABLE fresh_products (
+  order_id BIGINT,
+  product_id STRING,
+  amount DECIMAL(12, 2),
+  placed_at TIMESTAMP_LTZ(6),
+  price DECIMAL(10, 4),
+  updated_at TIMESTAMP_LTZ(6),
+  PRIMARY KEY (order_id) NOT ENFORCED
+) WITH (
+  'topic' = 'fresh_products',
+  ${sink}
+);
+
 INSERT INTO order_details
 SELECT o.order_id, o.quantity, o.amount, o.placed_at, o.channel, o.note,
   o.customer_id, c.name, c.tier, c.balance, c.profile,
@@ -89,3 +107,9 @@ SELECT c.customer_id, COUNT(o.order_id) AS orders, SUM(o.quantity) AS items, SUM
 FROM customers AS c
 JOIN orders AS o ON o.customer_id = c.customer_id
 GROUP BY c.customer_id;
+
+INSERT INTO fresh_products
+SELECT o.order_id, o.product_id, o.amount, o.placed_at, p.price, p.updated_at
+FROM orders AS o
+JOIN products AS p ON p.product_id = o.product_id
+  AND p.updated BETWEEN o.placed - INTERVAL '6' HOUR AND o.placed + INTERVAL '6' HOUR;

@@ -26,6 +26,7 @@ TOPICS = {
     "e2e.public.orders": 3,
     "order_details": 2,
     "customer_totals": 1,
+    "fresh_products": 1,
     "dead_letters": 1,
 }
 

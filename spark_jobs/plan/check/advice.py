@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from spark_jobs.plan.nodes.parts import FIRST_FORWARD, Advice, Debezium, and_words
 from spark_jobs.plan.nodes.physical import (
     BUILD_SIDE,
+    IntervalJoin,
     KafkaScan,
     Normalize,
     Physical,
@@ -49,16 +50,24 @@ def _idle_partitions(root: Physical) -> Iterator[Advice]:
 
 def _late_rows(root: Physical) -> Iterator[Advice]:
     for node in stateful_nodes(root):
-        join = node.machine
-        if not isinstance(join, TemporalJoin) or join.time != "event":
-            continue
-        if join.late_probe == "drop" and node.output.late_topic is None:
+        late = _late_text(node)
+        if late and node.output.late_topic is None:
             yield Advice(
-                f"rows of {_probe_tables(node)} that come behind the watermark are dropped and "
-                "only counted; they can go to a topic",
+                f"{late} are dropped and only counted; they can go to a topic",
                 ("SET 'rejoin.late.topic' = 'late-rows';",),
             )
             return
+
+
+def _late_text(node: Stateful) -> str | None:
+    """Which rows the operator drops for being late, where it can send them to a topic."""
+    match node.machine:
+        case TemporalJoin(time="event", late_probe="drop"):
+            return f"rows of {_probe_tables(node)} that come behind the watermark"
+        case IntervalJoin(changes=True):
+            return "changes of rows whose window has closed"
+        case _:
+            return None
 
 
 def _normalised(root: Physical) -> Iterator[Advice]:

@@ -68,7 +68,8 @@ def _node(node: Logical) -> Iterator[PositionedError]:
 
 
 def _interval_join(join: Join) -> Iterator[PositionedError]:
-    if facts(join).interval is None:
+    interval = facts(join).interval
+    if interval is None:
         if compares_different_times(join):
             yield wrong(
                 "INTERVAL_JOIN_TIMES",
@@ -78,15 +79,15 @@ def _interval_join(join: Join) -> Iterator[PositionedError]:
             )
         return
     for input_ in (join.left, join.right):
-        if facts(input_).kinds != INSERT:
+        if facts(input_).kinds != INSERT and interval.time == "proctime":
             side = "left" if input_ is join.left else "right"
             yield wrong(
                 "INTERVAL_JOIN_UPDATES",
-                f"an interval {JOIN_NAMES[join.kind]} takes insertions only, but its {side} input"
-                f" is updated: {why_updating(input_)}",
+                f"an interval {JOIN_NAMES[join.kind]} by processing time takes insertions only, but"
+                f" its {side} input is updated: {why_updating(input_)}",
                 join.position,
-                "leave out one bound to get a regular join, which keeps its rows for ever, or"
-                " read the input as an append-only table",
+                "compare event times, which a row and its retraction share; or leave out one bound"
+                " to get a regular join, which keeps its rows for ever",
             )
 
 

@@ -97,9 +97,10 @@ def side_formulas(node: Stateful) -> Iterator[SideFormula]:
             for i, side in enumerate(node.sides):
                 yield _table(names[i], i, side, ttl[i])
         case IntervalJoin():
-            windows = max(-machine.lower_ms, 0), max(machine.upper_ms, 0)
-            for i, window_ms in enumerate(windows if machine.lower_ms <= machine.upper_ms else ()):
-                text, kept_ms = "rate x window x (row + 25)", window_ms + machine.min_cleanup_ms
+            for i, kept_ms in enumerate(
+                machine.kept_ms if machine.lower_ms <= machine.upper_ms else ()
+            ):
+                text = "rate x window x (row + 25)"
                 yield SideFormula(names[i], i, "window", text, 25, kept_ms=kept_ms)
         case TemporalJoin():
             if machine.probe_changes:

@@ -40,7 +40,7 @@ def kinds(node: Logical, below: Sequence[Kinds], *, is_interval: bool) -> Kinds:
         case Join(kind="inner" | "semi"):
             return below[0] | below[1]
         case Join() | Rank():
-            return INSERT if is_interval else ALL
+            return INSERT if is_interval and below[0] == below[1] == INSERT else ALL
         case Aggregate() if is_row_of_nothing(node):
             return INSERT
         case Aggregate(calls=calls):

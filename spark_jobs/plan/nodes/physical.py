@@ -148,10 +148,11 @@ class MultiJoin:
 
 @dataclass(frozen=True, slots=True)
 class IntervalJoin:
-    """Two append-only inputs: left time within [right time + lower_ms, right time + upper_ms].
+    """Two inputs: left time within [right time + lower_ms, right time + upper_ms].
 
     `allowed_lateness_ms`: how much longer rows are kept and the watermark held back for late rows;
-    as in Flink, SQL has no word for it.
+    as in Flink, SQL has no word for it. `changes`: rows are also updated or deleted, so that
+    results are taken back.
     """
 
     kind: ClassVar[str] = "interval-join"
@@ -162,6 +163,20 @@ class IntervalJoin:
     min_cleanup_ms: int
     pair: Pair = field(metadata=INLINE)
     allowed_lateness_ms: int = field(default=0, metadata=UNLESS_DEFAULT)
+    changes: bool = field(default=False, metadata=UNLESS_DEFAULT)
+
+    @property
+    def kept_ms(self) -> tuple[int, int]:
+        """How far behind the watermark rows of the left and the right side are kept.
+
+        Rows that change wait for the last change of a row that they may be joined with.
+        """
+        if self.lower_ms > self.upper_ms:
+            return 0, 0
+        left, right = max(-self.lower_ms, 0), max(self.upper_ms, 0)
+        if self.changes:
+            left, right = right - self.lower_ms, left + self.upper_ms
+        return left + self.min_cleanup_ms, right + self.min_cleanup_ms
 
 
 @dataclass(frozen=True, slots=True)

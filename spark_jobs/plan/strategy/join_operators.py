@@ -56,6 +56,7 @@ def interval_join(
     """Pairs whose times are close; rows that are out of reach are forgotten."""
     sides = join_sides(join, required.exprs, building, interval.condition)
     is_event = interval.time == "rowtime"
+    changes = _changes(join)
     times = column(join.left.fields, interval.left), column(join.right.fields, interval.right)
     machine = IntervalJoin(
         join_type=_interval_type(join),
@@ -64,6 +65,7 @@ def interval_join(
         upper_ms=interval.upper_ms,
         min_cleanup_ms=_min_cleanup_ms(interval, building),
         pair=sides.pair(),
+        changes=changes,
     )
     forwards = required.forwards
     followed = timing(
@@ -83,7 +85,12 @@ def interval_join(
             marks=(is_event or forwards,) * 2,
         ),
         (*_one_group(sides), *_bounds(interval)),
+        late_topic=building.settings.late_topic if changes else None,
     )
+
+
+def _changes(join: Join) -> bool:
+    return any(facts(i).kinds != INSERT for i in (join.left, join.right))
 
 
 def _bounds(interval: Interval) -> Iterator[Advice]:

@@ -107,14 +107,21 @@ def join_sides(
 ) -> JoinSides:
     """Decide for both inputs; `read` are the expressions over the joined row.
 
-    `condition` is what is left of an interval join's without its bounds.
+    `condition` is what is left of an interval join's without its bounds. Its rows are found by
+    time and content, so that no unique key is kept and upserts are normalised first.
     """
+    by_time = condition is not None and facts(join).kinds != INSERT
     condition = condition or facts(join).condition
     used = columns([*read, *condition.residual])
     width = len(join.left.fields)
-    left = _side(join, 0, condition, frozenset(i for i in used if i < width), building)
+    left_used = frozenset(i for i in used if i < width)
     right_used = frozenset(i - width for i in used if i >= width)
-    right = _side(join, 1, condition, right_used, building)
+    if by_time:
+        left = _side_by_time(join.left, [k.left for k in condition.keys], left_used, building)
+        right = _side_by_time(join.right, [k.right for k in condition.keys], right_used, building)
+    else:
+        left = _side(join, 0, condition, left_used, building)
+        right = _side(join, 1, condition, right_used, building)
     kept = {*left.kept, *(i + width for i in right.kept)}
     fields = (*join.left.fields, *join.right.fields)
     names = unique_names([f.name if i in kept else "" for i, f in enumerate(fields)])
@@ -134,6 +141,11 @@ def _side(
     keeps_key = time != "event" or (probes and facts(node).kinds != INSERT)
     known = input_side(node, keys, used, building, keeps_key=keeps_key, times=times)
     return replace(known, node=fed, source=source_of(fed), upsert=known.upsert and not probes)
+
+
+def _side_by_time(node: Logical, keys: Sequence[Expr], used: Key, building: Building) -> JoinSide:
+    known = input_side(node, tuple(keys), used, building, keeps_key=False)
+    return replace(known, layout="no-unique-key", unique_key=None, upsert=False)
 
 
 def input_side(

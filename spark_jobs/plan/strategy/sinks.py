@@ -10,7 +10,6 @@ from spark_jobs.plan.facts.keys import Key, is_unique, key_order
 from spark_jobs.plan.facts.sources import Source, peel, source_of
 from spark_jobs.plan.nodes.parts import Named
 from spark_jobs.plan.nodes.physical import (
-    IntervalJoin,
     KafkaSink,
     KeyChanges,
     Normalize,
@@ -250,7 +249,7 @@ def _netted(node: Stateful, names: Sequence[str], exprs: Sequence[Expr], fixed: 
     shown = fixed.union(e.index for e in exprs if isinstance(e, Column))
     if (
         kept <= shown
-        or isinstance(node.machine, IntervalJoin | TemporalJoin)
+        or isinstance(node.machine, TemporalJoin)
         or node.changelog_mode == mode_text(INSERT, update_before=True)
     ):
         return node
@@ -262,7 +261,9 @@ def _fixed(node: Operated) -> Key:
     """The fields of a key: equal in all rows under it, but for those that may be padded."""
     match node:
         case Join():
-            keys, width = facts(node).condition.keys, len(node.left.fields)
+            known = facts(node)
+            keys = (known.interval or known).condition.keys
+            width = len(node.left.fields)
             left = () if node.kind in ("right", "full") else tuple(k.left for k in keys)
             right = tuple(k.right for k in keys) if node.kind in ("inner", "right") else ()
             return _plain(left) | _plain(right, width)
@@ -306,8 +307,8 @@ def _join_keeps_order(join: Join, plain: Key) -> bool:
     right = right if join.kind in ("inner", "right") else frozenset()
     if _fixes_row(join.left, left) or _fixes_row(join.right, right):
         return True
-    interval = facts(join).interval
-    keys = (interval.condition if interval else facts(join).condition).keys
+    known = facts(join)
+    keys = (known.interval or known).condition.keys
     return all(columns((k.left,)) <= left or columns((k.right,)) <= right for k in keys)
 
 

@@ -234,7 +234,7 @@ def _join_input(join: Join, keys: Sequence[EquiKey], side: int) -> Tree:
     exprs = [k.left if side == 0 else k.right for k in keys]
     read = facts(join).condition.columns_read(side)
     holds = any(read <= key for key in facts(input_).unique_keys)
-    if holds and not (is_versioned(join) and side == 0):
+    if holds and facts(join).interval is None and not (is_versioned(join) and side == 0):
         tree = flink_physical_tree(input_)
     else:
         tree = _complete(input_)

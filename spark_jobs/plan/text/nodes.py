@@ -27,7 +27,12 @@ from spark_jobs.plan.nodes.physical import (
 from spark_jobs.plan.nodes.walk import inputs_of
 from spark_jobs.plan.strategy.healing import large_columns
 from spark_jobs.plan.text.flink import Tree
-from spark_jobs.plan.text.times import forward_text, retention_text, watermark_text
+from spark_jobs.plan.text.times import (
+    closing_text,
+    forward_text,
+    retention_text,
+    watermark_text,
+)
 from spark_jobs.sql.types.data_types import DataType
 
 LAYOUTS = {
@@ -201,6 +206,8 @@ def _interval_join(node: Stateful, join: IntervalJoin) -> list[str]:
         f"right state: rows by time, {_row(join.pair.right.schema)}",
     ]
     late = ["late rows: joined while the window is open, then dropped or padded"]
+    if join.changes:
+        late = [closing_text(join), f"late changes: {_late_place(node.output)}"]
     is_empty = join.lower_ms > join.upper_ms
     return [
         *_conditions(node, join.pair),
@@ -245,6 +252,10 @@ def _memory(node: Stateful, join: TemporalJoin) -> list[str]:
 def _late(output: Output, join: TemporalJoin) -> str:
     if join.late_probe == "join":
         return "joined at the next watermark"
+    return _late_place(output)
+
+
+def _late_place(output: Output) -> str:
     topic = output.late_topic
     return "dropped and counted" if topic is None else f"to topic {topic}"
 

@@ -49,13 +49,20 @@ def _ttl(ttl_ms: Sequence[int]) -> str:
 
 
 def _interval_retention(node: IntervalJoin) -> str:
-    """Left rows may meet right rows up to `-lower` later, right rows left ones up to `upper`."""
-    left, right = max(-node.lower_ms, 0), max(node.upper_ms, 0)
+    """How far behind the watermark rows are kept, and how long they may be changed."""
+    left, right = (kept_ms - node.min_cleanup_ms for kept_ms in node.kept_ms)
     clock = "watermark" if node.time == "event" else "clock"
     cleanup = f" and {node.min_cleanup_ms} ms for cleanup" if node.min_cleanup_ms else ""
     if node.lower_ms > node.upper_ms:
         return "state: none, no pair can match and outer rows are padded at once"
     return f"retention: left {left} ms, right {right} ms behind the {clock}{cleanup}"
+
+
+def closing_text(node: IntervalJoin) -> str:
+    """Until when rows of an interval join may change."""
+    left, right = max(-node.lower_ms, 0), max(node.upper_ms, 0)
+    cleanup = f", and {node.min_cleanup_ms} ms more" if node.min_cleanup_ms else ""
+    return f"changes: taken until left {left} ms, right {right} ms behind the watermark{cleanup}"
 
 
 def watermark_text(node: Stateful) -> list[str]:

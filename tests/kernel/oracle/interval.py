@@ -162,13 +162,7 @@ class IntervalModel:
             self._pad(new, expected)
 
     def _matches(self, left: Seen, right: Seen) -> bool:
-        join = self._join
-        if left.row[K] != right.row[K] or (left.row[K] is None and join.nulls_never_match):
-            return False
-        if not right.time + join.lower <= left.time <= right.time + join.upper:
-            return False
-        low, high = left.row[V], right.row[V]
-        return not join.residual or (low is not None and high is not None and low < high)
+        return matches(self._join, left.time, left.row, right.time, right.row)
 
     def _clean_up(self, now: int, expected: list[Row]) -> None:
         due = [s for s in self._seen if s.cached and not s.cleaned and self._is_due(s, now)]
@@ -217,6 +211,16 @@ class IntervalModel:
         )
         held = END if self._watermark == END else max(self._watermark - delay, START + 1)
         return [["watermark", held]]
+
+
+def matches(join: Join, left_time: int, left: Row, right_time: int, right: Row) -> bool:
+    """Whether two rows are partners."""
+    if left[K] != right[K] or (left[K] is None and join.nulls_never_match):
+        return False
+    if not right_time + join.lower <= left_time <= right_time + join.upper:
+        return False
+    low, high = left[V], right[V]
+    return not join.residual or (low is not None and high is not None and low < high)
 
 
 def _key(row: Row) -> Any:

@@ -61,6 +61,8 @@ final case class RegularJoinSpec(join: JoinSpec, timing: Timing) extends Operato
   *   how much longer than its window a row is kept; the watermark does not wait for it
   * @param allowedLatenessMs
   *   the same, but the watermark that goes on is held back by it
+  * @param changes
+  *   whether rows are also updated and deleted, so that results are taken back
   */
 final case class IntervalJoinSpec(
     join: JoinSpec,
@@ -69,6 +71,7 @@ final case class IntervalJoinSpec(
     upperMs: Long,
     minCleanupMs: Long,
     allowedLatenessMs: Long,
+    changes: Boolean,
     timing: Timing)
     extends OperatorSpec
 

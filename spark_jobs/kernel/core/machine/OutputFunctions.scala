@@ -11,7 +11,7 @@ import rejoin.core.row.{ArrivalOrder, Changes, Envelope, Output}
   * @param shown
   *   what the SELECT list makes of a result row; null where rows differ if and only if their columns do
   * @param lateRows
-  *   what takes the late rows of the left side; none where the job keeps none
+  *   what takes the late rows that are dropped; none where the job keeps none
   */
 final class OutputFunctions(
     val accepts: (Array[Byte], Array[Byte]) => Boolean,

@@ -2,8 +2,14 @@ package rejoin.core.state
 
 import rejoin.core.row.{CellReader, CellWriter, KeptRow}
 
-/** A row in the state of an interval join; on outer sides it knows whether it was ever joined. */
-final class CachedRow(val time: Long, val row: Array[Byte], var isMatched: Boolean) extends Timed
+/** A row in the state of an interval join.
+  *
+  * @param matches
+  *   on outer sides: over inputs that change, how many rows it is joined with; otherwise 1 if it ever was, or 0
+  */
+final class CachedRow(val time: Long, val row: Array[Byte], var matches: Int) extends Timed {
+  def isMatched: Boolean = matches > 0
+}
 
 /** The rows of one side of an interval join under one join key, by (time, arrival).
   *
@@ -44,8 +50,8 @@ final class IntervalRows(pageTag: Char) extends TimeTree[CachedRow](pageTag) {
       time = if (i == 0) in.signed() else time + in.varLong()
       if (page.level > 0) page.children += new Child(in.int(), time, in.varLong())
       else {
-        val isMatched = in.byte() == 1
-        page.insert(i, new CachedRow(time, in.blob(), isMatched))
+        val matches = in.int()
+        page.insert(i, new CachedRow(time, in.blob(), matches))
       }
     }
   }
@@ -65,7 +71,7 @@ final class IntervalRows(pageTag: Char) extends TimeTree[CachedRow](pageTag) {
     } else {
       out.varLong(page.rows.size.toLong)
       page.rows.iterator.zipWithIndex.foreach { case (row, i) =>
-        writeTime(row.time, i).byte(if (row.isMatched) 1 else 0).blob(row.row)
+        writeTime(row.time, i).varLong(row.matches.toLong).blob(row.row)
       }
     }
   }

@@ -64,6 +64,9 @@ abstract class TimeTree[R >: Null <: Timed](pageTag: Char) {
   /** Time of the second row; only where there are two. */
   def secondTime: Long = secondTime(root)
 
+  /** Time of the first row after the time, Long.MaxValue where there is none. */
+  def firstAfter(time: Long): Long = if (isEmpty) Long.MaxValue else firstAfter(root, time)
+
   /** Adds a row behind those of its time; with `replace`, in place of the last of them. */
   def add(row: R, replace: Boolean = false): Unit = {
     if (isEmpty && numbersRoot) root.number = pages.takeNumber()
@@ -124,6 +127,16 @@ abstract class TimeTree[R >: Null <: Timed](pageTag: Char) {
       if (time == Long.MaxValue && page.children.size > 1) page.children(1).firstTime else time
     } else if (page.rows.size > 1) page.rows(1).time
     else Long.MaxValue
+
+  private def firstAfter(page: TimePage, time: Long): Long =
+    if (page.level > 0) {
+      val index = page.childAt(time)
+      val found = firstAfter(below(page, index), time)
+      if (found == Long.MaxValue && index + 1 < page.children.size) page.children(index + 1).firstTime else found
+    } else {
+      val index = page.countUpTo(time)
+      if (index < page.rows.size) page.rows(index).time else Long.MaxValue
+    }
 
   /** Gives the new right neighbour of a page that had to split, else null. */
   private def insert(page: TimePage, row: R, replace: Boolean, isLast: Boolean): TimePage = {

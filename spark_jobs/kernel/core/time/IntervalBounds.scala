@@ -8,11 +8,24 @@ package rejoin.core.time
 final class IntervalBounds(lowerMs: Long, upperMs: Long, minCleanupMs: Long) {
   import IntervalBounds._
 
+  /** How long after its time a row of each side may still change: as long as partners may come, at least until
+    * the watermark has reached it.
+    */
+  private val reachMs = Array(math.max(minus(0L, lowerMs), 0L), math.max(upperMs, 0L))
+
+  /** How long after its time a row of each side may be joined with one that can still change. */
+  private val partnersMs = Array(
+    if (lowerMs <= 0L) plus(minus(0L, lowerMs), reachMs(1)) else minus(upperMs, lowerMs),
+    if (upperMs >= 0L) plus(upperMs, reachMs(0)) else minus(upperMs, lowerMs))
+
   /** Whether no pair can match. */
   val isEmpty: Boolean = lowerMs > upperMs
 
   /** By how much a row may be older than the watermark when its last match leaves. */
   val outputDelayMs: Long = if (isEmpty) 0L else math.max(minus(0L, lowerMs), upperMs)
+
+  /** By how much a row whose results are corrected may be older than the watermark. */
+  def changeDelayMs: Long = if (isEmpty) 0L else plus(math.max(partnersMs(0), partnersMs(1)), minCleanupMs)
 
   def matches(leftTime: Long, rightTime: Long): Boolean = {
     val difference = leftTime - rightTime
@@ -38,6 +51,23 @@ final class IntervalBounds(lowerMs: Long, upperMs: Long, minCleanupMs: Long) {
   /** Rows of this side up to this time are past their cleanup time. */
   def cleanedUpTo(side: Int, operatorTime: Long): Long =
     expirationTime(side, if (operatorTime == Long.MaxValue) operatorTime else minus(operatorTime, minCleanupMs))
+
+  /** Where rows change: those of this side up to this time can no more be changed, nor new ones come in time. */
+  def closedUpTo(side: Int, operatorTime: Long): Long = before(operatorTime, reachMs(side))
+
+  /** The same: when the operator's time reaches it, a row of this side can no more be changed. */
+  def closingTime(side: Int, time: Long): Long = after(time, reachMs(side))
+
+  /** Where rows change: those of this side up to this time are joined with no row that can be changed. */
+  def forgottenUpTo(side: Int, operatorTime: Long): Long = before(operatorTime, partnersMs(side))
+
+  /** The same: when the operator's time reaches it, a row of this side leaves the state. */
+  def forgettingTime(side: Int, time: Long): Long = after(time, partnersMs(side))
+
+  private def before(operatorTime: Long, ms: Long): Long =
+    if (operatorTime == Long.MaxValue) operatorTime else minus(minus(operatorTime, ms), minCleanupMs)
+
+  private def after(time: Long, ms: Long): Long = plus(plus(time, ms), minCleanupMs)
 }
 
 object IntervalBounds {

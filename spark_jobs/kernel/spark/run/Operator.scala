@@ -6,8 +6,8 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.rejoin.columns.{Expressions, JoinedBytes, Packed, PackedRows, StructCombination,
   TypedAggregate, TypedOrder}
 import org.apache.spark.sql.rejoin.sink.LateRecords
-import rejoin.core.machine.join.{IntervalJoin, JoinFunctions, LatestJoin, MultiJoin, MultiJoinFunctions, RegularJoin,
-  TemporalJoin}
+import rejoin.core.machine.join.{IntervalChanges, IntervalJoin, JoinFunctions, LatestJoin, MultiJoin,
+  MultiJoinFunctions, RegularJoin, TemporalJoin}
 import rejoin.core.machine.normalize.{KeyChanges, Normalize}
 import rejoin.core.machine.{Aggregate, AggregateSpec, CompactingMaterializer, Deduplicate, DeduplicateSpec,
   FirstOnWatermark, IntervalJoinSpec, KeyChangesSpec, Machine, MultiJoinSpec, NormalizeSpec, OperatorSpec,
@@ -34,6 +34,7 @@ final class Operator private (
       case s: NormalizeSpec => new Normalize(s, rowsOf(0), out)
       case s: KeyChangesSpec => new KeyChanges(s, rowsOf(0), out)
       case s: RegularJoinSpec => new RegularJoin(s, joinFunctions, out)
+      case s: IntervalJoinSpec if s.changes => new IntervalChanges(s, joinFunctions, out)
       case s: IntervalJoinSpec => new IntervalJoin(s, joinFunctions, out)
       case s: TemporalJoinSpec if s.isEventTime => new TemporalJoin(s, joinFunctions, out)
       case s: TemporalJoinSpec => new LatestJoin(s, joinFunctions, out)
@@ -60,8 +61,14 @@ final class Operator private (
       new StructCombination(node.inputs.map(_.schema), residuals, node.output.timeZone))
 
   private def outputs: OutputFunctions = {
-    val late = node.output.late.map(new LateRecords(_, node.emitted._1))
+    val late = node.output.late.map(new LateRecords(_, lateSides))
     new OutputFunctions(condition(where), packed(pairBy), packed(shown), late)
+  }
+
+  /** The inputs whose late rows are dropped: of a temporal join the left one. */
+  private def lateSides: Seq[StructType] = spec match {
+    case _: IntervalJoinSpec => Seq(node.emitted._1, node.emitted._2)
+    case _ => Seq(node.emitted._1)
   }
 
   /** Expressions over packed left and right rows, packed; null where there are none. */

@@ -72,9 +72,10 @@ object OperatorNode {
       case "interval-join" =>
         val bounds = Seq("lowerMs", "upperMs", "minCleanupMs").map(name => (node \ name).extract[Long])
         val lateness = present(node \ "allowedLatenessMs").fold(0L)(_.extract[Long])
+        val changes = present(node \ "changes").exists(_.extract[Boolean])
         twoSided(
           node,
-          IntervalJoinSpec(join(node), isEventTime(node), bounds(0), bounds(1), bounds(2), lateness, timing))
+          IntervalJoinSpec(join(node), isEventTime(node), bounds(0), bounds(1), bounds(2), lateness, changes, timing))
       case "temporal-join" => twoSided(node, temporal(node, timing))
       case "multi-join" => multi(node, timing)
       case "deduplicate" =>

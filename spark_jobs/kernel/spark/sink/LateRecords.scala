@@ -14,22 +14,34 @@ import rejoin.core.row.{Envelope, Output, RowKind}
   *
   * They are emitted as rejects, which every later operator and sink passes on. The record's value is JSON of
   * the row's columns that the operator has; its timestamp is the row's event time.
+  *
+  * @param sides
+  *   the columns of each input whose late rows come here, the left one first
   */
-final class LateRecords(to: LateTopic, schema: StructType) extends LateRows {
-  private val writer =
+final class LateRecords(to: LateTopic, sides: Seq[StructType]) extends LateRows {
+  import LateRecords._
+
+  private val writers = sides.map { schema =>
     new JsonObjectWriter(JsonWriterOptions(FormatSpec("json", Map.empty)), schema.indices, schema)
-  private val row = new UnsafeRow(schema.size)
+  }.toArray
+  private val rows = sides.map(schema => new UnsafeRow(schema.size)).toArray
   private val value = new ByteSink
 
   def emit(late: Envelope, watermark: Long, hash: Int, out: Output): Unit = {
-    row.pointTo(late.row, late.row.length)
-    writer.write(row, value.reset())
+    val side = late.side.toInt
+    rows(side).pointTo(late.row, late.row.length)
+    writers(side).write(rows(side), value.reset())
     val time = Option.when(late.time != Envelope.NoTime)(late.time)
     val headers = Seq(
       DeadLetter.ReasonHeader -> Reason.Late,
       "rejoin.operator" -> to.operator,
       "rejoin.kind" -> RowKind.name(late.kind),
-      "rejoin.watermark" -> watermark.toString) ++ time.map(ms => "rejoin.event-time" -> ms.toString)
+      "rejoin.watermark" -> watermark.toString) ++ time.map(ms => "rejoin.event-time" -> ms.toString) ++
+      Option.when(sides.size > 1)("rejoin.side" -> SideNames(side))
     out.emit(RowKind.Reject, hash, DeadLetter.pack(to.topic, value.result(), time, headers), null)
   }
+}
+
+private object LateRecords {
+  val SideNames: IndexedSeq[String] = IndexedSeq("left", "right")
 }

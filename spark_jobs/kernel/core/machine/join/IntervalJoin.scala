@@ -1,30 +1,23 @@
 package rejoin.core.machine.join
 
 import rejoin.core.machine.{IntervalJoinSpec, Machine, OutputFunctions}
-import rejoin.core.row.{Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind}
-import rejoin.core.state.{CachedRow, IntervalRows, KeyedState, StateCell}
+import rejoin.core.row.{Envelope, GroupBatch, KeyContents, KeyRows, Output, RowKind}
+import rejoin.core.state.{CachedRow, KeyedState}
 import rejoin.core.time.{GroupState, IntervalBounds, KeyVisits, VisitIndex}
 
 /** Interval join of two append-only inputs: rows whose times are close enough, in event or processing time.
   *
-  * {{{
-  * cell 'I' + join key : version, time of the next visit, left rows, right rows
-  * cells 'L' / 'R'     : further pages of left / right rows
-  * }}}
-  * A row is joined with the cached rows of the other side, and cached itself while partners may still
-  * come. It leaves at its cleanup time; an outer row that was never joined is then padded. Operator
+  * A row is joined with the cached rows of the other side, and cached itself ([[IntervalCells]]) while partners
+  * may still come. It leaves at its cleanup time; an outer row that was never joined is then padded. Operator
   * time is the watermark before the batch while rows are applied and the one after it for the
-  * cleanup, or the clock's. Rules: docs/semantics.md, "Interval join".
+  * cleanup, or the clock's. Inputs that change have [[IntervalChanges]]. Rules: docs/semantics.md, "Interval join".
   */
 final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outputs: OutputFunctions) extends Machine {
-  import IntervalJoin._
-
   private val bounds = new IntervalBounds(spec.lowerMs, spec.upperMs, spec.minCleanupMs + spec.allowedLatenessMs)
   private val isOuter = Array(spec.join.leftIsOuter, spec.join.rightIsOuter)
-  private val caches = Array(new IntervalRows('L'), new IntervalRows('R'))
+  private val cells = new IntervalCells(isOuter)
+  private val caches = cells.sides
   private val results = outputs.arrivalOrder()
-  private val header = new StateCell(keyTag)
-  private var visitAt = NoVisit
   private var index: VisitIndex = _
   private var group: GroupState = _
   private var out: Output = _
@@ -63,7 +56,7 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
   }
 
   private def visit(rows: KeyRows, state: KeyedState): Unit = {
-    load(rows.key, state)
+    cells.load(rows.key, state)
     val leftBefore = caches(0).size
     val rightBefore = caches(1).size
     hash = GroupBatch.hash(rows.key)
@@ -77,7 +70,7 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
     register(rows.key)
     group.rows(0) += caches(0).size - leftBefore
     group.rows(1) += caches(1).size - rightBefore
-    save(state)
+    cells.save(state)
   }
 
   private def apply(row: Envelope, matchable: Boolean): Unit = {
@@ -88,7 +81,7 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
     else {
       val isMatched = matchable && probe(side, time, row.row)
       if (isOpen(side, time)) {
-        if (matchable || isOuter(side)) caches(side).add(new CachedRow(time, row.row, isMatched))
+        if (matchable || isOuter(side)) caches(side).add(new CachedRow(time, row.row, if (isMatched) 1 else 0))
       } else if (!isMatched) forget(side, row.row, isLate = matchable && spec.isEventTime && time <= timeBefore)
     }
   }
@@ -110,7 +103,7 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
         if (side == 0) join(time, row, cached.time, cached.row) else join(cached.time, cached.row, time, row)
       val isFirst = joins && isOuter(other) && !cached.isMatched
       if (joins) isMatched = true
-      if (isFirst) cached.isMatched = true
+      if (isFirst) cached.matches = 1
       isFirst
     }
     isMatched
@@ -146,44 +139,11 @@ final class IntervalJoin(spec: IntervalJoinSpec, functions: JoinFunctions, outpu
 
   /** Registers a visit for when the first row of either side is due. */
   private def register(key: Array[Byte]): Unit = {
-    if (takesDue && visitAt <= timeAfter) visitAt = NoVisit
-    if (!caches(0).isEmpty || !caches(1).isEmpty) {
-      val wanted = math.min(nextCleanup(0), nextCleanup(1))
-      val visitTime = index.visitTime(wanted, timeAfter)
-      if (visitTime < visitAt) {
-        visitAt = visitTime
-        index.register(wanted, timeAfter, key)
-      }
-    }
+    if (takesDue) cells.forgetVisit(timeAfter)
+    if (!cells.isEmpty) cells.register(math.min(nextCleanup(0), nextCleanup(1)), timeAfter, key, index)
   }
 
-  def keyTag: Char = 'I'
+  def keyTag: Char = IntervalCells.Tag
 
-  def look(key: Array[Byte], state: KeyedState): KeyContents = {
-    load(key, state)
-    new KeyContents(caches.toSeq.map(_.size), hasTimes = true) {
-      def foreach(visit: KeptRow => Unit): Unit =
-        caches.indices.foreach(side => caches(side).show(side, isOuter(side))(visit))
-    }
-  }
-
-  private def load(key: Array[Byte], state: KeyedState): Unit = {
-    caches.foreach(_.reset(key, state))
-    visitAt = NoVisit
-    val in = header.open(key, state)
-    if (in != null) {
-      visitAt = in.signed()
-      caches.foreach(_.read(in))
-    }
-  }
-
-  private def save(state: KeyedState): Unit = {
-    val out = header.write().signed(visitAt)
-    caches.foreach(_.write(out))
-    header.save(state, isEmpty = caches.forall(_.isEmpty))
-  }
-}
-
-object IntervalJoin {
-  private val NoVisit = Long.MaxValue
+  def look(key: Array[Byte], state: KeyedState): KeyContents = cells.look(key, state)
 }
