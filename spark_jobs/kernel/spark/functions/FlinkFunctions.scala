@@ -80,6 +80,7 @@ object FlinkFunctions {
 
   private def register(registry: FunctionRegistry, name: String, builder: Seq[Expression] => Expression): Unit = {
     val full = Prefix + name
-    registry.registerFunction(FunctionRegistry.builtinFunctionIdentifier(full), new ExpressionInfo(getClass.getName, full), builder)
+    val info = new ExpressionInfo(getClass.getName, full)
+    registry.registerFunction(FunctionRegistry.builtinFunctionIdentifier(full), info, builder)
   }
 }

@@ -78,7 +78,10 @@ object JsonPath {
 
   private val mode = raw"(?is)\s*(lax|strict)\s+(.*)".r
   private val token =
-    raw"""(\.\.)|\.?\s*\[\s*(\*)\s*\]|\.(\*)|\.?\[\s*('[^']*'(?:\s*,\s*'[^']*')*|"[^"]*"(?:\s*,\s*"[^"]*")*)\s*\]|\[\s*(-?\d+(?:\s*,\s*-?\d+)*)\s*\]|\[\s*(-?\d*)\s*:\s*(-?\d*)\s*\]|\.?([^\s.\[\]()?*'"]+)""".r
+    (raw"""(\.\.)|\.?\s*\[\s*(\*)\s*\]|\.(\*)|""" +
+      raw"""\.?\[\s*('[^']*'(?:\s*,\s*'[^']*')*|"[^"]*"(?:\s*,\s*"[^"]*")*)\s*\]|""" +
+      raw"""\[\s*(-?\d+(?:\s*,\s*-?\d+)*)\s*\]|\[\s*(-?\d*)\s*:\s*(-?\d*)\s*\]|""" +
+      raw"""\.?([^\s.\[\]()?*'"]+)""").r
   private val quoted = """'([^']*)'|"([^"]*)"""".r
 
   /** Raises IllegalArgumentException for a path that is none, or that has a filter. */

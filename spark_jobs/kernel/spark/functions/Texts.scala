@@ -80,7 +80,8 @@ object Texts {
     try UTF8String.fromString(URLDecoder.decode(text.toString, StandardCharsets.UTF_8))
     catch { case _: IllegalArgumentException => null }
 
-  def encode(text: UTF8String, charset: UTF8String): Array[Byte] = text.toString.getBytes(Charset.forName(charset.toString))
+  def encode(text: UTF8String, charset: UTF8String): Array[Byte] =
+    text.toString.getBytes(Charset.forName(charset.toString))
 
   def decode(bytes: Array[Byte], charset: UTF8String): UTF8String =
     UTF8String.fromString(new String(bytes, Charset.forName(charset.toString)))
@@ -93,7 +94,8 @@ object Texts {
   def split(text: UTF8String, separator: UTF8String): ArrayData = {
     val parts =
       if (text.numBytes == 0) Array.empty[UTF8String]
-      else if (separator.numBytes > 0) text.toString.split(Pattern.quote(separator.toString), -1).map(UTF8String.fromString)
+      else if (separator.numBytes > 0)
+        text.toString.split(Pattern.quote(separator.toString), -1).map(UTF8String.fromString)
       else Array.tabulate(text.numChars)(i => text.substring(i, i + 1))
     new GenericArrayData(parts.asInstanceOf[Array[Any]])
   }

@@ -28,7 +28,8 @@ object Times {
     if (from.plusMonths(months.toLong).isAfter(to)) months - 1 else months
   }
 
-  def floorTime(micros: Long, unit: UTF8String): Long = toMicros(floor(DateTimeUtils.microsToLocalDateTime(micros), unit.toString))
+  def floorTime(micros: Long, unit: UTF8String): Long =
+    toMicros(floor(DateTimeUtils.microsToLocalDateTime(micros), unit.toString))
 
   def ceilTime(micros: Long, unit: UTF8String): Long = {
     val time = DateTimeUtils.microsToLocalDateTime(micros)
