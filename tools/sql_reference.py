@@ -230,6 +230,14 @@ _RESULTS = {
     "mod": "as the second argument",
     "round": "as its argument, with fewer digits",
     "floor": "as its argument, whole",
+    "contains": "BOOLEAN",
+    "contains_arg": "as its argument",
+    "appended": "as its argument",
+    "element": "an element",
+    "keys": "ARRAY of the keys",
+    "values": "ARRAY of the values",
+    "entries": "ARRAY of ROW(key, value)",
+    "map": "MAP of both",
 }
 
 
@@ -259,6 +267,8 @@ _REFUSED_FUNCTIONS = {
     "an epoch that is repeated after a crash must give the same rows": functions.UNREPEATABLE,
     "rejoin does not have these aggregates": functions.AGGREGATES - {"ROW_NUMBER"},
     "rejoin has no windows": functions.WINDOWS,
+    "rejoin has no bitmaps": functions.BITMAPS,
+    "rejoin does not have their types": functions.UNTYPED,
 }
 BLOCKS: dict[str, Callable[[], Iterable[str]]] = {
     "statements": _statements,

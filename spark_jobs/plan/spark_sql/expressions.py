@@ -153,6 +153,8 @@ _SPECIAL: dict[str, Callable[[Call, Sequence[str]], str]] = {
     "IN": lambda _, args: f"({args[0]} IN ({', '.join(args[1:])}))",
     "BETWEEN": lambda _, args: f"({args[0]} BETWEEN {args[1]} AND {args[2]})",
     "LIKE": _like,
+    "SIMILAR TO": lambda _, args: f"rejoin_similar({', '.join([*args, chr(39) * 2][:3])})",
+    "IS JSON": lambda _, args: f"coalesce(rejoin_isJson({args[0]}, {args[1]}), false)",
     "CASE": _case,
     "+": _plus_minus,
     "-": _plus_minus,

@@ -1,16 +1,27 @@
 """Functions with Flink's meaning as Spark SQL text; each difference stands in docs/functions.md."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
+from spark_jobs.plan.spark_sql.collections import COLLECTION_RENDERS
+from spark_jobs.plan.spark_sql.json_functions import JSON_RENDERS
+from spark_jobs.plan.spark_sql.kernel_functions import (
+    KERNEL_RENDERS,
+    Render,
+    months_between,
+    rounded_time,
+)
 from spark_jobs.plan.spark_sql.types import type_text
 from spark_jobs.sql.types import data_types
 from spark_jobs.sql.types.data_types import DataType
 from spark_jobs.sql.types.expr import Call, Expr, Literal
 
-Render: TypeAlias = Callable[[Sequence[str], Call], str]
-
-_MS_OF = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000}
+_MS_OF = {
+    "SECOND": 1_000,
+    "MINUTE": 60_000,
+    "HOUR": 3_600_000,
+    "DAY": 86_400_000,
+    "WEEK": 604_800_000,
+}
 _EXTRACT = {
     "YEAR": "year",
     "QUARTER": "quarter",
@@ -81,10 +92,16 @@ def _pad(name: str) -> Render:
     return render
 
 
-def _split_index(args: Sequence[str], _: Call) -> str:
+def _split_index(args: Sequence[str], call: Call) -> str:
     value, separator, index = args
     pattern = f"concat('\\\\Q', {separator}, '\\\\E')"
-    return f"get(split({value}, {pattern}, -1), CAST({index} AS INT))"
+    found = f"get(split({value}, {pattern}, -1), CAST({index} AS INT))"
+    return found if _value(call.args[1]) else f"if({separator} = '', NULL, {found})"
+
+
+def _replace(args: Sequence[str], call: Call) -> str:
+    name = "replace" if _value(call.args[1]) else "rejoin_replace"
+    return f"{name}({', '.join(args)})"
 
 
 def _regexp_extract(args: Sequence[str], _: Call) -> str:
@@ -101,8 +118,11 @@ def _round(args: Sequence[str], call: Call) -> str:
 def _floor(name: str) -> Render:
     def render(args: Sequence[str], call: Call) -> str:
         type_ = call.type
-        if type_.name in data_types.TIMESTAMPS:
-            return _floor_time(args[0], type_, str(_value(call.args[1])))
+        if type_.name in (*data_types.TIMESTAMPS, "DATE"):
+            unit = str(_value(call.args[1]))
+            if name == "floor" and unit in _KEPT and type_.name != "DATE":
+                return _floor_time(args[0], type_, unit)
+            return rounded_time(name, args[0], type_, unit)
         if type_.name in data_types.INTEGERS:
             return args[0]
         if type_.name == "DECIMAL":
@@ -233,7 +253,9 @@ def _interval(unit: str, count: str) -> str:
 
 
 def _timestampdiff(args: Sequence[str], call: Call) -> str:
-    unit = _MS_OF[_unit(call)]
+    unit = _MS_OF.get(_unit(call))
+    if unit is None:
+        return months_between(args[1:], _unit(call))
     start, end = (_millis(a, e.type) for a, e in zip(args[1:], call.args[1:], strict=True))
     return f"CAST(({end} - {start}) div {unit}L AS INT)"
 
@@ -255,6 +277,9 @@ def _value(expr: Expr) -> object:
 
 
 RENDERS: dict[str, Render] = {
+    **KERNEL_RENDERS,
+    **COLLECTION_RENDERS,
+    **JSON_RENDERS,
     "SUBSTR": _substr,
     "TRIM": _trim,
     "LTRIM": _one_sided("LEADING"),
@@ -263,6 +288,7 @@ RENDERS: dict[str, Render] = {
     "RPAD": _pad("rpad"),
     "POSITION": _named("locate"),
     "SPLIT_INDEX": _split_index,
+    "REPLACE": _replace,
     "REGEXP": lambda args, _: f"({args[0]} RLIKE {args[1]})",
     "REGEXP_EXTRACT": _regexp_extract,
     "SHA256": lambda args, _: f"sha2({args[0]}, 256)",

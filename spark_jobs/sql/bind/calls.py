@@ -36,6 +36,10 @@ class CallBinder:
             return self._constructor(name[:-2], node)
         name = functions.SYNONYMS.get(name, name)
         signature = FUNCTIONS.get(name)
+        if name == "CURRENT_DATABASE" and not node.expressions:
+            return Literal("default_database", with_nullable(data_types.STRING, False))
+        if name == "UNIX_TIMESTAMP" and not node.expressions:
+            self._refuse_unrepeatable("UNIX_TIMESTAMP()", node)
         if signature is None:
             self._refuse_function(name, node)
         args = [
@@ -71,29 +75,42 @@ class CallBinder:
         if name in functions.WINDOWS:
             self.at.refuse(node, f"the window function {name}")
         if name in functions.UNREPEATABLE:
-            self.at.refuse(
-                node,
-                f"{name}, whose value would differ when a failed batch is computed again,",
-                "use a time of the record: METADATA FROM 'timestamp'",
-            )
+            self._refuse_unrepeatable(name, node)
+        if name in functions.BITMAPS:
+            self.at.refuse(node, f"the bitmap function {name}", "keep the values in an ARRAY")
+        if name in functions.UNTYPED:
+            hint = "JSON_VALUE and JSON_QUERY read JSON from a STRING"
+            self.at.refuse(node, f"the function {name}", hint if "JSON" in name else None)
         known = (*FUNCTIONS, *functions.SYNONYMS, *functions.EXTRACTS)
         self.at.fail("UNKNOWN_FUNCTION", f"no function {name}", node, nearest(name, known))
+
+    def _refuse_unrepeatable(self, name: str, node: exp.Expr) -> NoReturn:
+        self.at.refuse(
+            node,
+            f"{name}, whose value would differ when a failed batch is computed again,",
+            "use a time of the record: METADATA FROM 'timestamp'",
+        )
 
     def _call(self, signature: Signature, args: Sequence[Expr], node: exp.Expr) -> Expr:
         try:
             signature.check_count(len(args))
             for index, arg in enumerate(args):
-                signature.check(index, arg)
+                signature.check(index, arg, args[0].type)
             same = signature.same(args)
-            if same is not None:
-                pairs = enumerate(args)
-                args = [cast(a, same) if signature.kind(i) == "same" else a for i, a in pairs]
+            args = [self._as_kind(signature.kind(i), a, same, args[0]) for i, a in enumerate(args)]
             return self._finished(signature, tuple(args), node)
         except FunctionError as error:
             # YEAR(x) has no unit among its arguments
             missing = len(args) - len(node.expressions)
             at = node if error.argument is None else node.expressions[error.argument - missing]
             self.at.fail("WRONG_ARGUMENT", error.message, at if start_of(at) else node)
+
+    def _as_kind(self, kind: str, arg: Expr, same: DataType | None, first: Expr) -> Expr:
+        """An argument as the common type of its kind, or as the element of the array before it."""
+        if same is not None and kind.startswith("same"):
+            return cast(arg, same)
+        element = first.type.element
+        return cast(arg, element) if kind == "element" and element is not None else arg
 
     def _finished(self, signature: Signature, args: tuple[Expr, ...], node: exp.Expr) -> Expr:
         match signature.name:
@@ -104,8 +121,10 @@ class CallBinder:
                 same = self.compare("=", args[0], args[1], node)
                 nothing = Literal(None, with_nullable(args[0].type, True))
                 return Call("CASE", (same, nothing, args[0]), with_nullable(args[0].type, True))
-            case "FLOOR" if (args[0].type.name in data_types.TIMESTAMPS) != (len(args) > 1):
-                raise FunctionError("FLOOR of a timestamp, and of nothing else, has TO unit", 0)
+            case "FLOOR" | "CEIL" as name if _is_time(args[0]) != (len(args) > 1):
+                raise FunctionError(
+                    f"{name} of a date or time, and of nothing else, has TO unit", 0
+                )
             case "IFNULL":
                 return Call("COALESCE", args, signature.result_type(args))
             case _:
@@ -131,3 +150,7 @@ class CallBinder:
         pairs = tuple(e for pair in zip(keys or (), values, strict=True) for e in pair)
         type_ = DataType("MAP", nullable=False, key=pairs[0].type, element=element)
         return Call("MAP", pairs, type_)
+
+
+def _is_time(arg: Expr) -> bool:
+    return arg.type.name in (*data_types.TIMESTAMPS, "DATE")

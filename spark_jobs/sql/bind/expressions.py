@@ -6,9 +6,10 @@ from sqlglot import exp
 
 from spark_jobs.sql.bind.calls import CallBinder
 from spark_jobs.sql.bind.casts import arithmetic, cast, comparable, of_length, unified
+from spark_jobs.sql.bind.json_calls import JsonBinder
 from spark_jobs.sql.bind.scope import Scope
 from spark_jobs.sql.parse.positions import Complaint, name_path
-from spark_jobs.sql.parse.syntax import IntervalLiteral, TypedCast, TypedLiteral
+from spark_jobs.sql.parse.syntax import IntervalLiteral, JsonCall, TypedCast, TypedLiteral
 from spark_jobs.sql.types import data_types, literals
 from spark_jobs.sql.types.coercion import can_cast
 from spark_jobs.sql.types.data_types import DataType, with_nullable
@@ -48,7 +49,6 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.Subquery: "a subquery in an expression",
     exp.Select: "a subquery in an expression",
     exp.Distinct: "DISTINCT",
-    exp.SimilarTo: "SIMILAR TO",
     exp.RegexpLike: "RLIKE",
     exp.ILike: "ILIKE",
     exp.Tuple: "a list of values",
@@ -202,19 +202,25 @@ class ExpressionBinder:
     def is_predicate(self, node: exp.Expr) -> Expr:
         """IS NULL, TRUE, FALSE; IS UNKNOWN is IS NULL of a BOOLEAN."""
         word = node.expression.name
-        if word == "JSON":
-            self.at.refuse(node, "IS JSON")
+        if word.startswith("JSON"):
+            text = self.bind(node.this)
+            self._need_text(f"IS {word}", text, node)
+            kind = Literal(word.removeprefix("JSON").strip() or "VALUE", data_types.STRING)
+            return Call("IS JSON", (text, kind), with_nullable(data_types.BOOLEAN, False))
         op = "IS NULL" if word == "UNKNOWN" else f"IS {word}"
         value = self.bind(node.this) if word == "NULL" else self.condition(node.this, f"IS {word}")
         return Call(op, (value,), with_nullable(data_types.BOOLEAN, False))
 
     def between(self, node: exp.Expr) -> Expr:
-        if node.args.get("symmetric"):
-            self.at.refuse(node, "BETWEEN SYMMETRIC", "write the smaller bound first")
-        value = self.bind(node.this)
-        low = self.compared(">=", value, self.bind(node.args["low"]), node)
-        high = self.compared("<=", value, self.bind(node.args["high"]), node)
-        return predicate("AND", (low, high))
+        value, low, high = (self.bind(n) for n in (node.this, node.args["low"], node.args["high"]))
+        found = self._bounded(value, low, high, node)
+        if not node.args.get("symmetric"):
+            return found
+        return predicate("OR", (found, self._bounded(value, high, low, node)))
+
+    def _bounded(self, value: Expr, low: Expr, high: Expr, node: exp.Expr) -> Expr:
+        bounds = self.compared(">=", value, low, node), self.compared("<=", value, high, node)
+        return predicate("AND", bounds)
 
     def in_list(self, node: exp.Expr) -> Expr:
         if node.args.get("query") or not node.expressions:
@@ -241,14 +247,15 @@ class ExpressionBinder:
         inner = node
         if isinstance(node, exp.Escape):
             inner, escape = node.this, (self.bind(node.expression),)
-            if not isinstance(inner, exp.Like):
+            if not isinstance(inner, (exp.Like, exp.SimilarTo)):
                 self.at.refuse(node, "ESCAPE without LIKE")
+        op = "LIKE" if isinstance(inner, exp.Like) else "SIMILAR TO"
         args = (self.bind(inner.this), self.bind(inner.expression), *escape)
         for arg in args:
-            self._need_text("LIKE", arg, node)
+            self._need_text(op, arg, node)
         if escape and not (isinstance(escape[0], Literal) and len(str(escape[0].value)) == 1):
             self.at.fail("BAD_LITERAL", "ESCAPE needs a constant of one character", node)
-        return predicate("LIKE", args)
+        return predicate(op, args)
 
     def concatenation(self, node: exp.Expr) -> Expr:
         args = (self.bind(node.this), self.bind(node.expression))
@@ -368,6 +375,9 @@ class ExpressionBinder:
     def function(self, node: exp.Expr) -> Expr:
         return CallBinder(self.bind, self.compared, self.at).bind(node)
 
+    def json(self, node: exp.Expr) -> Expr:
+        return JsonBinder(self.bind, self.at).bind(node)
+
 
 _HANDLERS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expr]] = {
     exp.Column: ExpressionBinder.column,
@@ -386,6 +396,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expr]] = 
     exp.Between: ExpressionBinder.between,
     exp.In: ExpressionBinder.in_list,
     exp.Like: ExpressionBinder.like,
+    exp.SimilarTo: ExpressionBinder.like,
     exp.Escape: ExpressionBinder.like,
     exp.DPipe: ExpressionBinder.concatenation,
     exp.Neg: ExpressionBinder.sign,
@@ -393,6 +404,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expr]] = 
     exp.Bracket: ExpressionBinder.item,
     exp.Anonymous: ExpressionBinder.function,
     TypedCast: ExpressionBinder.cast,
+    JsonCall: ExpressionBinder.json,
     **dict.fromkeys(COMPARISONS, ExpressionBinder.comparison),
     **dict.fromkeys(_ARITHMETIC, ExpressionBinder.arithmetic),
 }

@@ -12,7 +12,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from spark_jobs.sql.parse.operators import OperatorParser
+from spark_jobs.sql.parse.json_functions import JSON_PARSERS, JsonParser
 from spark_jobs.sql.parse.syntax import (
     HintText,
     IntervalLiteral,
@@ -90,7 +90,7 @@ class FlinkTokenizer(tokens.Tokenizer):
     }
 
 
-class FlinkParser(OperatorParser):
+class FlinkParser(JsonParser):
     """Reads one statement's tokens at a time; stops at the first error of a statement."""
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
@@ -105,6 +105,7 @@ class FlinkParser(OperatorParser):
         "FLOOR": lambda self: self._flink_rounding("FLOOR"),
         "CEIL": lambda self: self._flink_rounding("CEIL"),
         "CEILING": lambda self: self._flink_rounding("CEIL"),
+        **JSON_PARSERS,
     }
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         "CASE": lambda self: self._flink_case(),
@@ -375,7 +376,7 @@ class FlinkParser(OperatorParser):
     def _flink_overlay(self) -> exp.Expr:
         args = [self._parse_disjunction()]
         for word in ("PLACING", "FROM", "FOR"):
-            if self._match_text_seq(word):
+            if self._match_text_seq(word) or self._match(TokenType.COMMA):
                 args.append(self._parse_disjunction())
         return self._call("OVERLAY", *args)
 

@@ -127,8 +127,8 @@ class OperatorParser(parser.Parser):
         if word not in ("NULL", "TRUE", "FALSE", "UNKNOWN", "JSON"):
             self.raise_error("expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS")
         self._advance()
-        if word == "JSON":
-            self._match_texts(("VALUE", "OBJECT", "ARRAY", "SCALAR"))
+        if word == "JSON" and self._match_texts(("VALUE", "OBJECT", "ARRAY", "SCALAR")):
+            word = f"JSON {self._prev.text.upper()}"
         return grouping.postfix(token, _negated(_is_predicate(word), negated))
 
     def _bounds(self) -> Build:

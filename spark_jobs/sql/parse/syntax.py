@@ -50,3 +50,19 @@ class HintText(exp.Expression):
     """A hint as it was written, with its `/*+` and `*/`."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
+class JsonCall(exp.Expression):
+    """A call of a JSON function: its name, its arguments and what its clauses say."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "expressions": False,
+        "returning": False,
+        "wrapper": False,
+        "on_null": False,
+        "on_empty": False,
+        "empty_default": False,
+        "on_error": False,
+        "error_default": False,
+    }

@@ -3,7 +3,7 @@ package org.apache.spark.sql.rejoin.columns
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.analysis.{Analyzer, FakeV2SessionCatalog, FunctionRegistry}
+import org.apache.spark.sql.catalyst.analysis.{Analyzer, FakeV2SessionCatalog}
 import org.apache.spark.sql.catalyst.catalog.{InMemoryCatalog, SessionCatalog}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeProjection
@@ -15,6 +15,8 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.connector.catalog.DefaultCatalogManager
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StructType}
+
+import org.apache.spark.sql.rejoin.functions.FlinkFunctions
 
 /** Spark SQL texts as expressions bound to the ordinals of a schema. Needs no session.
   *
@@ -104,13 +106,14 @@ object Expressions {
   private def catalogManager(conf: SQLConf): DefaultCatalogManager =
     new DefaultCatalogManager(
       FakeV2SessionCatalog,
-      new SessionCatalog(new InMemoryCatalog, FunctionRegistry.builtin, conf))
+      new SessionCatalog(new InMemoryCatalog, FlinkFunctions.registry, conf))
 
   private def configured[T](timeZone: String)(body: SQLConf => T): T = {
     val conf = new SQLConf
     conf.setConf(SQLConf.ANSI_ENABLED, false)
     conf.setConf(SQLConf.SESSION_LOCAL_TIMEZONE, timeZone)
     conf.setConf(SQLConf.ALWAYS_INLINE_COMMON_EXPR, true)
+    conf.setConf(SQLConf.MAP_KEY_DEDUP_POLICY, SQLConf.MapKeyDedupPolicy.LAST_WIN)
     SQLConf.withExistingConf(conf)(body(conf))
   }
 }

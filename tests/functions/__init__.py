@@ -1,0 +1,1 @@
+"""Functions compared with what a real Flink computes."""

@@ -1,0 +1,13 @@
+"""Flink computes what tests/functions/flink.json has recorded."""
+
+import json
+
+from tests.differential.flink.client import FlinkProcess
+from tests.functions.flink import RECORDED, asked, batches
+
+
+def test_flink_still_gives_what_is_recorded() -> None:
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    with FlinkProcess() as flink:
+        found = [json.loads(json.dumps(e)) for b in batches() for e in asked(flink, b)]
+    assert found == recorded
