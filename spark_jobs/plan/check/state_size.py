@@ -17,6 +17,7 @@ from spark_jobs.plan.nodes.physical import (
     IntervalJoin,
     JoinInput,
     KeyChanges,
+    LookupJoin,
     MultiJoin,
     Normalize,
     RegularJoin,
@@ -100,6 +101,9 @@ def side_formulas(node: Stateful) -> Iterator[SideFormula]:
             for i, window_ms in enumerate(windows if machine.lower_ms <= machine.upper_ms else ()):
                 text, kept_ms = "rate x window x (row + 25)", window_ms + machine.min_cleanup_ms
                 yield SideFormula(names[i], i, "window", text, 25, kept_ms=kept_ms)
+        case LookupJoin():
+            if machine.probe_changes:
+                yield _memory(names[0], machine, kept_ms)
         case TemporalJoin():
             if machine.probe_changes:
                 yield _memory(names[0], machine, kept_ms)
@@ -122,7 +126,7 @@ def _table(name: str, number: int, side: Side, ttl_ms: int) -> SideFormula:
     return SideFormula(name, number, "rows", text, 20, key, kept_ms=ttl_ms)
 
 
-def _memory(name: str, join: TemporalJoin, kept_ms: int) -> SideFormula:
+def _memory(name: str, join: TemporalJoin | LookupJoin, kept_ms: int) -> SideFormula:
     """What the probe rows were joined with."""
     text = "rows x (row + build row + 15)"
     if join.pair.left.layout != "no-unique-key":
@@ -133,7 +137,7 @@ def _memory(name: str, join: TemporalJoin, kept_ms: int) -> SideFormula:
     return SideFormula(name, 0, "rows", text, beside, key, kept_ms=kept_ms, keeps_row=keeps_row)
 
 
-def remembered_bytes(join: TemporalJoin) -> int:
+def remembered_bytes(join: TemporalJoin | LookupJoin) -> int:
     """What a probe row that may change leaves in the state, but for the texts in it."""
     left = join.pair.left
     known_by = {

@@ -18,6 +18,7 @@ from spark_jobs.plan.nodes.physical import (
     Project,
     Results,
     Stateful,
+    LookupJoin,
     TemporalJoin,
 )
 from spark_jobs.plan.spark_sql.expressions import render
@@ -249,7 +250,7 @@ def _netted(node: Stateful, names: Sequence[str], exprs: Sequence[Expr], fixed: 
     shown = fixed.union(e.index for e in exprs if isinstance(e, Column))
     if (
         kept <= shown
-        or isinstance(node.machine, IntervalJoin | TemporalJoin)
+        or isinstance(node.machine, IntervalJoin | TemporalJoin | LookupJoin)
         or node.changelog_mode == mode_text(INSERT, update_before=True)
     ):
         return node

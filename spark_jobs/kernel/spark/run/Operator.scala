@@ -6,11 +6,11 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.rejoin.columns.{Expressions, JoinedBytes, Packed, PackedRows, StructCombination,
   TypedAggregate}
 import org.apache.spark.sql.rejoin.sink.LateRecords
-import rejoin.core.machine.join.{IntervalJoin, JoinFunctions, LatestJoin, MultiJoin, MultiJoinFunctions, RegularJoin,
+import rejoin.core.machine.join.{IntervalJoin, JoinFunctions, LatestJoin, LookupJoin, MultiJoin, MultiJoinFunctions, RegularJoin,
   TemporalJoin}
 import rejoin.core.machine.normalize.{KeyChanges, Normalize}
 import rejoin.core.machine.{Aggregate, AggregateSpec, CompactingMaterializer, Deduplicate, DeduplicateSpec,
-  FirstOnWatermark, IntervalJoinSpec, KeyChangesSpec, Machine, MultiJoinSpec, NormalizeSpec, OperatorSpec,
+  FirstOnWatermark, IntervalJoinSpec, KeyChangesSpec, LookupJoinSpec, Machine, MultiJoinSpec, NormalizeSpec, OperatorSpec,
   OutputFunctions, RegularJoinSpec, SinkMaterializer, SinkMaterializerSpec, TemporalJoinSpec}
 import rejoin.core.row.RowFunctions
 
@@ -37,6 +37,7 @@ final class Operator private (
       case s: IntervalJoinSpec => new IntervalJoin(s, joinFunctions, out)
       case s: TemporalJoinSpec if s.isEventTime => new TemporalJoin(s, joinFunctions, out)
       case s: TemporalJoinSpec => new LatestJoin(s, joinFunctions, out)
+      case s: LookupJoinSpec => new LookupJoin(s, joinFunctions, out)
       case s: MultiJoinSpec => new MultiJoin(s, multiJoinFunctions, out)
       case s: DeduplicateSpec if s.onWatermark => new FirstOnWatermark(s, out)
       case s: DeduplicateSpec => new Deduplicate(s, out)

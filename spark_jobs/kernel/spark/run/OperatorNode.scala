@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.{DataType, StructType}
 
 import org.apache.spark.sql.rejoin.columns.{AggregateTypes, InputColumns}
 import rejoin.core.machine.{AggregateCallSpec, AggregateSpec, DeduplicateSpec, IntervalJoinSpec, JoinSpec,
-  KeyChangesSpec, MultiJoinSpec, NormalizeSpec, OperatorSpec, RegularJoinSpec, SideSpec, SinkMaterializerSpec,
+  KeyChangesSpec, LookupJoinSpec, MultiJoinSpec, NormalizeSpec, OperatorSpec, RegularJoinSpec, SideSpec, SinkMaterializerSpec,
   TemporalJoinSpec}
 import rejoin.core.time.{GateSpec, Timing, TopicTime}
 
@@ -73,6 +73,9 @@ object OperatorNode {
           node,
           IntervalJoinSpec(join(node), isEventTime(node), bounds(0), bounds(1), bounds(2), lateness, timing))
       case "temporal-join" => twoSided(node, temporal(node, timing))
+      case "lookup-join" =>
+        val probeChanges = present(node \ "probeChanges").exists(_.extract[Boolean])
+        twoSided(node, LookupJoinSpec(join(node), probeChanges, timing.copy(followsLeft = true)))
       case "multi-join" => multi(node, timing)
       case "deduplicate" =>
         def flag(name: String): Boolean = (node \ name).extract[Boolean]
