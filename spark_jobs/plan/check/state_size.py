@@ -101,12 +101,11 @@ def side_formulas(node: Stateful) -> Iterator[SideFormula]:
             for i, window_ms in enumerate(windows if machine.lower_ms <= machine.upper_ms else ()):
                 text, kept_ms = "rate x window x (row + 25)", window_ms + machine.min_cleanup_ms
                 yield SideFormula(names[i], i, "window", text, 25, kept_ms=kept_ms)
-        case LookupJoin():
+        case TemporalJoin() | LookupJoin():
             if machine.probe_changes:
                 yield _memory(names[0], machine, kept_ms)
-        case TemporalJoin():
-            if machine.probe_changes:
-                yield _memory(names[0], machine, kept_ms)
+            if isinstance(machine, LookupJoin):
+                return
             # a version is kept under its time, the newest row of a key alone
             versions = "keys x (row + 30)", 30
             text, beside = versions if machine.time == "event" else ("keys x (row + 25)", 25)

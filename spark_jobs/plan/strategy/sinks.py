@@ -13,12 +13,12 @@ from spark_jobs.plan.nodes.physical import (
     IntervalJoin,
     KafkaSink,
     KeyChanges,
+    LookupJoin,
     Normalize,
     Operator,
     Project,
     Results,
     Stateful,
-    LookupJoin,
     TemporalJoin,
 )
 from spark_jobs.plan.spark_sql.expressions import render

@@ -86,13 +86,8 @@ def _stateful(node: Stateful) -> tuple[str, list[str]]:
             bounds = f"bounds=[{join.lower_ms}, {join.upper_ms}] ms"
             title = f"joinType=[{join.join_type}], time=[{join.time}], {bounds}"
             return f"IntervalJoin({title})", _interval_join(node, join)
-        case TemporalJoin(time="event") as join:
-            return f"TemporalJoin(joinType=[{join.join_type}])", _temporal_join(node, join)
-        case TemporalJoin() as join:
-            title = f"joinType=[{join.join_type}], time=[processing]"
-            return f"TemporalJoin({title})", _latest_join(node, join)
-        case LookupJoin() as join:
-            return f"LookupJoin({_lookup_title(join)})", _lookup_join(node, join)
+        case TemporalJoin() | LookupJoin() as join:
+            return _versioned(node, join)
         case Normalize() | KeyChanges() as machine:
             key = ", ".join(machine.schema.fields[i].name for i in machine.key)
             return f"{type(machine).__name__}(key=[{key}])", _by_primary_key(node, machine)
@@ -106,6 +101,15 @@ def _stateful(node: Stateful) -> tuple[str, list[str]]:
             return title, _single(node, _materializer(machine))
         case _:
             assert_never(node.machine)
+
+
+def _versioned(node: Stateful, join: TemporalJoin | LookupJoin) -> tuple[str, list[str]]:
+    if isinstance(join, LookupJoin):
+        return f"LookupJoin({_lookup_title(join)})", _lookup_join(node, join)
+    if join.time == "event":
+        return f"TemporalJoin(joinType=[{join.join_type}])", _temporal_join(node, join)
+    title = f"joinType=[{join.join_type}], time=[processing]"
+    return f"TemporalJoin({title})", _latest_join(node, join)
 
 
 def _by_primary_key(node: Stateful, machine: Normalize | KeyChanges) -> list[str]:
