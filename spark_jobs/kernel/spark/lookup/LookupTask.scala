@@ -65,12 +65,17 @@ final class LookupTask(spec: LookupSpec, table: LookupTable, log: Option[LookupL
     done.foreach { case (keys, query) => keys.zip(query.answers).foreach { case (k, answer) => answers(k) = answer } }
     val counting = if (places.isEmpty || logged.isDefined) answers else log.fold[Answers](answers)(_.write(answers))
     if (places.nonEmpty)
-      tell(LookupCounts(hits, done.map(_._1.size).sum, done.size, done.map(_._2.retries).sum, done.map(_._2.tookMs).sum))
+      tell(counts(done.toSeq.map { case (keys, query) => (keys.size, query) }))
     val chunks = envelopes(counting)
     places.clear()
     answers.clear()
     asked.clear()
     chunks
+  }
+
+  private def counts(done: Seq[(Int, Asked)]): LookupCounts = {
+    val queries = done.map(_._2)
+    LookupCounts(hits, done.map(_._1).sum, queries.size, queries.map(_.retries).sum, queries.map(_.tookMs).sum)
   }
 
   private type Answers = collection.Map[Bytes, Array[Byte]]

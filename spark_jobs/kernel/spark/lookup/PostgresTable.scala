@@ -183,7 +183,8 @@ object PostgresTable {
     val arrays = keyTypes.map(name => s"?::${quote(name)}[]").mkString(", ")
     val asked = key.indices.map(i => s"k$i").mkString(", ")
     val equal = key.zipWithIndex.map { case (place, i) => s"${columns(place)} = p.k$i" }.mkString(" AND ")
-    s"SELECT p.n, ${columns.mkString(", ")} FROM unnest($arrays) WITH ORDINALITY AS p($asked, n) JOIN $table t ON $equal"
+    val keys = s"unnest($arrays) WITH ORDINALITY AS p($asked, n)"
+    s"SELECT p.n, ${columns.mkString(", ")} FROM $keys JOIN $table t ON $equal"
   }
 
   private def quote(name: String): String = "\"" + name.replace("\"", "\"\"") + "\""

@@ -6,12 +6,12 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.rejoin.columns.{Expressions, JoinedBytes, Packed, PackedRows, StructCombination,
   TypedAggregate}
 import org.apache.spark.sql.rejoin.sink.LateRecords
-import rejoin.core.machine.join.{IntervalJoin, JoinFunctions, LatestJoin, LookupJoin, MultiJoin, MultiJoinFunctions, RegularJoin,
-  TemporalJoin}
+import rejoin.core.machine.join.{IntervalJoin, JoinFunctions, LatestJoin, LookupJoin, MultiJoin, MultiJoinFunctions,
+  RegularJoin, TemporalJoin}
 import rejoin.core.machine.normalize.{KeyChanges, Normalize}
 import rejoin.core.machine.{Aggregate, AggregateSpec, CompactingMaterializer, Deduplicate, DeduplicateSpec,
-  FirstOnWatermark, IntervalJoinSpec, KeyChangesSpec, LookupJoinSpec, Machine, MultiJoinSpec, NormalizeSpec, OperatorSpec,
-  OutputFunctions, RegularJoinSpec, SinkMaterializer, SinkMaterializerSpec, TemporalJoinSpec}
+  FirstOnWatermark, IntervalJoinSpec, KeyChangesSpec, LookupJoinSpec, Machine, MultiJoinSpec, NormalizeSpec,
+  OperatorSpec, OutputFunctions, RegularJoinSpec, SinkMaterializer, SinkMaterializerSpec, TemporalJoinSpec}
 import rejoin.core.row.RowFunctions
 
 /** An operator bound on the driver and sent to tasks, each of which makes its own machine.

@@ -7,8 +7,8 @@ import org.apache.spark.sql.types.{DataType, StructType}
 
 import org.apache.spark.sql.rejoin.columns.{AggregateTypes, InputColumns}
 import rejoin.core.machine.{AggregateCallSpec, AggregateSpec, DeduplicateSpec, IntervalJoinSpec, JoinSpec,
-  KeyChangesSpec, LookupJoinSpec, MultiJoinSpec, NormalizeSpec, OperatorSpec, RegularJoinSpec, SideSpec, SinkMaterializerSpec,
-  TemporalJoinSpec}
+  KeyChangesSpec, LookupJoinSpec, MultiJoinSpec, NormalizeSpec, OperatorSpec, RegularJoinSpec, SideSpec,
+  SinkMaterializerSpec, TemporalJoinSpec}
 import rejoin.core.time.{GateSpec, Timing, TopicTime}
 
 /** The planner's JSON for a stateful operator (spark_jobs/plan/nodes/physical.py), read once on the driver: what
