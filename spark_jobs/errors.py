@@ -167,6 +167,13 @@ class KafkaError(RejoinError):
     retryable: ClassVar[bool] = True
 
 
+class DatabaseError(RejoinError):
+    """A database in which rows are looked up did not answer."""
+
+    domain: ClassVar[Domain] = "external"
+    retryable: ClassVar[bool] = True
+
+
 class AccessError(RejoinError):
     """The broker denies access; retrying does not help."""
 

@@ -17,7 +17,9 @@ from spark_jobs.driver.recreated_topics import follow_recreated_topics
 from spark_jobs.driver.restarts import Restarts
 from spark_jobs.driver.verdict import Present, accepted, judge, refuse, written_now
 from spark_jobs.errors import RejoinError
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.build import build_query
+from spark_jobs.operators.lookup import check_lookups
 from spark_jobs.operators.running import Running
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.walk import scans
@@ -97,6 +99,7 @@ class OpenQuery:
         with java_failures(self.name):
             self.ownership.check()
             self.folder.check_logs()
+            check_lookups(self.sink, Kernel.of(self.spark))
             if settings.goes_on_after_data_loss:
                 self.manifest = follow_recreated_topics(
                     self.spark, scans(self.sink), self.folder, self.manifest, bounded
@@ -110,6 +113,7 @@ class OpenQuery:
                 generation=self.ownership.own.generation,
                 heartbeat_ms=settings.ledger_heartbeat_ms,
                 goes_on_after_data_loss=settings.goes_on_after_data_loss,
+                folder=self.folder.path,
             )
             running = self.ledgers.take_over(running)
             self.refresh_partitions()

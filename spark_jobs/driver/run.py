@@ -15,9 +15,10 @@ from spark_jobs.driver.watch import open_watch
 from spark_jobs.embedded.process import stop_signals
 from spark_jobs.errors import RejoinError
 from spark_jobs.job_record import write_job
-from spark_jobs.kernel.build import connector_jars, kernel_jar
+from spark_jobs.kernel.build import connector_jars, jdbc_jars, kernel_jar
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.walk import looks_up
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.class_archive import DUMP_WITHIN_S
 from spark_jobs.streaming.object_store import jars_for
@@ -30,6 +31,8 @@ def run(job: PlannedJob, console: Console) -> None:
     """Run until the inputs end or a signal stops the job; raises the error that ended it."""
     settings = job.settings
     jars = [kernel_jar(), *connector_jars(), *jars_for(settings.checkpoint)]
+    if any(looks_up(sink) for sink in job.sinks.values()):
+        jars += jdbc_jars()
     makes_archive = settings.environment.class_archive == "make"
     check_port(settings)
     report = start_report(job, console)

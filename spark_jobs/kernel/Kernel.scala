@@ -10,6 +10,7 @@ import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode, TimeMode}
 
 import org.apache.spark.sql.rejoin.format.avro.{AvroFit, RegistryWaits}
 import org.apache.spark.sql.rejoin.ingest.{Gate, Ingest, IngestSpec, SourceGuard}
+import org.apache.spark.sql.rejoin.lookup.{LookupSpec, LookupTable, Lookups}
 import org.apache.spark.sql.rejoin.run.{BrokerClock, CheckpointCopy, CheckpointFiles, Clock, Counters, JvmCounts,
   Lifeline, LocalRun, Operator, RekeyRows, RekeySpec, StatePlaces, StateReader, StatefulAdapter, StoredOperator}
 import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducers, SinkRecord, SinkSpec, Takeover,
@@ -41,6 +42,13 @@ object Kernel {
       .transformWithState(adapter, TimeMode.None(), OutputMode.Append())(Encoders.product[Changelog])
       .toDF()
   }
+
+  /** Envelopes of left rows with the answers to their lookups: what [[stateful]] takes of a node `lookup-join`. */
+  def lookup(envelopes: DataFrame, node: String, query: String, folder: String): DataFrame =
+    Lookups(envelopes, LookupSpec.read(node), counters(envelopes), query, folder)
+
+  /** Connects to the database of a node `lookup-join`; throws what is wrong with it or with the table there. */
+  def checkLookup(node: String): Unit = LookupTable.check(LookupSpec.read(node))
 
   /** An operator's changes to envelopes under another key. */
   def rekey(changes: DataFrame, node: String): DataFrame = {

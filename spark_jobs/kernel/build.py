@@ -27,6 +27,7 @@ SOURCES = Path(__file__).resolve().parent
 ROOT = SOURCES.parent.parent
 CONNECTOR_JARS = ROOT / "build" / "jars" / "connector"
 STORE_JARS = ROOT / "build" / "jars" / "store"
+JDBC_JARS = ROOT / "build" / "jars" / "jdbc"
 OUTPUT = ROOT / "build" / "kernel"
 JAR = OUTPUT / "rejoin-kernel.jar"
 # all that `core` may use: Scala's library, and access to bytes, hashing and LZ4
@@ -89,6 +90,11 @@ def connector_jars() -> list[Path]:
 def store_jars() -> list[Path]:
     """The S3 connector and what it needs, fetched by `make setup`."""
     return _jars(STORE_JARS)
+
+
+def jdbc_jars() -> list[Path]:
+    """The drivers of databases that rows are looked up in, fetched by `make setup`."""
+    return _jars(JDBC_JARS)
 
 
 def java() -> str:

@@ -53,6 +53,7 @@ class QueryCounters(TypedDict, total=False):
     changes: dict[str, int]
     unwritten: dict[str, int]
     written: int
+    lookups: dict[str, dict[str, int]]
     operators: dict[str, OperatorLevels]
 
 
@@ -141,6 +142,18 @@ class Kernel:
         """
         made = self._scala.stateful(envelopes._jdf, json.dumps(node), query, passes_loaded)
         return _frame(envelopes, made)
+
+    def lookup(self, envelopes: DataFrame, node: Message, query: str, folder: str) -> DataFrame:
+        """Envelopes of left rows with the answers to their lookups.
+
+        `folder`: the query's checkpoint, where an epoch that is repeated finds them again.
+        """
+        made = self._scala.lookup(envelopes._jdf, json.dumps(node), query, folder)
+        return _frame(envelopes, made)
+
+    def check_lookup(self, node: Message) -> None:
+        """Raise Java's exception if the database of a lookup join cannot be looked up."""
+        self._scala.checkLookup(json.dumps(node))
 
     def rekey(self, changes: DataFrame, node: Message) -> DataFrame:
         """An operator's changes to envelopes under another key."""

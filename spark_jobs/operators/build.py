@@ -10,12 +10,13 @@ from spark_jobs.kernel.calls import Message
 from spark_jobs.operators.clock import build_clock
 from spark_jobs.operators.kafka_scan import build_scan
 from spark_jobs.operators.kafka_sink import build_sink
+from spark_jobs.operators.lookup import build_lookup
 from spark_jobs.operators.project import build_project
 from spark_jobs.operators.rekey import build_rekey
 from spark_jobs.operators.running import Running
 from spark_jobs.operators.sink_spec import describe
 from spark_jobs.operators.stateful import build_stateful
-from spark_jobs.plan.nodes.physical import JoinInput, KafkaScan, KafkaSink, Stateful
+from spark_jobs.plan.nodes.physical import JoinInput, KafkaScan, KafkaSink, LookupJoin, Stateful
 
 ReadScan = Callable[[KafkaScan, bool], DataFrame]
 
@@ -32,6 +33,8 @@ def records_of(sink: KafkaSink, described: Message, running: Running, read: Read
 
     def changes(node: Stateful) -> DataFrame:
         inputs = [envelopes(i) for i in node.inputs]
+        if isinstance(node.machine, LookupJoin):
+            inputs = [build_lookup(node, reduce(DataFrame.unionAll, inputs), running)]
         if node.timing.tick_ms is not None:
             inputs.append(build_clock(node, node.timing.tick_ms, running))
         return build_stateful(node, reduce(DataFrame.unionAll, inputs), running)

@@ -18,7 +18,7 @@ class Running:
 
     `ending`: the inputs are drained, and this start delivers the end mark. `generation`: the number
     of the driver among those that have owned the checkpoint. `ledgers`: how many epoch ledgers it
-    has taken over.
+    has taken over. `folder`: the query's part of the checkpoint.
     """
 
     spark: SparkSession
@@ -30,6 +30,7 @@ class Running:
     ledgers: int = 0
     heartbeat_ms: int = 0
     goes_on_after_data_loss: bool = False
+    folder: str = ""
 
 
 def spec(node: Physical) -> dict[str, Json]:

@@ -13,6 +13,7 @@ from spark_jobs.options.formats import (
     SCHEMA_ID,
     Format,
 )
+from spark_jobs.options.jdbc import CACHE_OPTIONS, JDBC, JdbcOptions
 from spark_jobs.options.kinds import (
     choice,
     duration,
@@ -201,10 +202,12 @@ CONNECTORS = {
         "sink.buffer-flush.max-rows": _BUFFERING,
         "sink.buffer-flush.interval": _BUFFERING,
     },
+    "jdbc": JDBC,
 }
 REQUIRED: dict[str, tuple[str, ...]] = {
     "kafka": ("topic", "properties.bootstrap.servers"),
     "upsert-kafka": ("topic", "properties.bootstrap.servers", "key.format", "value.format"),
+    "jdbc": ("url", "table-name"),
 }
 # an option, that value of it or "" for any, and the option that it needs
 NEEDS = (
@@ -217,8 +220,10 @@ NEEDS = (
     ("scan.watermark.alignment.group", "", "scan.watermark.alignment.max-drift"),
     ("scan.watermark.alignment.max-drift", "", "scan.watermark.alignment.group"),
     ("rejoin.on-error", "dead-letter", "rejoin.dead-letter.topic"),
+    ("username", "", "password"),
+    ("password", "", "username"),
 )
-KNOWN_CONNECTORS = ("jdbc", "filesystem", "datagen", "print", "blackhole", "hbase-2.2", "kinesis")
+KNOWN_CONNECTORS = ("filesystem", "datagen", "print", "blackhole", "hbase-2.2", "kinesis")
 
 # Kafka client properties that the source or the sink sets itself
 MANAGED_PROPERTIES = {
@@ -240,6 +245,7 @@ def without_effect(given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     for needed, name, value in (
         *pairs,
         ("key.fields-prefix", "value.fields-include", "EXCEPT_KEY"),
+        *((name, "lookup.cache", "PARTIAL") for name in CACHE_OPTIONS),
     ):
         # a dead-letter topic alone stands for that policy
         other = given.get(name, value if name == "rejoin.on-error" else None)
@@ -250,10 +256,14 @@ def without_effect(given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """What the WITH of one table means; `given` is what stands there."""
+    """What the WITH of one table means; `given` is what stands there.
+
+    `kafka` has the defaults where the connector is `jdbc`, and `jdbc` where it is not.
+    """
 
     connector: str
     kafka: KafkaOptions
+    jdbc: JdbcOptions
     key_format: Format | None
     value_format: Format | None
     given: Mapping[str, str] = field(default_factory=dict)
@@ -274,7 +284,8 @@ def table_options(given: Mapping[str, str]) -> TableOptions:
     kafka = read_options(KafkaOptions, given)
     key = _format(kafka.key_format, "key.", given)
     value = _format(kafka.value_format, "value.", given) or _format(kafka.format, "", given)
-    return TableOptions(given.get("connector", ""), kafka, key, value, given)
+    jdbc = read_options(JdbcOptions, given)
+    return TableOptions(given.get("connector", ""), kafka, jdbc, key, value, given)
 
 
 def _format(name: str | None, prefix: str, given: Mapping[str, str]) -> Format | None:

@@ -16,6 +16,7 @@ _JAAS_SECRET = re.compile(
     r'\b(\w*(?:password|secret)\w*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*))', re.I
 )
 _USER_INFO = re.compile(r"//([^/@]*)@")
+_URL_PASSWORD = re.compile(r"[?&](\w*password)=([^&]*)", re.I)
 
 
 def holds_secret(name: str) -> bool:
@@ -36,6 +37,9 @@ def literal_secret(name: str, value: str) -> str | None:
                 return f"'{found[1]}' of the JAAS entry"
         return None
     if _URL.fullmatch(name):
+        for found in _URL_PASSWORD.finditer(value):
+            if not REFERENCE.fullmatch(found[2]):
+                return f"'{found[1]}'"
         in_url = _USER_INFO.search(value)
         return "the user and password" if in_url and not _is_named(in_url[1]) else None
     if _SECRET.fullmatch(name) is None:

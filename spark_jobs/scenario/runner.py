@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from spark_jobs.errors import SqlErrors
+from spark_jobs.errors import ScenarioError, SqlErrors
 from spark_jobs.plan.nodes.physical import KafkaSink, QueryPlan
+from spark_jobs.plan.nodes.walk import looks_up
 from spark_jobs.plan.planner import plan
 from spark_jobs.scenario.checks import check_rows
 from spark_jobs.scenario.file import Expected, ExpectedDeadLetter, Scenario, Step
@@ -102,6 +103,12 @@ def bind_scenario(scenario: Scenario) -> BoundScenario:
     """Bind and plan the SQL. Raises SqlErrors if it is refused or a row does not fit its table."""
     job = bind(scenario.sql, scenario.sql_source)
     plans = plan(job)
+    if any(looks_up(each.root) for each in plans):
+        raise ScenarioError(
+            "SCENARIO_LOOKUP",
+            "the job looks rows up in a database, which a scenario does not have",
+            "test it against a database, as tests/streaming/test_lookup.py does",
+        )
     if any(in_json(table) is not table for table in job.tables.values()):
         job = bind(scenario.sql, scenario.sql_source, in_json)
         plans = plan(job)

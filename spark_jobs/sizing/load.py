@@ -18,6 +18,7 @@ from spark_jobs.plan.nodes.physical import (
     KafkaScan,
     KafkaSink,
     KeyChanges,
+    LookupJoin,
     Machine,
     MultiJoin,
     Normalize,
@@ -320,7 +321,7 @@ def _kept_below(below: Sequence[OperatorLoad]) -> float:
 
 def _key_type(machine: Machine) -> DataType:
     match machine:
-        case RegularJoin() | IntervalJoin() | TemporalJoin():
+        case RegularJoin() | IntervalJoin() | TemporalJoin() | LookupJoin():
             return machine.pair.key
         case MultiJoin(key=key) | Aggregate(key=key):
             return key
@@ -352,7 +353,7 @@ def _results(node: Stateful, inputs: Sequence[InputLoad]) -> tuple[float, float 
             keys = [load.keys for load in inputs]
             known = [count for count in keys if count is not None]
             return total, max(known) if is_by_key and len(known) == len(keys) else None
-        case TemporalJoin():
+        case TemporalJoin() | LookupJoin():
             return _rate_of_side(node, inputs, 1 - BUILD_SIDE), None
         case IntervalJoin(join_type="inner" | "left"):
             return _rate_of_side(node, inputs, 0), None

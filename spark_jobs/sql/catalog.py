@@ -60,6 +60,11 @@ class Table:
         return self.options.connector
 
     @property
+    def is_looked_up(self) -> bool:
+        """Whether it is a table of a database, whose rows are read by key when they are needed."""
+        return self.connector == "jdbc"
+
+    @property
     def topics(self) -> tuple[str, ...]:
         return self.options.kafka.topics or ()
 

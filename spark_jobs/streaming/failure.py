@@ -17,6 +17,7 @@ from spark_jobs.access.acls import login_failed
 from spark_jobs.errors import (
     AccessError,
     ConfigError,
+    DatabaseError,
     FormatError,
     KafkaError,
     MachineError,
@@ -74,6 +75,8 @@ _CODED = {
     "LedgerException": StateError,
     "DataLossException": StateError,
     "RegistryException": KafkaError,
+    "LookupException": DatabaseError,
+    "LookupRefusedException": ConfigError,
 }
 _HINTS = {
     "NULL_IN_NOT_NULL_COLUMN": "use COALESCE(column, ...) in the SELECT list, or let the sink "
@@ -100,6 +103,11 @@ _HINTS = {
     "REGISTRY_REFUSED": "set the format's 'basic-auth.*' or 'bearer-auth.*' options",
     "REGISTRY_FAILED": "check the format's 'url' and 'rejoin.schema-id': a registry need not have "
     "every kind of id",
+    "LOOKUP_FAILED": "nothing is lost: the epoch is repeated when the database answers; "
+    "'lookup.max-retries' is how often a query is tried again before the epoch fails",
+    "LOOKUP_REFUSED": "check 'url', 'table-name', 'username' and the columns of the CREATE TABLE",
+    "LOOKUP_VALUE": "declare the column as wide as the database's, and without NOT NULL if it may "
+    "be NULL there",
     "RECORD_REJECTED": "'rejoin.dead-letter.topic' keeps such records, 'rejoin.on-error' = 'skip' "
     "drops them",
     "RECORD_TOO_LARGE": "raise that limit ('properties.max.request.size' in the sink's WITH, "

@@ -53,14 +53,20 @@ class Postgres:
             shutil.chown(self.folder, USER)
             shutil.chown(data, USER)
         self._run("initdb", "-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")
+        self.resume()
+        with self.connect(USER) as admin:
+            admin.autocommit = True
+            admin.execute(f"CREATE DATABASE {DATABASE}")  # a name of ours
+
+    def resume(self) -> None:
+        """Start again over the same data, at the same port."""
+        data = self.folder / "data"
         command = [*self._as_owner(), self._bin / "postgres", "-D", data]
         command += ["-p", self.port, "-h", LOOPBACK, "-k", self.folder]
         for name, value in _SETTINGS.items():
             command += ["-c", f"{name}={value}"]
         self._child = Child([str(part) for part in command], self.log_path)
-        with self._connect_patiently(self._child) as admin:
-            admin.autocommit = True
-            admin.execute(f"CREATE DATABASE {DATABASE}")  # a name of ours
+        self._connect_patiently(self._child).close()
 
     def connect(self, database: str = DATABASE) -> psycopg.Connection:
         return psycopg.connect(host=LOOPBACK, port=self.port, user=USER, dbname=database)

@@ -15,7 +15,7 @@ from pyspark.sql import Row as SparkRow
 
 from spark_jobs.access.topics import Offsets
 from spark_jobs.driver.inputs import set_partitions
-from spark_jobs.kernel.build import connector_jars, kernel_jar
+from spark_jobs.kernel.build import connector_jars, jdbc_jars, kernel_jar
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.build import records_of
 from spark_jobs.operators.kafka_scan import envelopes
@@ -46,7 +46,7 @@ def spark_session(folder: Path) -> Iterator[SparkSession]:
     given = {"rejoin.parallelism": "2", "rejoin.checkpoint": str(folder)}
     overrides = Overrides(status_dir=folder / "status")
     settings = job_settings(declared_settings(given), "tests", overrides, read_environment())
-    session = start_session(settings, [kernel_jar(), *connector_jars()])
+    session = start_session(settings, [kernel_jar(), *connector_jars(), *jdbc_jars()])
     Kernel.of(session).open_gate()
     try:
         yield session

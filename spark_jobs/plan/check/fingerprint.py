@@ -21,6 +21,7 @@ from spark_jobs.plan.nodes.physical import (
     KafkaScan,
     KafkaSink,
     KeyChanges,
+    LookupJoin,
     Machine,
     MultiJoin,
     Normalize,
@@ -42,6 +43,7 @@ _NOT_OWN = {
     "kind", "gate", "key", "schema", "inputSchema", "left", "right", "sides",
     "positions",  # cells with and without source positions are read alike
     "waitMs",
+    "lookup",  # where rows come from, not what is kept of them
     "probeChanges",  # has cells of its own; without them no row is known
 }  # fmt: skip
 
@@ -116,7 +118,7 @@ def _own(machine: Machine) -> Iterator[tuple[str, Json]]:
 def _rows(machine: Machine) -> Facts:
     """The rows and keys that the machine stores; those of sides are named with the sides."""
     match machine:
-        case RegularJoin() | IntervalJoin() | TemporalJoin():
+        case RegularJoin() | IntervalJoin() | TemporalJoin() | LookupJoin():
             return {"key": _columns(machine.pair.key)}
         case MultiJoin(schema=schema, key=key):
             return {"row": _columns(schema), "key": _columns(key)}
@@ -176,8 +178,18 @@ def _around(node: Stateful, sides: Sequence[str]) -> Facts:
         "watermark policy": timing.policy,
         "idle timeouts": idle,
         "gate": written.get("gate"),
+        "lookup": _lookup(node.machine),
         "wait for key changes": written.get("waitMs"),
     }
+
+
+def _lookup(machine: Machine) -> Facts | None:
+    """The table of a database and what is read of it."""
+    if not isinstance(machine, LookupJoin):
+        return None
+    found = machine.lookup
+    columns = [f"{c.name} {c.sql_type}" for c in found.columns]
+    return {"table": found.table, "columns": columns, "WHERE": found.filter}
 
 
 def _scan(node: KafkaScan) -> ScanPrint:

@@ -10,11 +10,13 @@ from typing import assert_never
 from spark_jobs.errors import PositionedError
 from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.plan.check.clock_refusals import clock_refusals
+from spark_jobs.plan.check.lookup_refusals import lookup_refusals, scan_refusals
 from spark_jobs.plan.check.problems import unsupported, why_updating, wrong
 from spark_jobs.plan.check.sink_refusals import sink_refusals
 from spark_jobs.plan.check.temporal_refusals import JOIN_NAMES, kind_refusals, temporal_refusals
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import compares_different_times, facts
+from spark_jobs.plan.facts.lookups import looked_up
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.plan.rules.top_n import taken_range
 from spark_jobs.sql.logical import (
@@ -43,6 +45,7 @@ def refusals(
     """Every reason not to run the query; `optimized` is `bound` after the rules."""
     kind = [p for n in nodes(bound) if isinstance(n, Join) for p in kind_refusals(n)]
     found = [*kind, *(problem for n in nodes(optimized) for problem in _node(n))]
+    found += scan_refusals(optimized)
     found += [p for n, condition in _numbered(optimized) for p in _row_number(n, condition)]
     yield from found
     if not found:
@@ -54,7 +57,8 @@ def refusals(
 def _node(node: Logical) -> Iterator[PositionedError]:
     match node:
         case Join() if is_versioned(node):
-            yield from temporal_refusals(node)
+            table = looked_up(node)
+            yield from temporal_refusals(node) if table is None else lookup_refusals(node, table)
         case Join():
             yield from _interval_join(node)
         case Deduplicate():

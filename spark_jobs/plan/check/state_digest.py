@@ -21,6 +21,7 @@ _FIELDS = {
     ),
     "interval-join": ("joinType", "time", "lowerMs", "upperMs", "minCleanupMs", *_JOIN),
     "temporal-join": ("joinType", "time", "lateProbe", *_JOIN),
+    "lookup-join": ("joinType", *_JOIN),
     "deduplicate": ("keep", "time", "onWatermark", "generateInsert", "schema"),
     "aggregate": ("inputSchema", "key", "calls", "schema"),
     "sink-materializer": ("strategy", "upsertKey", "schema"),

@@ -17,6 +17,7 @@ from spark_jobs.plan.nodes.physical import (
     IntervalJoin,
     JoinInput,
     KeyChanges,
+    LookupJoin,
     MultiJoin,
     Normalize,
     Rank,
@@ -102,9 +103,11 @@ def side_formulas(node: Stateful) -> Iterator[SideFormula]:
             ):
                 text = "rate x window x (row + 25)"
                 yield SideFormula(names[i], i, "window", text, 25, kept_ms=kept_ms)
-        case TemporalJoin():
+        case TemporalJoin() | LookupJoin():
             if machine.probe_changes:
                 yield _memory(names[0], machine, kept_ms)
+            if isinstance(machine, LookupJoin):
+                return
             # a version is kept under its time, the newest row of a key alone
             versions = "keys x (row + 30)", 30
             text, beside = versions if machine.time == "event" else ("keys x (row + 25)", 25)
@@ -124,7 +127,7 @@ def _table(name: str, number: int, side: Side, ttl_ms: int) -> SideFormula:
     return SideFormula(name, number, "rows", text, 20, key, kept_ms=ttl_ms)
 
 
-def _memory(name: str, join: TemporalJoin, kept_ms: int) -> SideFormula:
+def _memory(name: str, join: TemporalJoin | LookupJoin, kept_ms: int) -> SideFormula:
     """What the probe rows were joined with."""
     text = "rows x (row + build row + 15)"
     if join.pair.left.layout != "no-unique-key":
@@ -135,7 +138,7 @@ def _memory(name: str, join: TemporalJoin, kept_ms: int) -> SideFormula:
     return SideFormula(name, 0, "rows", text, beside, key, kept_ms=kept_ms, keeps_row=keeps_row)
 
 
-def remembered_bytes(join: TemporalJoin) -> int:
+def remembered_bytes(join: TemporalJoin | LookupJoin) -> int:
     """What a probe row that may change leaves in the state, but for the texts in it."""
     left = join.pair.left
     known_by = {

@@ -189,6 +189,47 @@ class SortColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class LookupColumn:
+    """A column of a table in a database; `sql_type` is the type that SQL declares."""
+
+    name: str
+    type: DataType
+    sql_type: str
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """What an executor keeps of the rows that it has looked up; None is no limit."""
+
+    max_rows: int | None
+    expire_after_write_ms: int | None
+    expire_after_access_ms: int | None
+    missing_keys: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A table in a database, and how rows of it are looked up.
+
+    `key`: the column that each column of the join key is compared with, by its place in `columns`.
+    `row` is what goes on of a row that passes `filter`. `properties` are the options that say where
+    the table is, references to secrets unresolved. `cache`: None where every row is asked for.
+    """
+
+    table: str
+    columns: tuple[LookupColumn, ...]
+    key: tuple[int, ...]
+    filter: str | None
+    row: tuple[Named, ...]
+    properties: Mapping[str, str]
+    max_retry_timeout_ms: int
+    max_retries: int
+    cache: Cache | None
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateCall:
     """An aggregate function over ordinals of the input row (None: COUNT(*), no FILTER)."""
 

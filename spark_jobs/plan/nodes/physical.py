@@ -20,6 +20,7 @@ from spark_jobs.plan.nodes.parts import (
     Debezium,
     Gate,
     InputFaults,
+    Lookup,
     Named,
     Output,
     Pair,
@@ -199,6 +200,21 @@ class TemporalJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class LookupJoin:
+    """Each left row with the rows of a table in a database, as they are when it comes.
+
+    Rows are looked up in front of the operator; only the left input is among its inputs.
+    `probe_changes`: as of a temporal join, and the only state that there is.
+    """
+
+    kind: ClassVar[str] = "lookup-join"
+    join_type: OneOf["inner", "left"]
+    lookup: Lookup
+    pair: Pair = field(metadata=INLINE)
+    probe_changes: bool = field(default=False, metadata=UNLESS_DEFAULT)
+
+
+@dataclass(frozen=True, slots=True)
 class Deduplicate:
     """The first or last row of each key. `on_watermark`: the first row waits for the watermark."""
 
@@ -256,7 +272,7 @@ class SinkMaterializer:
     schema: DataType
 
 
-TwoSided: TypeAlias = RegularJoin | IntervalJoin | TemporalJoin
+TwoSided: TypeAlias = RegularJoin | IntervalJoin | TemporalJoin | LookupJoin
 Machine: TypeAlias = (
     TwoSided
     | MultiJoin
@@ -293,7 +309,7 @@ class Stateful:
     def sides(self) -> tuple[Side, ...]:
         """The inputs of a join, left to right; nothing for an operator of one input."""
         match self.machine:
-            case RegularJoin() | IntervalJoin() | TemporalJoin() as join:
+            case RegularJoin() | IntervalJoin() | TemporalJoin() | LookupJoin() as join:
                 return join.pair.left, join.pair.right
             case MultiJoin(sides=sides):
                 return sides

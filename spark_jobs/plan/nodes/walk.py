@@ -6,6 +6,7 @@ from typing import assert_never
 from spark_jobs.plan.nodes.physical import (
     KafkaScan,
     KafkaSink,
+    LookupJoin,
     Physical,
     Project,
     Rekey,
@@ -37,6 +38,11 @@ def nodes(node: Physical) -> Iterator[Physical]:
 def scans(node: Physical) -> tuple[KafkaScan, ...]:
     """The scans below a node, in Spark's order of sources."""
     return tuple(found for found in nodes(node) if isinstance(found, KafkaScan))
+
+
+def looks_up(node: Physical) -> bool:
+    """Whether rows of a database are looked up for it."""
+    return any(isinstance(each.machine, LookupJoin) for each in stateful_nodes(node))
 
 
 def stateful_nodes(node: Physical) -> tuple[Stateful, ...]:

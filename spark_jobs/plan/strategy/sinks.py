@@ -12,6 +12,7 @@ from spark_jobs.plan.nodes.parts import Named
 from spark_jobs.plan.nodes.physical import (
     KafkaSink,
     KeyChanges,
+    LookupJoin,
     Normalize,
     Operator,
     Project,
@@ -249,7 +250,7 @@ def _netted(node: Stateful, names: Sequence[str], exprs: Sequence[Expr], fixed: 
     shown = fixed.union(e.index for e in exprs if isinstance(e, Column))
     if (
         kept <= shown
-        or isinstance(node.machine, TemporalJoin)
+        or isinstance(node.machine, TemporalJoin | LookupJoin)
         or node.changelog_mode == mode_text(INSERT, update_before=True)
     ):
         return node

@@ -5,11 +5,13 @@ from itertools import chain
 from typing import TypeAlias, assert_never
 
 from spark_jobs.plan.facts.facts import facts
+from spark_jobs.plan.facts.lookups import looked_up
 from spark_jobs.plan.facts.sources import Peeled, peel, source_of
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.plan.nodes.physical import JoinInput
 from spark_jobs.plan.strategy.building import Building, Input, Planned, Required
 from spark_jobs.plan.strategy.join_operators import interval_join, regular_join, temporal_join
+from spark_jobs.plan.strategy.lookup_join import lookup_join
 from spark_jobs.plan.strategy.multi_join import Chain, multi_join, peel_chain
 from spark_jobs.plan.strategy.row_operators import aggregate, deduplicate, rank
 from spark_jobs.plan.strategy.scans import rekey, table_input
@@ -65,6 +67,8 @@ def _planned(node: Operated, required: Required, building: Building) -> Planned:
         case Chain():
             return multi_join(node, required, building)
         case Join() if is_versioned(node):
+            if looked_up(node) is not None:
+                return lookup_join(node, required, building)
             return temporal_join(node, required, building)
         case Join():
             interval = facts(node).interval

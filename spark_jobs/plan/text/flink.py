@@ -8,7 +8,8 @@ from spark_jobs.plan.facts.bounds import Interval
 from spark_jobs.plan.facts.changelog import INSERT, changelog_of
 from spark_jobs.plan.facts.facts import as_of_time, facts
 from spark_jobs.plan.facts.keys import EquiKey, smallest
-from spark_jobs.plan.facts.sources import sources
+from spark_jobs.plan.facts.lookups import key_places, looked_up, lookup_condition
+from spark_jobs.plan.facts.sources import Source, sources
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.plan.strategy.join_sides import input_spec
 from spark_jobs.plan.text.flink_expr import (
@@ -196,7 +197,28 @@ def _logical_join(join: Join, prefix: str, below: Callable[[Logical], Tree]) -> 
     return Tree(f"{prefix}Join({text})", (below(join.left), versions))
 
 
+def _lookup_join(join: Join, table: Source) -> Tree:
+    """As Flink writes it: the database is no input, the conditions name what it is asked for."""
+    names = joined_names(join)
+    refer, stored = by_name(names), by_name([c.name for c in table.table.columns])
+    condition = lookup_condition(join, table)
+    columns = (table.table.columns[i].name for i in key_places(condition, table))
+    asked = zip(columns, (expr_text(k.left, refer) for k in condition.keys), strict=True)
+    items = [
+        f"table=[{table.table.name}]",
+        f"joinType=[{JOIN_TYPES[join.kind]}]",
+        f"lookup=[{', '.join(f'{name}={value}' for name, value in asked)}]",
+    ]
+    rest = [] if table.filter is None else [expr_text(table.filter, stored)]
+    rest += [expr_text(e, refer) for e in condition.residual]
+    items += [f"where=[{', '.join(rest)}]"] if rest else []
+    items.append(f"select=[{', '.join(names[: len(join.fields)])}]")
+    return Tree(f"LookupJoin({', '.join(items)})", (_complete(join.left),))
+
+
 def _physical_join(join: Join) -> Tree:
+    if (table := looked_up(join)) is not None:
+        return _lookup_join(join, table)
     names = joined_names(join)
     interval = facts(join).interval
     items = [f"joinType=[{JOIN_TYPES[join.kind]}]"]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from spark_jobs.plan.check.state_size import remembered_bytes
-from spark_jobs.plan.nodes.parts import AggregateCall, Named, Output, Pair, ReadFrom, Side
+from spark_jobs.plan.nodes.parts import AggregateCall, Cache, Named, Output, Pair, ReadFrom, Side
 from spark_jobs.plan.nodes.physical import (
     Aggregate,
     Deduplicate,
@@ -12,6 +12,7 @@ from spark_jobs.plan.nodes.physical import (
     KafkaScan,
     KafkaSink,
     KeyChanges,
+    LookupJoin,
     MultiJoin,
     Normalize,
     Physical,
@@ -91,11 +92,8 @@ def _stateful(node: Stateful) -> tuple[str, list[str]]:
             bounds = f"bounds=[{join.lower_ms}, {join.upper_ms}] ms"
             title = f"joinType=[{join.join_type}], time=[{join.time}], {bounds}"
             return f"IntervalJoin({title})", _interval_join(node, join)
-        case TemporalJoin(time="event") as join:
-            return f"TemporalJoin(joinType=[{join.join_type}])", _temporal_join(node, join)
-        case TemporalJoin() as join:
-            title = f"joinType=[{join.join_type}], time=[processing]"
-            return f"TemporalJoin({title})", _latest_join(node, join)
+        case TemporalJoin() | LookupJoin() as join:
+            return _versioned(node, join)
         case Normalize() | KeyChanges() as machine:
             key = ", ".join(machine.schema.fields[i].name for i in machine.key)
             return f"{type(machine).__name__}(key=[{key}])", _by_primary_key(node, machine)
@@ -119,6 +117,15 @@ def _of_one_input(
             return f"Aggregate(select=[{_calls(machine)}])", _aggregate(machine)
         case SinkMaterializer():
             return f"SinkMaterializer(strategy=[{machine.strategy}])", _materializer(machine)
+
+
+def _versioned(node: Stateful, join: TemporalJoin | LookupJoin) -> tuple[str, list[str]]:
+    if isinstance(join, LookupJoin):
+        return f"LookupJoin({_lookup_title(join)})", _lookup_join(node, join)
+    if join.time == "event":
+        return f"TemporalJoin(joinType=[{join.join_type}])", _temporal_join(node, join)
+    title = f"joinType=[{join.join_type}], time=[processing]"
+    return f"TemporalJoin({title})", _latest_join(node, join)
 
 
 def _by_primary_key(node: Stateful, machine: Normalize | KeyChanges) -> list[str]:
@@ -230,7 +237,7 @@ def _temporal_join(node: Stateful, join: TemporalJoin) -> list[str]:
     ]
 
 
-def _memory(node: Stateful, join: TemporalJoin) -> list[str]:
+def _memory(node: Stateful, join: TemporalJoin | LookupJoin) -> list[str]:
     """What a left row that may change leaves in the state, for how long, and what it costs."""
     if not join.probe_changes:
         return []
@@ -279,6 +286,41 @@ def _latest_join(node: Stateful, join: TemporalJoin) -> list[str]:
         *retention_text(node),
         *watermark_text(node),
     ]
+
+
+def _lookup_title(join: LookupJoin) -> str:
+    lookup = join.lookup
+    names = ", ".join(lookup.columns[i].name for i in lookup.key)
+    table = f"table=[{lookup.table}], joinType=[{join.join_type}]"
+    return f"{table}, lookup=[{names}], select=[{', '.join(n.name for n in lookup.row)}]"
+
+
+def _lookup_join(node: Stateful, join: LookupJoin) -> list[str]:
+    lookup, left, read = join.lookup, join.pair.left, node.inputs[0]
+    again = f"tried {lookup.max_retries} more times if it fails, then the epoch fails"
+    return [
+        f"exchange: by {', '.join(read.key)}, {read.groups} key groups",
+        *([] if join.pair.residual is None else [f"residual: {join.pair.residual}"]),
+        *_output(node.output),
+        *([] if lookup.filter is None else [f"keeps of the rows found: {lookup.filter}"]),
+        f"lookup: {lookup.properties['table-name']}, one query for the keys of a task, {again}",
+        f"cache: {_cache(lookup.cache)}",
+        *([] if join.probe_changes else [f"state: none, {_row(left.schema)} passes"]),
+        *_memory(node, join),
+        *retention_text(node),
+        *watermark_text(node),
+    ]
+
+
+def _cache(cache: Cache | None) -> str:
+    if cache is None:
+        return "none, each epoch sees the table as it is"
+    rows = "all keys" if cache.max_rows is None else f"up to {cache.max_rows} keys"
+    written, used = cache.expire_after_write_ms, cache.expire_after_access_ms
+    ends = [] if written is None else [f"for {written} ms"]
+    ends += [] if used is None else [f"until unused for {used} ms"]
+    missing = "" if cache.missing_keys else "; not of keys without a row"
+    return f"{rows} per executor, {' or '.join(ends) or 'for ever'}{missing}"
 
 
 def _deduplicate(machine: Deduplicate) -> list[str]:

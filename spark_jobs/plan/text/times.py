@@ -9,6 +9,7 @@ from spark_jobs.plan.nodes.physical import (
     Deduplicate,
     IntervalJoin,
     KeyChanges,
+    LookupJoin,
     MultiJoin,
     Normalize,
     Rank,
@@ -29,6 +30,10 @@ def retention_text(node: Stateful) -> list[str]:
             idle = f"; a key that is idle for {_ttl(ttl)} is forgotten" if any(ttl) else ""
             text = "retention: the newest version at or below the watermark and all later ones"
             return [text + idle]
+        case LookupJoin(probe_changes=False):
+            return []
+        case LookupJoin():
+            return [f"retention: {_ttl(ttl)}"]
         case RegularJoin() | MultiJoin() | TemporalJoin() if any(ttl):
             texts = [f"{s} {_ttl((ms,))}" for s, ms in zip(node.side_names, ttl, strict=True)]
             return [f"retention: {', '.join(texts)}"]

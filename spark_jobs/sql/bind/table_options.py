@@ -17,6 +17,7 @@ from spark_jobs.options.connectors import (
 )
 from spark_jobs.options.debezium import KEY_CHANGES, TRUNCATE, UNAVAILABLE, conflicts
 from spark_jobs.options.formats import FORMATS, KNOWN_FORMATS, FormatKind
+from spark_jobs.options.jdbc import POSTGRES
 from spark_jobs.options.kinds import Option, is_reference
 from spark_jobs.options.secrets import literal_secret
 from spark_jobs.sql.parse.source_text import SourceText, nearest
@@ -63,7 +64,7 @@ class OptionChecker:
 
     def _unknown_connector(self, name: Name) -> None:
         if name.text in KNOWN_CONNECTORS:
-            hint = "tables are Kafka topics: 'kafka' or 'upsert-kafka'"
+            hint = "tables are Kafka topics ('kafka', 'upsert-kafka') or looked up by 'jdbc'"
             self._refuse(f"connector '{name.text}' is not supported", name, hint)
         else:
             hint = nearest(name.text, CONNECTORS) or "use 'kafka' or 'upsert-kafka'"
@@ -133,6 +134,8 @@ class OptionChecker:
         given = self.given
         if connector == "kafka":
             self._check_formats()
+        if connector == "jdbc" and "url" in given:
+            self._check_database(self.clauses["url"].value)
         for start, format_ in self._formats():
             for required in format_.required:
                 self._need(start + required)
@@ -145,6 +148,11 @@ class OptionChecker:
             self._wrong("OPTION_CONFLICT", problem, self.clauses[name].key, hint)
         self._check_debezium()
         self._check_registry()
+
+    def _check_database(self, url: Name) -> None:
+        if not url.text.startswith((POSTGRES, "${")):
+            hint = f"'url' = '{POSTGRES}//host:port/database': PostgreSQL is the only database yet"
+            self._refuse("the URL is of another database, which is not supported", url, hint)
 
     def _check_debezium(self) -> None:
         """Truncation and healing work on rows that a PRIMARY KEY identifies."""

@@ -37,7 +37,8 @@ def _python_codes() -> Iterator[str]:
 
 def _kernel_codes() -> Iterator[str]:
     """Codes that the kernel's exceptions carry: `throw new RegistryException("CODE", ...)`."""
-    thrown = re.compile(rf'(?:Ledger|DataLoss|Registry)Exception\(\s*"({CODE})"')
+    kinds = "Ledger|DataLoss|Registry|Lookup|LookupRefused"
+    thrown = re.compile(rf'(?:{kinds})Exception\(\s*"({CODE})"')
     for path in (ROOT / "spark_jobs" / "kernel").rglob("*.scala"):
         yield from thrown.findall(path.read_text(encoding="utf-8"))
 

@@ -232,7 +232,7 @@ def test_statement_problem(text: str, code: str, at: str, hint: str | None) -> N
 
 TABLE_OPTIONS = [
     ("'connector' = 'kafk'", "OPTION_VALUE", "did you mean 'kafka'?"),
-    ("'connector' = 'jdbc'", "UNSUPPORTED_OPTION", "Kafka topics"),
+    ("'connector' = 'filesystem'", "UNSUPPORTED_OPTION", "Kafka topics"),
     ("'topi' = 'x'", "UNKNOWN_OPTION", "did you mean 'topic'?"),
     ("'scan.startup.mode' = 'earliest'", "OPTION_VALUE", "did you mean 'earliest-offset'?"),
     ("'scan.startup.mode' = 'timestamp'", "OPTION_MISSING", "scan.startup.timestamp-millis"),

@@ -89,6 +89,11 @@ final case class TemporalJoinSpec(
     timing: Timing)
     extends OperatorSpec
 
+/** @param probeChanges
+  *   as of [[TemporalJoinSpec]]
+  */
+final case class LookupJoinSpec(join: JoinSpec, probeChanges: Boolean, timing: Timing) extends OperatorSpec
+
 /** @param joinTypes
   *   inner or left, of the sides from the second on
   */

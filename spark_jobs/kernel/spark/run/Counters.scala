@@ -12,6 +12,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.util.AccumulatorV2
 
 import org.apache.spark.sql.rejoin.ingest.Reason
+import org.apache.spark.sql.rejoin.lookup.LookupCounts
 import rejoin.core.row.{RowKind, Unhealed}
 
 /** What tasks report to the driver for status and metrics; never read by the data path.
@@ -21,6 +22,7 @@ import rejoin.core.row.{RowKind, Unhealed}
   * {{{
   * sums    rows, query, table          rejects, query, table, reason     lost, query, scan
   *         changes, query, row kind    unwritten, query, reason          written, query
+  *         lookups, query, operator, what
   * levels  query, operator, metric     query, operator, rows, side       query, operator, source, number, metric
   * }}}
   */
@@ -53,6 +55,16 @@ final class Counters extends AccumulatorV2[(List[String], Long), String] {
 
   /** Records that `n` more records of a query are in Kafka. */
   def written(query: String, n: Long): Unit = add((List("written", query), n))
+
+  /** Records what a task has looked up for an operator of a query. */
+  def lookups(query: String, operator: String, counts: LookupCounts): Unit = {
+    def sum(what: String, n: Long): Unit = if (n > 0) add((List("lookups", query, operator, what), n))
+    sum("hits", counts.hits)
+    sum("misses", counts.misses)
+    sum("queries", counts.queries)
+    sum("retries", counts.retries)
+    sum("took-ms", counts.tookMs)
+  }
 
   /** Records what an operator says of a source partition: every key group hears the same, and one reports. */
   def sourceLevel(query: String, operator: String, source: Int, metric: String, epoch: Long, value: Long): Unit =
@@ -126,7 +138,14 @@ object Counters {
   private final val Source = "source"
 
   /** How many parts follow the query in the name of a sum. */
-  private val SumParts = Map("rows" -> 1, "rejects" -> 2, "lost" -> 1, "changes" -> 1, "unwritten" -> 1, "written" -> 0)
+  private val SumParts = Map(
+    "rows" -> 1,
+    "rejects" -> 2,
+    "lost" -> 1,
+    "changes" -> 1,
+    "unwritten" -> 1,
+    "written" -> 0,
+    "lookups" -> 2)
 
   /** Metrics of which an operator has the least of its key groups, rather than their sum. */
   private val Least = Set("watermark", "open")

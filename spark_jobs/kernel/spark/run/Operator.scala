@@ -6,12 +6,13 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.rejoin.columns.{Expressions, JoinedBytes, Packed, PackedRows, StructCombination,
   TypedAggregate, TypedOrder}
 import org.apache.spark.sql.rejoin.sink.LateRecords
-import rejoin.core.machine.join.{IntervalChanges, IntervalJoin, JoinFunctions, LatestJoin, MultiJoin,
+import rejoin.core.machine.join.{IntervalChanges, IntervalJoin, JoinFunctions, LatestJoin, LookupJoin, MultiJoin,
   MultiJoinFunctions, RegularJoin, TemporalJoin}
 import rejoin.core.machine.normalize.{KeyChanges, Normalize}
 import rejoin.core.machine.{Aggregate, AggregateSpec, CompactingMaterializer, Deduplicate, DeduplicateSpec,
-  FirstOnWatermark, IntervalJoinSpec, KeyChangesSpec, Machine, MultiJoinSpec, NormalizeSpec, OperatorSpec,
-  OutputFunctions, Rank, RankSpec, RegularJoinSpec, SinkMaterializer, SinkMaterializerSpec, TemporalJoinSpec}
+  FirstOnWatermark, IntervalJoinSpec, KeyChangesSpec, LookupJoinSpec, Machine, MultiJoinSpec, NormalizeSpec,
+  OperatorSpec, OutputFunctions, Rank, RankSpec, RegularJoinSpec, SinkMaterializer, SinkMaterializerSpec,
+  TemporalJoinSpec}
 import rejoin.core.row.RowFunctions
 
 /** An operator bound on the driver and sent to tasks, each of which makes its own machine.
@@ -38,6 +39,7 @@ final class Operator private (
       case s: IntervalJoinSpec => new IntervalJoin(s, joinFunctions, out)
       case s: TemporalJoinSpec if s.isEventTime => new TemporalJoin(s, joinFunctions, out)
       case s: TemporalJoinSpec => new LatestJoin(s, joinFunctions, out)
+      case s: LookupJoinSpec => new LookupJoin(s, joinFunctions, out)
       case s: MultiJoinSpec => new MultiJoin(s, multiJoinFunctions, out)
       case s: DeduplicateSpec if s.onWatermark => new FirstOnWatermark(s, out)
       case s: DeduplicateSpec => new Deduplicate(s, out)

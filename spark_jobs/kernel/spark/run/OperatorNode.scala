@@ -7,8 +7,8 @@ import org.apache.spark.sql.types.{DataType, LongType, StructField, StructType}
 
 import org.apache.spark.sql.rejoin.columns.{AggregateTypes, InputColumns, SortColumn}
 import rejoin.core.machine.{AggregateCallSpec, AggregateSpec, DeduplicateSpec, IntervalJoinSpec, JoinSpec,
-  KeyChangesSpec, MultiJoinSpec, NormalizeSpec, OperatorSpec, RankSpec, RegularJoinSpec, SideSpec, SinkMaterializerSpec,
-  TemporalJoinSpec}
+  KeyChangesSpec, LookupJoinSpec, MultiJoinSpec, NormalizeSpec, OperatorSpec, RankSpec, RegularJoinSpec, SideSpec,
+  SinkMaterializerSpec, TemporalJoinSpec}
 import rejoin.core.time.{GateSpec, Timing, TopicTime}
 
 /** The planner's JSON for a stateful operator (spark_jobs/plan/nodes/physical.py), read once on the driver: what
@@ -77,6 +77,9 @@ object OperatorNode {
           node,
           IntervalJoinSpec(join(node), isEventTime(node), bounds(0), bounds(1), bounds(2), lateness, changes, timing))
       case "temporal-join" => twoSided(node, temporal(node, timing))
+      case "lookup-join" =>
+        val probeChanges = present(node \ "probeChanges").exists(_.extract[Boolean])
+        twoSided(node, LookupJoinSpec(join(node), probeChanges, timing.copy(followsLeft = true)))
       case "multi-join" => multi(node, timing)
       case "deduplicate" =>
         def flag(name: String): Boolean = (node \ name).extract[Boolean]

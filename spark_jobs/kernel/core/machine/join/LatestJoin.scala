@@ -24,7 +24,9 @@ final class LatestJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, out
   private val retention = new IdleRetention(temporal.timing)
   private val build = JoinSide.withoutMatches(temporal.join.right, 1, ttlMs = 0L, functions.right, 'V')
   private val waiting = new RowQueue('W')
-  private val memory = Option.when(temporal.probeChanges)(new ProbeMemory(temporal, functions.left))
+  private val memory = Option.when(temporal.probeChanges) {
+    new ProbeMemory(temporal.join.left, temporal.isEventTime, temporal.timing, functions.left)
+  }
   private val partners = new CellWriter
   private val results = outputs.arrivalOrder()
   private val header = new StateCell(keyTag)

@@ -5,10 +5,10 @@ import java.util.Arrays
 
 import scala.collection.mutable.ArrayBuffer
 
-import rejoin.core.machine.{SideSpec, TemporalJoinSpec}
+import rejoin.core.machine.SideSpec
 import rejoin.core.row.{Bytes, CellReader, CellWriter, KeptRow, RowFunctions}
 import rejoin.core.state.{Cell, KeyedState, SideRows, StateCell, StoredRow}
-import rejoin.core.time.{DueIndex, GroupState}
+import rejoin.core.time.{DueIndex, GroupState, Timing}
 
 /** What the probe rows of a temporal join were joined with, as long as they can still be taken back.
   *
@@ -24,13 +24,12 @@ import rejoin.core.time.{DueIndex, GroupState}
   * from before they existed no row is known. With a TTL, a row is forgotten that long after it was joined.
   * Rules: docs/semantics.md, "Probe rows that change".
   */
-final class ProbeMemory(temporal: TemporalJoinSpec, functions: RowFunctions) {
+final class ProbeMemory(side: SideSpec, isEventTime: Boolean, timing: Timing, functions: RowFunctions) {
   import ProbeMemory._
 
-  private val ttlMs = temporal.timing.ttlMs.max
-  private val side = temporal.join.left
+  private val ttlMs = timing.ttlMs.max
   private val uniqueKey = JoinSide.identity(side, functions)
-  private val isTimed = temporal.isEventTime && side.layout == SideSpec.NoUniqueKey
+  private val isTimed = isEventTime && side.layout == SideSpec.NoUniqueKey
   private val stored = new SideRows('P', 0, keepsMatches = false, idIsRow = false, ttlMs, if (ttlMs > 0) 1 else 0)
   private val header = new StateCell('J')
   private val slots = new StateCell('Q')

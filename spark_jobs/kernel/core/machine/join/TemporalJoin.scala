@@ -28,7 +28,9 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   private val versions = new TimePages('V')
   private val waiting = new TimePages('W')
   private val due = new ArrayBuffer[TimedRow]
-  private val memory = Option.when(temporal.probeChanges)(new ProbeMemory(temporal, functions.left))
+  private val memory = Option.when(temporal.probeChanges) {
+    new ProbeMemory(temporal.join.left, temporal.isEventTime, temporal.timing, functions.left)
+  }
   private val updates = new ProbeUpdates
   private val header = new StateCell(keyTag)
   private val dueSlot = new DueSlot

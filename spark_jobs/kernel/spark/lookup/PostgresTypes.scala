@@ -1,0 +1,106 @@
+package org.apache.spark.sql.rejoin.lookup
+
+import java.math.RoundingMode
+import java.sql.ResultSet
+import java.time.{Instant, LocalDate, LocalDateTime, OffsetDateTime, ZoneOffset}
+
+import scala.util.Try
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.util.DateTimeUtils
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/** How PostgreSQL's types become the types of SQL columns, as in Flink's JDBC connector. */
+object PostgresTypes {
+  private val Texts = Set("text", "varchar", "bpchar", "name", "citext", "uuid", "json", "jsonb", "xml")
+
+  /** Types of PostgreSQL, by their names in pg_type, that a column of this type can hold all values of. */
+  def accepted(column: DataType): Set[String] = column match {
+    case BooleanType => Set("bool")
+    case ByteType | ShortType => Set("int2")
+    case IntegerType => Set("int4", "int2")
+    case LongType => Set("int8", "int4", "int2")
+    case FloatType => Set("float4")
+    case DoubleType => Set("float8", "float4")
+    case _: DecimalType => Set("numeric", "int2", "int4", "int8")
+    case StringType => Texts
+    case DateType => Set("date")
+    case TimestampNTZType => Set("timestamp")
+    case TimestampType => Set("timestamptz")
+    case BinaryType => Set("bytea")
+    case _ => Set.empty
+  }
+
+  /** The type of the array in which keys are sent: that of texts is the column's, so that its index is used. */
+  def ofKey(column: DataType, stored: String): String = column match {
+    case BooleanType => "bool"
+    case ByteType | ShortType => "int2"
+    case IntegerType => "int4"
+    case LongType => "int8"
+    case _: DecimalType => "numeric"
+    case DateType => "date"
+    case TimestampNTZType => "timestamp"
+    case TimestampType => "timestamptz"
+    case _ => stored
+  }
+
+  /** A key's column as an element of such an array; none where no row can have it. */
+  def keyValue(key: UnsafeRow, i: Int, column: DataType, stored: String): Option[AnyRef] = column match {
+    case StringType =>
+      val text = key.getUTF8String(i).toString
+      val fits = text.indexOf('\u0000') < 0 && (stored != "uuid" || isUuid(text))
+      Option.when(fits)(text)
+    case BooleanType => Some(Boolean.box(key.getBoolean(i)))
+    case ByteType => Some(Short.box(key.getByte(i).toShort))
+    case ShortType => Some(Short.box(key.getShort(i)))
+    case IntegerType => Some(Int.box(key.getInt(i)))
+    case LongType => Some(Long.box(key.getLong(i)))
+    case d: DecimalType => Some(key.getDecimal(i, d.precision, d.scale).toJavaBigDecimal)
+    case DateType => Some(LocalDate.ofEpochDay(key.getInt(i).toLong)).filter(date => isYear(date.getYear))
+    case TimestampNTZType =>
+      Some(DateTimeUtils.microsToLocalDateTime(key.getLong(i))).filter(time => isYear(time.getYear))
+    case TimestampType =>
+      Some(DateTimeUtils.microsToInstant(key.getLong(i)).atOffset(ZoneOffset.UTC)).filter(t => isYear(t.getYear))
+    case other => throw new IllegalArgumentException(s"no rows are looked up by ${other.sql}")
+  }
+
+  /** Years that Java and PostgreSQL write alike. */
+  private def isYear(year: Int): Boolean = year >= 1 && year <= 9999
+
+  private def isUuid(text: String): Boolean =
+    text.length == 36 && Try(java.util.UUID.fromString(text)).isSuccess
+
+  /** A column of a result as Spark has it; null where it is NULL. `at` counts from 1. */
+  def read(rows: ResultSet, at: Int, column: DataType): Any = {
+    def unlessNull(value: Any): Any = if (rows.wasNull()) null else value
+    column match {
+      case BooleanType => unlessNull(rows.getBoolean(at))
+      case ByteType => unlessNull(rows.getByte(at))
+      case ShortType => unlessNull(rows.getShort(at))
+      case IntegerType => unlessNull(rows.getInt(at))
+      case LongType => unlessNull(rows.getLong(at))
+      case FloatType => unlessNull(rows.getFloat(at))
+      case DoubleType => unlessNull(rows.getDouble(at))
+      case StringType => Option(rows.getString(at)).map(UTF8String.fromString).orNull
+      case BinaryType => rows.getBytes(at)
+      case d: DecimalType => Option(rows.getBigDecimal(at)).map(decimal(_, d)).orNull
+      case DateType =>
+        Option(rows.getObject(at, classOf[LocalDate])).map(date => Math.toIntExact(date.toEpochDay)).orNull
+      case TimestampNTZType =>
+        Option(rows.getObject(at, classOf[LocalDateTime])).map(time => micros(time.toInstant(ZoneOffset.UTC))).orNull
+      case TimestampType =>
+        Option(rows.getObject(at, classOf[OffsetDateTime])).map(time => micros(time.toInstant)).orNull
+      case other => throw new IllegalArgumentException(s"${other.sql} cannot be read")
+    }
+  }
+
+  private def micros(time: Instant): Long = DateTimeUtils.instantToMicros(time)
+
+  /** Rounded half up to the scale, as in Flink; what has too many digits before the point fails. */
+  private def decimal(value: java.math.BigDecimal, wanted: DecimalType): Decimal = {
+    val rounded = value.setScale(wanted.scale, RoundingMode.HALF_UP)
+    if (rounded.precision > wanted.precision) throw new ArithmeticException(s"$value is too large for ${wanted.sql}")
+    Decimal(rounded, wanted.precision, wanted.scale)
+  }
+}

@@ -1,0 +1,305 @@
+"""Lookup joins through a broker and a real PostgreSQL: rows, caches, outages, changes."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.driver.launch import OpenQuery, open_query
+from spark_jobs.driver.query_life import QueryLife
+from spark_jobs.embedded.broker import Broker
+from spark_jobs.errors import ConfigError
+from spark_jobs.options.settings import declared_settings
+from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.planner import plan
+from spark_jobs.scenario.records import Record
+from spark_jobs.settings import Overrides, job_settings, read_environment
+from spark_jobs.sql.bind.binder import bind
+from tests.e2e.postgres import Postgres, programs
+from tests.harness.bounded import create_topics, produce, read_committed
+
+pytestmark = [
+    pytest.mark.service,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(programs() is None, reason="needs PostgreSQL's server (postgresql-15)"),
+]
+WAIT_S = 90.0
+LOGIN = "'username' = 'postgres', 'password' = '${env:HOME}'"  # nobody asks for it here
+APPENDS = "'connector' = 'kafka', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset'"
+PLACES = """
+CREATE TABLE places (a int, b varchar(10), name text, n bigint, open bool, since date,
+  price numeric(8, 2), seen timestamp, changed timestamptz, share float8);
+INSERT INTO places VALUES
+  (1, 'x', 'one', 10, true, '2024-02-29', 1.5, '2024-01-01 10:00', '2024-01-01 10:00+02', 0.5),
+  (1, 'x', 'uno', NULL, false, NULL, NULL, NULL, NULL, NULL),
+  (1, 'y', 'low', 1, true, NULL, NULL, NULL, NULL, NULL)
+"""
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    """Not below pytest's own folder, which the server's user may not enter."""
+    found = programs()
+    assert found is not None
+    with TemporaryDirectory(prefix="rejoin-lookup-") as folder:
+        Path(folder).chmod(0o755)
+        server = Postgres(Path(folder) / "postgres", found)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+class Stage:
+    """One job over topics of its own: left rows in, what the sink has out."""
+
+    def __init__(self, spark: SparkSession, broker: Broker, postgres: Postgres, home: Path) -> None:
+        self.spark, self.servers, self.postgres, self.home = (
+            spark,
+            broker.bootstrap_servers,
+            postgres,
+            home,
+        )
+        self.open: OpenQuery | None = None
+        self.prefix = f"lookup-{uuid.uuid4().hex[:8]}-"
+        create_topics(self.servers, [self.topic("o"), self.topic("out")], 2)
+
+    def topic(self, name: str) -> str:
+        return self.prefix + name
+
+    def execute(self, *statements: str) -> None:
+        with self.postgres.connect() as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    def sql(self, left: str, table: str, options: str, out: str, query: str) -> str:
+        """A job; `left` is what the left table has besides a processing time `t`."""
+        kafka = f"'properties.bootstrap.servers' = '{self.servers}'"
+        at = f"jdbc:postgresql://127.0.0.1:{self.postgres.port}/shop"
+        columns, _, kind = left.partition(" WITH ")
+        columns, _, key = columns.partition(", PRIMARY")
+        key = f", PRIMARY{key}" if key else ""
+        reads = kind or APPENDS
+        return f"""
+CREATE TABLE o ({columns}, t AS PROCTIME(){key})
+WITH ({reads}, 'topic' = '{self.topic("o")}', {kafka});
+CREATE TABLE d ({table}) WITH ('connector' = 'jdbc', 'url' = '{at}', {options});
+CREATE TABLE out ({out}) WITH ('connector' = 'kafka', 'topic' = '{self.topic("out")}',
+  'format' = 'changelog-json', {kafka});
+INSERT INTO out {query};"""
+
+    def feed(self, *rows: Mapping[str, object]) -> None:
+        values = ((self.topic("o"), Record(None, json.dumps(dict(row)).encode())) for row in rows)
+        produce(self.servers, values)
+
+    def upsert(self, **row: object) -> None:
+        key = json.dumps({"id": row["id"]}).encode()
+        produce(self.servers, [(self.topic("o"), Record(key, json.dumps(row).encode()))])
+
+    def results(self) -> list[tuple[object, ...]]:
+        """What the sink has: row kind and columns of each record."""
+        found = [
+            json.loads(r.value or b"") for r in read_committed(self.servers, self.topic("out"), 2)
+        ]
+        return [(record["op"], *record["data"].values()) for record in found]
+
+    def _opened(self, sql: str) -> OpenQuery:
+        planned = plan(bind(f"SET 'rejoin.key-groups' = '8';{sql}"))[0]
+        assert isinstance(planned.root, KafkaSink)
+        given = {
+            "rejoin.parallelism": "2",
+            "rejoin.checkpoint": str(self.home / "checkpoint"),
+            "rejoin.key-groups": "8",
+        }
+        overrides = Overrides()
+        settings = job_settings(declared_settings(given), "lookup", overrides, read_environment())
+        return open_query(self.spark, "q", planned.root, settings)
+
+    @contextmanager
+    def running(self, sql: str) -> Iterator[QueryLife]:
+        self.open = self.open or self._opened(sql)
+        life = self.open.life()
+        life.poll()
+        try:
+            yield life
+        finally:
+            if life.query is not None:
+                life.query.stop()
+
+    def wait(
+        self, life: QueryLife, is_there: Callable[[list[tuple[object, ...]]], bool]
+    ) -> list[tuple[object, ...]]:
+        deadline = time.monotonic() + WAIT_S
+        while not is_there(found := self.results()):
+            assert time.monotonic() < deadline, found
+            life.poll()
+        return found
+
+
+@pytest.fixture
+def stage(spark: SparkSession, broker: Broker, postgres: Postgres, tmp_path: Path) -> Stage:
+    return Stage(spark, broker, postgres, tmp_path)
+
+
+def rows(found: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    return sorted(found, key=str)
+
+
+def test_left_join_pads_and_meets_every_row_of_a_composite_key(stage: Stage) -> None:
+    stage.execute(PLACES)
+    sql = stage.sql(
+        "id INT, a INT, b STRING",
+        "a INT, b STRING, name STRING, n BIGINT, open BOOLEAN, since DATE, price DECIMAL(10, 2),"
+        " seen TIMESTAMP(3), changed TIMESTAMP_LTZ(3), share DOUBLE",
+        f"'table-name' = 'public.places', {LOGIN}",
+        "id INT, name STRING, n BIGINT, since STRING, price DECIMAL(10, 2), seen STRING,"
+        " changed STRING, share DOUBLE",
+        "SELECT o.id, d.name, d.n, CAST(d.since AS STRING), d.price, CAST(d.seen AS STRING),"
+        " CAST(d.changed AS STRING), d.share FROM o LEFT JOIN d FOR SYSTEM_TIME AS OF o.t AS d"
+        " ON o.a = d.a AND o.b = d.b AND d.name <> 'low' AND d.open IS NOT NULL",
+    )
+    stage.feed(
+        {"id": 1, "a": 1, "b": "x"}, {"id": 2, "a": 1, "b": "y"}, {"id": 3, "a": None, "b": "x"}
+    )
+    stage.feed({"id": 4, "a": 2, "b": "\0"})
+    with stage.running(sql) as life:
+        found = stage.wait(life, lambda found: len(found) >= 5)
+    nothing = [None] * 7
+    assert rows(found) == rows(
+        [
+            (
+                "+I",
+                1,
+                "one",
+                10,
+                "2024-02-29",
+                1.5,
+                "2024-01-01 10:00:00.000",
+                "2024-01-01 08:00:00.000",
+                0.5,
+            ),
+            ("+I", 1, "uno", *nothing[1:]),
+            *(("+I", n, *nothing) for n in (2, 3, 4)),
+        ]
+    )
+
+
+def _is_more(found: list[tuple[object, ...]], than: int) -> bool:
+    return len(found) > than
+
+
+CUSTOMERS = "id INT, name STRING"
+NAMES = "SELECT o.id, d.name FROM o LEFT JOIN d FOR SYSTEM_TIME AS OF o.t AS d ON o.c = d.id"
+
+
+def test_a_cached_row_is_seen_anew_when_its_time_is_over(stage: Stage) -> None:
+    stage.execute(
+        "CREATE TABLE cached (id int PRIMARY KEY, name text)",
+        "INSERT INTO cached VALUES (1, 'Bob')",
+    )
+    cache = "'lookup.cache' = 'PARTIAL', 'lookup.partial-cache.expire-after-write' = '3 s'"
+    sql = stage.sql(
+        "id INT, c INT",
+        CUSTOMERS,
+        f"'table-name' = 'cached', {LOGIN}, {cache}",
+        "id INT, name STRING",
+        NAMES,
+    )
+    with stage.running(sql) as life:
+        stage.feed({"id": 0, "c": 1})
+        stage.wait(life, lambda found: len(found) == 1)
+        stage.execute("UPDATE cached SET name = 'Robert'")
+        found = stage.results()
+        while all(name != "Robert" for _, _, name in found):
+            stage.feed({"id": len(found), "c": 1})
+            found = stage.wait(life, partial(_is_more, than=len(found)))
+    by_id = [name for _, _, name in sorted(found, key=lambda r: int(str(r[1])))]
+    assert by_id == ["Bob"] * by_id.count("Bob") + ["Robert"] * by_id.count("Robert")
+
+
+def test_a_database_that_stops_delays_rows_and_loses_none(stage: Stage) -> None:
+    stage.execute(
+        "CREATE TABLE stopped AS SELECT i AS id, 'n' || i AS name FROM generate_series(0, 99) i"
+    )
+    options = f"'table-name' = 'stopped', {LOGIN}"
+    sql = stage.sql(
+        "id INT, c INT",
+        CUSTOMERS,
+        f"{options}, 'lookup.max-retries' = '1'",
+        "id INT, name STRING",
+        NAMES,
+    )
+    with stage.running(sql) as life:
+        stage.feed(*({"id": i, "c": i % 100} for i in range(200)))
+        stage.wait(life, lambda found: len(found) == 200)
+        stage.postgres.stop()
+        stage.feed(*({"id": i, "c": i % 100} for i in range(200, 400)))
+        deadline = time.monotonic() + WAIT_S
+        while life.restarts.total == 0:  # the epoch fails, and the query is started again
+            assert time.monotonic() < deadline
+            life.poll()
+            time.sleep(0.05)
+        stage.postgres.resume()
+        found = stage.wait(life, lambda found: len(found) >= 400)
+    assert rows(found) == rows([("+I", i, f"n{i % 100}") for i in range(400)])
+
+
+def test_a_changing_left_row_takes_back_what_it_met(stage: Stage) -> None:
+    stage.execute(
+        "CREATE TABLE met (id int, name text)", "INSERT INTO met VALUES (1, 'Bob'), (2, 'Ann')"
+    )
+    upserts = "'connector' = 'upsert-kafka', 'key.format' = 'json', 'value.format' = 'json'"
+    sql = stage.sql(
+        f"id INT, c INT, PRIMARY KEY (id) NOT ENFORCED WITH {upserts}",
+        CUSTOMERS,
+        f"'table-name' = 'met', {LOGIN}",
+        "id INT, name STRING, c INT",
+        NAMES.replace("d.name", "d.name, o.c"),
+    )
+    with stage.running(sql) as life:
+        stage.upsert(id=7, c=1)
+        stage.wait(life, lambda found: len(found) == 1)
+        stage.execute("UPDATE met SET name = 'Robert' WHERE id = 1")
+    with stage.running(sql) as life:  # what was met is in the checkpoint
+        stage.upsert(id=7, c=2)
+        found = stage.wait(life, lambda found: len(found) >= 3)
+    assert rows(found) == rows([("+I", 7, "Bob", 1), ("-U", 7, "Bob", 1), ("+U", 7, "Ann", 2)])
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "says"),
+    [
+        ("none", CUSTOMERS, "has no table none"),
+        ("declared", "id INT, title STRING", "no column title; it has id, name"),
+        (
+            "declared",
+            "id BIGINT, name INT",
+            "column name is text in the database, but declared INT",
+        ),
+    ],
+)
+def test_a_table_that_is_not_as_declared_is_refused_at_the_start(
+    stage: Stage, table: str, columns: str, says: str
+) -> None:
+    stage.execute("CREATE TABLE IF NOT EXISTS declared (id int, name text)")
+    query = NAMES.replace("d.name", "CAST(d.{} AS STRING)")
+    name = "title" if "title" in columns else "name"
+    options = f"'table-name' = '{table}', {LOGIN}"
+    sql = stage.sql(
+        "id INT, c BIGINT" if "BIGINT" in columns else "id INT, c INT",
+        columns,
+        options,
+        "id INT, name STRING",
+        query.format(name),
+    )
+    with pytest.raises(ConfigError, match="LOOKUP_REFUSED") as refused, stage.running(sql) as life:
+        life.poll()
+    assert says in refused.value.message
