@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 JARS = ROOT / "build" / "jars"
-JAR_SETS = ("broker", "connector", "store")
+JAR_SETS = ("broker", "connector", "jdbc", "store")
 STAMPS = ROOT / "build" / "setup"
 MIN_PYTHON = (3, 11)
 MIN_JAVA = 17
