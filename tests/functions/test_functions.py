@@ -17,6 +17,8 @@ from tests.functions.cases import CASES, Calls
 from tests.functions.flink import RECORDED, columns, rows, written
 from tests.harness.gateway import kernel
 
+pytestmark = pytest.mark.service  # it takes long
+
 _OPTIONS = (
     "'connector' = 'kafka', 'format' = 'json', 'properties.bootstrap.servers' = 'localhost:9092'"
 )

@@ -49,7 +49,7 @@ def shape(node: Logical) -> str:
         case Union(inputs=inputs):
             return f"Union({', '.join(map(shape, inputs))})"
         case RowNumber(input=input_, partition=partition, order=order):
-            by = ", ".join(f"{i}{' DESC' if descends else ''}" for i, descends in order)
+            by = ", ".join(f"{i}{' DESC' if descends else ''}" for i, descends, _ in order)
             return f"RowNumber({list(partition)}, [{by}], {shape(input_)})"
         case Deduplicate(input=input_, partition=partition, order=at, keep=keep):
             return f"Deduplicate({list(partition)}, {at}, {keep}, {shape(input_)})"

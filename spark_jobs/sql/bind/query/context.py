@@ -28,6 +28,7 @@ _PART_NAMES = {
 _PART_HINTS = {
     "order": "a stream cannot be sorted, because it has no end: leave it out, or add LIMIT 10",
     "limit": "write it in a subquery in FROM",
+    "offset": "a stream has no end: add LIMIT 10",
     "qualify": "write WHERE over a subquery in FROM",
 }
 

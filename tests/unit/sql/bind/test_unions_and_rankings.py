@@ -177,7 +177,6 @@ def test_row_number_fields() -> None:
             "SELECT ROW_NUMBER() OVER (ORDER BY a ROWS UNBOUNDED PRECEDING) FROM A",
             "OVER with a frame",
         ),
-        ("SELECT ROW_NUMBER() OVER (ORDER BY ts NULLS FIRST) FROM A", "NULLS FIRST"),
         ("SELECT ROW_NUMBER() FROM A", "ROW_NUMBER"),
         ("SELECT a FROM A WHERE ROW_NUMBER() OVER (ORDER BY ts) = 1", "OVER is not supported"),
         (
