@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
@@ -28,7 +29,9 @@ from tests.harness.bounded import create_topics, produce, read_committed
 pytestmark = [
     pytest.mark.service,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(programs() is None, reason="needs PostgreSQL's server (postgresql-15)"),
+    pytest.mark.skipif(
+        programs() is None, reason="PostgreSQL is not installed (Debian: postgresql)"
+    ),
 ]
 WAIT_S = 90.0
 LOGIN = "'username' = 'postgres', 'password' = '${env:HOME}'"  # nobody asks for it here
@@ -103,6 +106,19 @@ INSERT INTO out {query};"""
     def upsert(self, **row: object) -> None:
         key = json.dumps({"id": row["id"]}).encode()
         produce(self.servers, [(self.topic("o"), Record(key, json.dumps(row).encode()))])
+
+    def last_committed(self) -> int | None:
+        """The number of the last epoch that Spark has committed."""
+        commits = (self.home / "checkpoint" / "q" / "commits").glob("[0-9]*")
+        return max((int(file.name) for file in commits), default=None)
+
+    def forget_last_commit(self) -> None:
+        """As if the driver had died before it; the sink has what the epoch wrote."""
+        last = self.last_committed()
+        query = self.home / "checkpoint" / "q"
+        assert list((query / "lookups").rglob(str(last))), "the last epoch has looked nothing up"
+        (query / "commits" / str(last)).unlink()
+        (query / "commits" / f".{last}.crc").unlink(missing_ok=True)
 
     def results(self) -> list[tuple[object, ...]]:
         """What the sink has: row kind and columns of each record."""
@@ -272,6 +288,83 @@ def test_a_changing_left_row_takes_back_what_it_met(stage: Stage) -> None:
         stage.upsert(id=7, c=2)
         found = stage.wait(life, lambda found: len(found) >= 3)
     assert rows(found) == rows([("+I", 7, "Bob", 1), ("-U", 7, "Bob", 1), ("+U", 7, "Ann", 2)])
+
+
+def test_an_epoch_that_is_repeated_meets_the_same_rows(stage: Stage) -> None:
+    stage.execute("CREATE TABLE again (id int, name text)", "INSERT INTO again VALUES (1, 'Bob')")
+    upserts = "'connector' = 'upsert-kafka', 'key.format' = 'json', 'value.format' = 'json'"
+    sql = stage.sql(
+        f"id INT, c INT, PRIMARY KEY (id) NOT ENFORCED WITH {upserts}",
+        CUSTOMERS,
+        f"'table-name' = 'again', {LOGIN}",
+        "id INT, name STRING",
+        NAMES,
+    )
+    with stage.running(sql) as life:
+        stage.upsert(id=7, c=1)
+        stage.wait(life, lambda found: len(found) == 1)
+        wait_until(lambda: stage.last_committed() is not None)
+    stage.forget_last_commit()
+    stage.execute("UPDATE again SET name = 'Robert'")
+    with stage.running(sql) as life:
+        stage.upsert(id=7, c=2)
+        found = stage.wait(life, lambda found: len(found) >= 3)
+    assert rows(found) == rows([("+I", 7, "Bob"), ("-U", 7, "Bob"), ("+U", 7, None)])
+
+
+def test_a_retraction_of_an_unknown_row_is_nothing(stage: Stage) -> None:
+    stage.execute("CREATE TABLE known (id int, name text)", "INSERT INTO known VALUES (1, 'Bob')")
+    sql = stage.sql(
+        f"id INT, c INT WITH {APPENDS.replace('json', 'changelog-json', 1)}",
+        CUSTOMERS,
+        f"'table-name' = 'known', {LOGIN}",
+        "id INT, name STRING",
+        NAMES,
+    )
+    with stage.running(sql) as life:
+        stage.feed({"op": "-D", "data": {"id": 1, "c": 1}}, {"op": "+I", "data": {"id": 2, "c": 1}})
+        stage.wait(life, lambda found: len(found) >= 1)
+        stage.feed({"op": "-D", "data": {"id": 2, "c": 1}})
+        found = stage.wait(life, lambda found: len(found) >= 2)
+    assert found == [("+I", 2, "Bob"), ("-D", 2, "Bob")]
+
+
+def test_a_slow_database_holds_the_epoch_with_few_queries(stage: Stage) -> None:
+    stage.execute(
+        "CREATE TABLE slow AS SELECT i AS id, 'n' || i AS name FROM generate_series(0, 5999) i"
+    )
+    sql = stage.sql(
+        "id INT, c INT",
+        CUSTOMERS,
+        f"'table-name' = 'slow', {LOGIN}",
+        "id INT, name STRING",
+        NAMES,
+    )
+    stage.feed(*({"id": i, "c": i} for i in range(6_000)))
+    with stage.postgres.connect() as holder, stage.postgres.connect() as watcher:
+        watcher.autocommit = True
+        holder.execute("LOCK TABLE slow IN ACCESS EXCLUSIVE MODE")
+        with stage.running(sql) as life:
+            wait_until(lambda: _waiting(watcher) == 4)
+            assert stage.results() == []
+            holder.commit()
+            found = stage.wait(life, lambda found: len(found) >= 6_000)
+    assert rows(found) == rows([("+I", i, f"n{i}") for i in range(6_000)])
+
+
+def _waiting(connection: psycopg.Connection) -> int:
+    """Queries of the job that wait for a lock."""
+    asked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    row = connection.execute(asked).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(
