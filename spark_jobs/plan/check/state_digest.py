@@ -12,7 +12,7 @@ from spark_jobs.plan.nodes.plan_json import Json, to_json
 from spark_jobs.plan.nodes.walk import stateful_nodes
 
 _JOIN = ("left", "right", "key", "filterNulls", "residual")
-_FIELDS = {
+FIELDS = {
     "normalize": ("schema", "key"),
     "key-changes": ("schema", "key"),
     "regular-join": ("joinType", "inputFaults", *_JOIN),
@@ -23,6 +23,7 @@ _FIELDS = {
     "temporal-join": ("joinType", "time", "lateProbe", *_JOIN),
     "lookup-join": ("joinType", *_JOIN),
     "deduplicate": ("keep", "time", "onWatermark", "generateInsert", "schema"),
+    "rank": ("first", "last", "order", "appendOnly", "number", "schema"),
     "aggregate": ("inputSchema", "key", "calls", "schema"),
     "sink-materializer": ("strategy", "upsertKey", "schema"),
 }  # fmt: skip
@@ -44,7 +45,7 @@ def _node(node: Stateful) -> dict[str, object]:
     written = to_json(node)
     return {
         "kind": node.kind,
-        **{name: _part(name, written[name]) for name in _FIELDS[node.kind]},
+        **{name: _part(name, written[name]) for name in FIELDS[node.kind]},
         "reads": [[i.side, list(i.key), [named.expr for named in i.row]] for i in node.inputs],
         "streams": [[stream.topic for stream in side] for side in node.timing.inputs],
         "expires": [ttl > 0 for ttl in node.timing.ttl_ms],

@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from spark_jobs.errors import SqlErrors
-from spark_jobs.plan.check.state_digest import state_digest
+from spark_jobs.plan.check.state_digest import FIELDS, state_digest
+from spark_jobs.plan.nodes.physical import Machine
 from spark_jobs.plan.planner import plan, plan_query
 from spark_jobs.sql.bind.binder import bind, bind_query
 
@@ -26,3 +28,7 @@ def digests(text: str) -> list[str]:
 def test_the_digest_is_what_the_release_computed(name: str) -> None:
     text = (TESTS / "plans" / f"{name}.sql").read_text(encoding="utf-8")
     assert digests(text) == DIGESTS[name]
+
+
+def test_every_operator_has_a_digest() -> None:
+    assert set(FIELDS) == {machine.kind for machine in get_args(Machine)}
