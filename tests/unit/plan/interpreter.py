@@ -77,7 +77,7 @@ def run(node: Logical, data: Data) -> list[Row]:
             return run_join(node, data)
         case Aggregate():
             return run_aggregate(node, data)
-        case RowNumber(input=inner, partition=partition, order=((by, descending),)):
+        case RowNumber(input=inner, partition=partition, order=((by, descending, _),)):
             ranked = groups(
                 sorted(run(inner, data), key=lambda r: at(r, by, descending)), partition
             )

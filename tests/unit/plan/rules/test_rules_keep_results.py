@@ -24,6 +24,7 @@ from spark_jobs.sql.logical import (
     Project,
     RowNumber,
     Scan,
+    SortKey,
     Union,
     inputs_of,
 )
@@ -114,7 +115,8 @@ def first_or_last(draw: st.DrawFn, node: Logical) -> Logical:
     width = len(node.fields)
     partition = tuple(draw(st.sets(st.integers(0, 2), max_size=2)))
     fields = (*node.fields, Field("rn", BIGINT))
-    numbered = RowNumber(node, partition, ((3, draw(st.booleans())),), fields, Position(1, 1))
+    order = SortKey(3, descends := draw(st.booleans()), not descends)
+    numbered = RowNumber(node, partition, (order,), fields, Position(1, 1))
     one = Call("=", (ref(width), Literal(1, BIGINT)), BOOLEAN)
     more = draw(st.none() | predicates(width + 1))
     condition = one if more is None else Call("AND", (one, more), BOOLEAN)
