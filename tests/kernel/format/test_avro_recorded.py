@@ -12,6 +12,8 @@ from tests.kernel.conftest import SchemaIds
 from tests.kernel.format.avro_records import debezium, use_recorded_schemas
 from tests.kernel.tables import Record, recorded
 
+pytestmark = pytest.mark.service  # it takes long
+
 TABLES = [f for f in files("avro") if ".public." in f.name]
 
 

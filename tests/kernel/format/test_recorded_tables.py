@@ -18,6 +18,8 @@ from spark_jobs.scenario.values import Row
 from tests.debezium.recording import FIXTURES, records
 from tests.harness.gateway import kernel
 
+pytestmark = pytest.mark.service  # it takes long
+
 _SERVERS = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'localhost:9092'"
 WIDE = {
     "id": "BIGINT",

@@ -14,6 +14,8 @@ from tests.kernel.oracle.__main__ import random_case
 from tests.kernel.oracle.check import check
 from tests.kernel.oracle.plans import PlanMachine, varied
 
+pytestmark = pytest.mark.service  # it takes long
+
 
 @pytest.mark.parametrize("index", range(3))
 @pytest.mark.parametrize(("groups", "partitions"), [(1, 1), (7, 3), (32, 2)])

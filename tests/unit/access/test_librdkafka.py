@@ -10,6 +10,8 @@ from spark_jobs.errors import ConfigError
 from spark_jobs.options.client_properties import CONNECTION, JAVA_ONLY
 from tests.harness.certificates import STORE_PASSWORD, Authority
 
+pytestmark = pytest.mark.service  # it makes keys and stores
+
 SCRAM = {
     "bootstrap.servers": "b:1",
     "security.protocol": "SASL_PLAINTEXT",

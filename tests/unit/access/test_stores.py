@@ -9,6 +9,8 @@ from spark_jobs.access.stores import pem_text, read_identity, read_trusted
 from spark_jobs.errors import ConfigError
 from tests.harness.certificates import STORE_PASSWORD, Authority
 
+pytestmark = pytest.mark.service  # it makes keys and stores
+
 KINDS = ("PEM", "PKCS12", "JKS")
 
 

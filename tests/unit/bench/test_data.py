@@ -22,6 +22,8 @@ from bench.data import (
     TemporalData,
 )
 
+pytestmark = pytest.mark.service  # it makes many rows
+
 Changes = list[tuple[dict[str, Any] | None, dict[str, Any] | None]]  # key, value
 
 
