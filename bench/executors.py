@@ -51,6 +51,7 @@ def _run(made: Turns, engine: Rejoin, name: str, turn: int, rows: int) -> Measur
     warm = rows * measured.warm_share_per_s
     say(
         f"turn {turn + 1}  {name:11}  {measured.seconds:6.1f} s, warm {warm:,.0f} rows/s, "
+        f"processors {measured.processor_s:.1f} s, "
         f"{measured.peak_rss_bytes / 2**20:,.0f} MiB; {len(result.rows):,} rows, each as expected"
     )
     return measured
@@ -64,7 +65,9 @@ def _report(job: str, rows: int, found: dict[str, list[Measurement]]) -> None:
         for t, e in zip(threads, executors, strict=True)
         if e.warm_share_per_s
     ]
+    computed = [e.processor_s / t.processor_s for t, e in zip(threads, executors, strict=True)]
     say(f"{job}, {rows:,} records, {len(threads)} turns; executors' time / threads' time:")
+    say(f"processor time of the whole run: median of pairs {median(computed):.3f}")
     say(f"whole run, start-up included: median of pairs {median(whole):.3f}")
     if warm:
         say(f"warm, from 25 % to 90 % of the output: median of pairs {median(warm):.3f}")

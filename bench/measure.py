@@ -26,12 +26,14 @@ class BenchError(RejoinError):
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The figures of one run; sizes are 0 if the system does not provide them.
+    """The figures of one run; sizes and processor time are 0 if the system does not provide them.
 
-    `warm_share_per_s` is the share of all output that is written per second mid-run.
+    `warm_share_per_s` is the share of all output that is written per second mid-run; `processor_s`
+    the seconds that the process and its descendants computed, on all cores together.
     """
 
     seconds: float
+    processor_s: float
     warm_share_per_s: float
     peak_rss_bytes: int
     peak_state_bytes: int
@@ -51,6 +53,7 @@ def run_measured(
     started = time.monotonic()
     child = Child(command, log_path)
     samples: list[tuple[float, int]] = []
+    computed: dict[int, float] = {}
     peak_rss = peak_state = 0
     try:
         while not child.wait(_SAMPLE_S):
@@ -60,6 +63,8 @@ def run_measured(
                     "BENCH_TIMEOUT", f"still running after {timeout_s:.0f} s:\n{child.log_tail()}"
                 )
             peak_rss = max(peak_rss, tree_rss_bytes(child.pid))
+            for pid in process_tree(child.pid):
+                computed[pid] = processor_s(pid, computed.get(pid, 0.0))
             peak_state = max(peak_state, folder_bytes(state_dir))
             samples.append((now, output()))
         seconds = time.monotonic() - started
@@ -70,7 +75,8 @@ def run_measured(
             "BENCH_ENGINE_FAILED", f"exit code {child.exit_code}; {log_path}:\n{child.log_tail(40)}"
         )
     peak_state = max(peak_state, folder_bytes(state_dir))
-    return Measurement(seconds, warm_share_per_s(samples), peak_rss, peak_state)
+    computed_s = sum(computed.values())
+    return Measurement(seconds, computed_s, warm_share_per_s(samples), peak_rss, peak_state)
 
 
 def warm_share_per_s(samples: Sequence[tuple[float, int]]) -> float:
@@ -143,6 +149,15 @@ def tree_rss_bytes(root: int) -> int:
         except OSError:  # the process has ended, or there is no /proc
             continue
     return total
+
+
+def processor_s(pid: int, last: float = 0.0) -> float:
+    """Seconds that a process computed so far; `last` if it has ended or there is no /proc."""
+    try:
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return last
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def folder_bytes(folder: Path) -> int:

@@ -21,6 +21,7 @@ from typing import cast
 
 import uvloop
 
+from bench.measure import processor_s
 from bench.sidecar_job import keep_changing
 from spark_jobs.embedded.process import LOOPBACK, Child, free_ports
 
@@ -164,12 +165,6 @@ def resident(pid: int) -> int:
     """Resident memory of the process, in bytes."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def processor_s(pid: int) -> float:
-    """CPU time of the process so far, in seconds."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

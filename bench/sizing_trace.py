@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bench.measure import BenchError, SinkProgress, process_tree
+from bench.measure import BenchError, SinkProgress, process_tree, processor_s
 from spark_jobs.status import QueryStatus, read_status
 
 _PROC = Path("/proc")
@@ -108,7 +108,7 @@ class Trace:
         """Take a sample; the number of records in the sink."""
         tree = [p for p in process_tree(os.getpid()) if p != os.getpid()]
         for pid in tree:
-            self._cpu[pid] = cpu_s(pid, self._cpu.get(pid, 0.0))
+            self._cpu[pid] = processor_s(pid, self._cpu.get(pid, 0.0))
             if pid not in self._executors or not self._executors[pid]:
                 self._executors[pid] = _is_executor(pid)
         of_job = {pid: used for pid, used in self._cpu.items() if pid != self.broker_pid}
@@ -169,15 +169,6 @@ class Trace:
 
 def _state_bytes(query: QueryStatus | None) -> int:
     return 0 if query is None else sum(operator.state_bytes for operator in query.operators)
-
-
-def cpu_s(pid: int, last: float) -> float:
-    """Processor seconds that a process has used; `last` once it has ended."""
-    try:
-        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return last
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _is_executor(pid: int) -> bool:
