@@ -226,6 +226,7 @@ class Broker:
     def _spawn(self, main_class: str, arguments: list[str], log_path: Path) -> Child:
         log_path.unlink(missing_ok=True)
         jvm = [f"-Xmx{self.heap}", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"]
+        jvm += self.security.java_options() if self.security else []
         logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         classpath = ["-cp", f"{BROKER_JARS}/*"]
         command = [java_command(), *jvm, logging, *classpath, main_class, *arguments]

@@ -12,14 +12,27 @@ _MODULES = "org.apache.kafka.common.security"
 
 
 @dataclass(frozen=True, slots=True)
+class TokenIssuer:
+    """Whose signed tokens the broker accepts, and where the issuer's public keys are.
+
+    A client logs in again before its token has expired, or after `session_s`; else it is cut off.
+    """
+
+    name: str
+    keys_url: str
+    audience: str
+    session_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerSecurity:
     """Who may connect to the listener for clients, and how.
 
     `identity` and `trusted` are PEM files: the broker's key with its certificates, and the
     certificates that it trusts. `users` maps names to passwords for PLAIN and SCRAM; OAUTHBEARER
-    accepts unsigned tokens of any user. With SSL, clients need a certificate. `admin` is the
-    broker's own user: a key of `users`, or the subject of its certificate. Users that are no super
-    users need ACLs.
+    accepts the tokens that an `issuer` has signed, without one unsigned tokens of any user. With
+    SSL, clients need a certificate. `admin` is the broker's own user: a key of `users`, or the
+    subject of its certificate. Users that are no super users need ACLs.
     """
 
     protocol: Protocol
@@ -28,6 +41,13 @@ class BrokerSecurity:
     trusted: Path | None = None
     users: Mapping[str, str] = field(default_factory=dict)
     super_users: tuple[str, ...] = ()
+    issuer: TokenIssuer | None = None
+
+    def java_options(self) -> list[str]:
+        """The addresses that the broker may read keys from."""
+        if self.issuer is None:
+            return []
+        return [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.issuer.keys_url}"]
 
     def settings(self) -> str:
         """Lines for `server.properties`; the listener for clients is called CLIENT."""
@@ -77,4 +97,19 @@ class BrokerSecurity:
             f"listener.name.client.sasl.enabled.mechanisms={','.join(mechanisms)}",
             "sasl.mechanism.inter.broker.protocol=PLAIN",
             *(f"listener.name.client.{m}.sasl.jaas.config={e}" for m, e in entries.items()),
+            *self._signed_tokens(),
+        ]
+
+    def _signed_tokens(self) -> list[str]:
+        if self.issuer is None:
+            return []
+        of_listener = "listener.name.client.oauthbearer.sasl"
+        validator = f"{_MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+        return [
+            f"{of_listener}.server.callback.handler.class={validator}",
+            f"{of_listener}.oauthbearer.jwks.endpoint.url={self.issuer.keys_url}",
+            f"{of_listener}.oauthbearer.expected.audience={self.issuer.audience}",
+            f"{of_listener}.oauthbearer.expected.issuer={self.issuer.name}",
+            "listener.name.client.oauthbearer.connections.max.reauth.ms="
+            f"{self.issuer.session_s * 1000}",
         ]

@@ -18,8 +18,9 @@ from confluent_kafka.admin import (
 
 from spark_jobs.access.acls import Need
 from spark_jobs.embedded.broker import Broker
-from spark_jobs.embedded.broker_security import BrokerSecurity, Protocol
+from spark_jobs.embedded.broker_security import BrokerSecurity, Protocol, TokenIssuer
 from tests.harness.certificates import Authority
+from tests.harness.tokens import TokenEndpoint
 
 ADMIN_PASSWORD = "adm-Pw-55e0"  # noqa: S105
 USER = "shop"
@@ -32,7 +33,9 @@ _TYPES = {
 }
 
 
-def protected_broker(folder: Path, protocol: Protocol) -> tuple[Broker, Authority]:
+def protected_broker(
+    folder: Path, protocol: Protocol, issuer: TokenIssuer | None = None
+) -> tuple[Broker, Authority]:
     """Not started. Its super user is `admin`, or the certificate CN=admin."""
     authority = Authority(folder / "ca")
     users = {"admin": ADMIN_PASSWORD, USER: USER_PASSWORD}
@@ -42,6 +45,7 @@ def protected_broker(folder: Path, protocol: Protocol) -> tuple[Broker, Authorit
         identity=authority.keystore(authority.sign("admin"), "admin", "PEM"),
         trusted=authority.truststore("PEM"),
         users={} if protocol == "SSL" else users,
+        issuer=issuer,
     )
     return Broker(folder / "data", security=security), authority
 
@@ -56,6 +60,18 @@ def login(mechanism: str, password: str) -> dict[str, str]:
     }
     scram = f'{_KAFKA}.scram.ScramLoginModule required username="{USER}" password="{password}";'
     return {"sasl.mechanism": mechanism, "sasl.jaas.config": entry.get(mechanism, scram)}
+
+
+def signed_login(endpoint: TokenEndpoint, secret: str) -> dict[str, str]:
+    """Java's properties that make us `USER` by a token of the endpoint."""
+    handler = f"{_KAFKA}.oauthbearer.OAuthBearerLoginCallbackHandler"
+    entry = f'clientId="{USER}" clientSecret="{secret}" scope="topics"'
+    return {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.login.callback.handler.class": handler,
+        "sasl.oauthbearer.token.endpoint.url": endpoint.token_url,
+        "sasl.jaas.config": f"{_KAFKA}.oauthbearer.OAuthBearerLoginModule required {entry};",
+    }
 
 
 def create_topics(broker: Broker, *names: str) -> None:
