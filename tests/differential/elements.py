@@ -1,4 +1,4 @@
-"""Queries with UNNEST and with set operations that count rows, over random changelogs."""
+"""UNNEST, set operations that count rows, comparisons with ANY and ALL, over random changelogs."""
 
 from collections.abc import Iterator
 
@@ -34,6 +34,11 @@ QUERIES = (
         " LEFT JOIN (SELECT b.k, u.x FROM {elements} AS u (x)) AS r ON a.k = r.x",
         (),
     ),
+    ("SELECT id AS c0 FROM b WHERE k < ANY (SELECT c.v FROM c WHERE c.k = b.v)", ()),
+    ("SELECT id AS c0 FROM b WHERE NOT k <= ANY (SELECT v FROM c)", ()),
+    ("SELECT id AS c0 FROM b WHERE k >= ALL (SELECT v FROM c WHERE c.k = b.id)", ()),
+    ("SELECT id AS c0 FROM a WHERE k = ALL (SELECT v FROM b)", ()),
+    ("SELECT id AS c0 FROM a WHERE k <> ANY (SELECT v FROM b)", ()),
     ("SELECT k AS c0, v AS c1 FROM c INTERSECT ALL SELECT id, k FROM a", ()),
     ("SELECT id AS c0, k AS c1 FROM a EXCEPT ALL SELECT k, v FROM c", ()),
     ("SELECT k AS c0 FROM a UNION ALL SELECT k FROM c EXCEPT ALL SELECT k FROM b", ()),
