@@ -31,6 +31,7 @@ from spark_jobs.plan.nodes.physical import (
     SinkMaterializer,
     Stateful,
     TemporalJoin,
+    Unnest,
 )
 from spark_jobs.sizing.coefficients import CostKind
 from spark_jobs.sizing.given import Given
@@ -325,7 +326,7 @@ def _key_type(machine: Machine) -> DataType:
             return machine.pair.key
         case MultiJoin(key=key) | Aggregate(key=key):
             return key
-        case Normalize() | KeyChanges() | Deduplicate() | Rank() | SinkMaterializer():
+        case Normalize() | KeyChanges() | Deduplicate() | Rank() | SinkMaterializer() | Unnest():
             return DataType("ROW")
         case _:
             assert_never(machine)

@@ -219,6 +219,30 @@ class Aggregate(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Unnest(Node):
+    """Each row with each element of its collection: `CROSS JOIN UNNEST`, `LEFT JOIN UNNEST`.
+
+    `collection` is over the input's fields. `elements` are the fields behind those: the element,
+    the fields of an element that is a ROW, or key and value of a MAP; the last one is the element's
+    place, from 1, if `ordinality`. A left join keeps a row no element of which has passed
+    `condition`, which is over all fields.
+    """
+
+    input: "Logical"
+    collection: Expr
+    kind: OneOf["inner", "left"]
+    condition: Expr | None
+    elements: tuple[Field, ...]
+    ordinality: bool
+    position: Position
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        added = self.elements if self.kind == "inner" else tuple(map(_nullable, self.elements))
+        return self.input.fields + added
+
+
+@dataclass(frozen=True, slots=True)
 class Sink(Node):
     """INSERT INTO table: the input's fields match the table's writable columns by position."""
 
@@ -233,7 +257,17 @@ class Sink(Node):
 
 
 Logical: TypeAlias = (
-    Scan | Filter | Project | Join | Union | RowNumber | Rank | Deduplicate | Aggregate | Sink
+    Scan
+    | Filter
+    | Project
+    | Join
+    | Union
+    | RowNumber
+    | Rank
+    | Deduplicate
+    | Aggregate
+    | Unnest
+    | Sink
 )
 
 
@@ -246,7 +280,9 @@ def inputs_of(node: Logical) -> tuple[Logical, ...]:
             return left, right
         case Union(inputs=inputs):
             return inputs
-        case Filter() | Project() | RowNumber() | Rank() | Deduplicate() | Aggregate() | Sink():
+        case Filter() | Project() | RowNumber() | Rank() | Deduplicate():
+            return (node.input,)
+        case Aggregate() | Unnest() | Sink():
             return (node.input,)
         case _:
             assert_never(node)

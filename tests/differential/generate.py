@@ -27,12 +27,16 @@ def random_case(seed: int, index: int, judge: Judge) -> Case:
     Several cases in a row have the same query, as compiling its expressions costs the most.
     """
     made = _random_query(seed, index // HISTORIES, judge)
-    name = f"seed {seed} case {index}"
-    rng = random.Random(name)  # noqa: S311 - repeatable, not secret
+    return with_history(replace(made, name=f"seed {seed} case {index}"))
+
+
+def with_history(made: Case) -> Case:
+    """The query over random changelogs, which go by the name of the case."""
+    rng = random.Random(made.name)  # noqa: S311 - repeatable, not secret
     steps = _cut(_changes(made.tables, rng), rng)
     chance = rng.choice([0, 0.1, 0.3])
     restarts = frozenset(n for n in range(1, len(steps)) if rng.random() < chance)
-    return replace(made, name=name, steps=steps, restarts=restarts)
+    return replace(made, steps=steps, restarts=restarts)
 
 
 def _random_query(seed: int, number: int, judge: Judge) -> Case:

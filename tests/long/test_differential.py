@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.differential.case import Agrees, Differs, run
+from tests.differential.elements import cases
 from tests.differential.flink.client import FlinkProcess
 from tests.differential.flink.opinion import Other, Same, alone, opinion
 from tests.differential.generate import HISTORIES
@@ -42,6 +43,15 @@ def test_flink_agrees(flink: FlinkProcess) -> None:
     assert tally.flink.unanswered == {}
     assert tally.flink.agreed + sum(tally.flink.not_comparable.values()) == len(NUMBERS)
     assert tally.flink.agreed > len(NUMBERS) // 2
+
+
+@pytest.mark.timeout(1_800)
+def test_flink_agrees_on_elements_and_counted_rows(flink: FlinkProcess) -> None:
+    judge = Judge()
+    for case in cases(1):
+        outcome = run(case, judge)
+        assert isinstance(outcome, Agrees), (case.name, outcome)
+        assert opinion(case, outcome, flink) == Same(), case.query
 
 
 @pytest.mark.timeout(1_800)

@@ -25,9 +25,10 @@ from spark_jobs.sql.logical import (
     Sink,
     TimeAttribute,
     Union,
+    Unnest,
     inputs_of,
 )
-from spark_jobs.sql.types.expr import Call, Column, Expr, columns, walk
+from spark_jobs.sql.types.expr import Call, Column, Expr, columns, conjuncts, walk
 
 
 def clock_refusals(root: Logical) -> Iterator[PositionedError]:
@@ -79,6 +80,8 @@ def _reads(node: Logical) -> bool:
         case Rank(input=inner, partition=partition, order=order):
             by = (*partition, *(key.column for key in order))
             return any(facts(inner).times[i] == "proctime" for i in by)
+        case Unnest(collection=collection, condition=condition):
+            return _read((collection, *conjuncts(condition)), facts(node).times)
         case Scan() | RowNumber() | Sink():
             return False
         case _:

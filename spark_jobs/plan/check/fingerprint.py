@@ -30,6 +30,7 @@ from spark_jobs.plan.nodes.physical import (
     SinkMaterializer,
     Stateful,
     TemporalJoin,
+    Unnest,
 )
 from spark_jobs.plan.nodes.plan_json import Json, to_json
 from spark_jobs.plan.nodes.walk import scans, stateful_nodes
@@ -126,6 +127,8 @@ def _rows(machine: Machine) -> Facts:
             return {"row": _columns(schema), "key": list(ordinals)}
         case Deduplicate(schema=schema) | Rank(schema=schema) | SinkMaterializer(schema=schema):
             return {"row": _columns(schema)}
+        case Unnest():
+            return {}
         case Aggregate(key=key, input_schema=read, schema=schema):
             rows = {"input row": _columns(read), "result row": _columns(schema)}
             return {"key": _columns(key), **rows}

@@ -24,6 +24,7 @@ from spark_jobs.sql.logical import (
     Scan,
     Sink,
     Union,
+    Unnest,
     nodes,
 )
 from spark_jobs.sql.types.data_types import INTEGERS
@@ -108,7 +109,8 @@ def _origins(node: Logical) -> list[Origins]:
             return [_NONE.union(*made) for made in zip(*map(_origins, inputs), strict=True)]
         case Join():
             return _joined(node)
-        case Deduplicate() | RowNumber() | Rank() | Sink():  # a row number comes as one more field
+        # a row number comes as one more field, as elements of a collection do
+        case Deduplicate() | RowNumber() | Rank() | Unnest() | Sink():
             below = _origins(node.input)
             return [*below, *[_NONE] * (len(node.fields) - len(below))]
         case _:
@@ -194,9 +196,9 @@ def _read(node: Logical, index: int) -> tuple[str, str | None]:
             return _read(left, index) if at < 0 else _read(right, at)
         case Union() | Aggregate():
             return "", None
-        case RowNumber() | Rank() if index == len(node.input.fields):
+        case RowNumber() | Rank() | Unnest() if index >= len(node.input.fields):
             return "", None
-        case Filter() | Deduplicate() | RowNumber() | Rank() | Sink():
+        case Filter() | Deduplicate() | RowNumber() | Rank() | Unnest() | Sink():
             return _read(node.input, index)
         case _:
             assert_never(node)

@@ -31,6 +31,7 @@ from spark_jobs.sql.logical import (
     Scan,
     Sink,
     Union,
+    Unnest,
     inputs_of,
     nodes,
 )
@@ -65,7 +66,9 @@ def _node(node: Logical) -> Iterator[PositionedError]:
             yield from _deduplicate(node)
         case Rank():
             yield from _rank(node)
-        case Scan() | Filter() | Project() | Union() | RowNumber() | Aggregate() | Sink():
+        case Scan() | Filter() | Project() | Union() | RowNumber() | Aggregate():
+            return
+        case Unnest() | Sink():
             return
         case _:
             assert_never(node)

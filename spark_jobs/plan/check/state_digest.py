@@ -25,6 +25,7 @@ FIELDS = {
     "deduplicate": ("keep", "time", "onWatermark", "generateInsert", "schema"),
     "rank": ("first", "last", "order", "appendOnly", "number", "schema"),
     "aggregate": ("inputSchema", "key", "calls", "schema"),
+    "unnest": (),
     "sink-materializer": ("strategy", "upsertKey", "schema"),
 }  # fmt: skip
 _PARTS = {

@@ -25,6 +25,7 @@ from spark_jobs.plan.nodes.physical import (
     SinkMaterializer,
     Stateful,
     TemporalJoin,
+    Unnest,
 )
 from spark_jobs.sql.types.data_types import DataType
 
@@ -115,7 +116,7 @@ def side_formulas(node: Stateful) -> Iterator[SideFormula]:
         case Normalize(key=key):
             text = "keys x (row + key + 15)"
             yield SideFormula(names[0], 0, "keys", text, 15, key, kept_ms=kept_ms)
-        case KeyChanges() | Deduplicate() | Rank() | Aggregate() | SinkMaterializer():
+        case KeyChanges() | Deduplicate() | Rank() | Aggregate() | SinkMaterializer() | Unnest():
             return
         case _:
             assert_never(machine)

@@ -7,8 +7,9 @@ from spark_jobs.plan.check.problems import wrong
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import as_of_time, facts
 from spark_jobs.plan.facts.keys import Key, smallest
+from spark_jobs.plan.facts.sources import peel
 from spark_jobs.plan.facts.times import is_versioned
-from spark_jobs.sql.logical import Filter, Join, Logical, Project
+from spark_jobs.sql.logical import Filter, Join, Logical, Project, Unnest
 from spark_jobs.sql.types.expr import Column, columns
 
 JOIN_NAMES = {
@@ -148,9 +149,19 @@ def _filtered_versions(join: Join, key: Key) -> Iterator[PositionedError]:
     """A version that a filter removes would leave its predecessor valid for longer than it was.
 
     A filter over the key alone removes whole keys, and one below a ROW_NUMBER() filters the
-    history before there are versions.
+    history before there are versions. An element that a row has no more is taken back at the time
+    at which it came, as one that a filter removes.
     """
-    if facts(join.right).kinds != INSERT and not _filtered_columns(join.right) <= key:
+    if facts(join.right).kinds == INSERT:
+        return
+    if isinstance(peel(join.right).base, Unnest):
+        yield wrong(
+            "TEMPORAL_JOIN_FILTERED_VERSIONS",
+            "UNNEST below the versioned side of a temporal join would corrupt its versions",
+            join.position,
+            "join the rows with their collections, and write UNNEST behind the join",
+        )
+    elif not _filtered_columns(join.right) <= key:
         yield wrong(
             "TEMPORAL_JOIN_FILTERED_VERSIONS",
             "a filter below the versioned side of a temporal join would corrupt its versions",

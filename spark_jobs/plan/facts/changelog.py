@@ -18,6 +18,7 @@ from spark_jobs.sql.logical import (
     Scan,
     Sink,
     Union,
+    Unnest,
 )
 
 Kinds = frozenset[str]
@@ -31,7 +32,7 @@ def kinds(node: Logical, below: Sequence[Kinds], *, is_interval: bool) -> Kinds:
     match node:
         case Scan(table=table):
             return INSERT if table.changelog == "append" else ALL
-        case Filter() | Project() | Sink() | RowNumber():
+        case Filter() | Project() | Sink() | RowNumber() | Unnest():
             return below[0]
         case Union():
             return INSERT.union(*below)
@@ -60,7 +61,7 @@ def changelog_of(node: Logical) -> ChangelogMode | None:
             return table.changelog
         case Filter(input=inner) | Project(input=inner) | Sink(input=inner):
             return changelog_of(inner)
-        case Join() | Union() | RowNumber() | Rank() | Deduplicate() | Aggregate():
+        case Join() | Union() | RowNumber() | Rank() | Deduplicate() | Aggregate() | Unnest():
             return None
         case _:
             assert_never(node)

@@ -10,6 +10,7 @@ from spark_jobs.sql.logical import (
     Rank,
     RowNumber,
     Union,
+    Unnest,
 )
 from spark_jobs.sql.types.expr import COMPARED, Call, Expr, Literal, conjuncts
 
@@ -24,7 +25,7 @@ def is_empty(node: Logical) -> bool:
     match node:
         case Filter(input=inner, condition=condition):
             return any(map(_is_never_true, conjuncts(condition))) or is_empty(inner)
-        case Project() | RowNumber() | Rank() | Deduplicate():
+        case Project() | RowNumber() | Rank() | Deduplicate() | Unnest():
             return is_empty(node.input)
         case Aggregate(keys=keys):
             return bool(keys) and is_empty(node.input)

@@ -5,9 +5,17 @@ from dataclasses import dataclass
 
 from spark_jobs.plan.facts.bounds import Interval, interval, mixed_times
 from spark_jobs.plan.facts.changelog import Kinds, kinds
-from spark_jobs.plan.facts.keys import JoinCondition, Key, split_condition, unique_keys
+from spark_jobs.plan.facts.keys import JoinCondition, Key, smallest, split_condition, unique_keys
 from spark_jobs.plan.facts.times import Times, times, version_time
-from spark_jobs.sql.logical import Deduplicate, Join, Logical, Rank, TimeAttribute, inputs_of
+from spark_jobs.sql.logical import (
+    Deduplicate,
+    Join,
+    Logical,
+    Rank,
+    TimeAttribute,
+    Unnest,
+    inputs_of,
+)
 from spark_jobs.sql.types.expr import Column
 
 
@@ -50,6 +58,9 @@ def _facts(node: Logical, below: Sequence[Facts]) -> Facts:
         ordered = [frozenset(k for k in ordered[side] if read[side] <= k) for side in (0, 1)]
     if isinstance(node, Rank):
         ordered = [frozenset(k for k in ordered[0] if frozenset(node.partition) <= k)]
+    if isinstance(node, Unnest):
+        by = smallest(ordered[0]) or frozenset()
+        ordered = [frozenset(k for k in ordered[0] if by <= k)]
     own_times = times(node, [i.times for i in below], is_interval=bounds is not None)
     return Facts(
         times=own_times,

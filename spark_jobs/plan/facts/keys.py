@@ -21,6 +21,7 @@ from spark_jobs.sql.logical import (
     Scan,
     Sink,
     Union,
+    Unnest,
 )
 from spark_jobs.sql.types.data_types import INTEGERS, DataType
 from spark_jobs.sql.types.expr import Call, Column, Expr, columns, conjuncts, transform
@@ -171,6 +172,8 @@ def unique_keys(
             return frozenset((frozenset(partition),))
         case Aggregate(keys=keys):
             return frozenset((frozenset(range(len(keys))),))
+        case Unnest():
+            return _unnested(node, below[0])
         case Union():
             return frozenset()
         case _:
@@ -183,6 +186,12 @@ def _ranked(node: Rank, below: frozenset[Key]) -> frozenset[Key]:
     if node.first == node.last:
         return below | {by}
     return below if node.number is None else below | {by | {len(node.input.fields)}}
+
+
+def _unnested(node: Unnest, below: frozenset[Key]) -> frozenset[Key]:
+    """The keys of the rows with the place of an element, which repeats in no row."""
+    place = len(node.fields) - 1
+    return frozenset(key | {place} for key in below) if node.ordinality else frozenset()
 
 
 def _projected(keys: frozenset[Key], exprs: Sequence[Expr]) -> frozenset[Key]:

@@ -20,6 +20,7 @@ from spark_jobs.sql.logical import (
     Sink,
     TimeAttribute,
     Union,
+    Unnest,
 )
 from spark_jobs.sql.types.expr import Call, Column, Expr
 
@@ -37,6 +38,8 @@ def times(node: Logical, below: Sequence[Times], *, is_interval: bool) -> Times:
             return tuple(_computed(e, below[0]) for e in exprs)
         case RowNumber():
             return (*below[0], None)
+        case Unnest(elements=elements):
+            return (*below[0], *(None for _ in elements))
         case Rank():
             return (None,) * len(node.fields)
         case Aggregate(fields=fields):
@@ -64,7 +67,7 @@ def version_time(node: Logical, times: Times, below: Sequence[int | None]) -> in
                 i for i, e in enumerate(exprs) if isinstance(e, Column) and e.index == below[0]
             )
             return next(found, None)
-        case Scan() | Join() | Union() | RowNumber() | Rank() | Aggregate() | Sink():
+        case Scan() | Join() | Union() | RowNumber() | Rank() | Aggregate() | Unnest() | Sink():
             return next((i for i, time in enumerate(times) if time == "rowtime"), None)
         case _:
             assert_never(node)

@@ -272,6 +272,25 @@ class SinkMaterializer:
     schema: DataType
 
 
+@dataclass(frozen=True, slots=True)
+class Unnest:
+    """Each row with each element of the collection in its column `collection`; keeps no state.
+
+    `elements` are the columns behind those of `schema`. `spreads`: an element is a ROW whose fields
+    are columns. `ordinality`: the last column is the element's place. `residual`, over all columns,
+    says which elements a left join has.
+    """
+
+    kind: ClassVar[str] = "unnest"
+    join_type: OneOf["inner", "left"]
+    collection: int
+    spreads: bool
+    ordinality: bool
+    residual: str | None
+    schema: DataType
+    elements: DataType
+
+
 TwoSided: TypeAlias = RegularJoin | IntervalJoin | TemporalJoin | LookupJoin
 Machine: TypeAlias = (
     TwoSided
@@ -282,6 +301,7 @@ Machine: TypeAlias = (
     | Rank
     | Aggregate
     | SinkMaterializer
+    | Unnest
 )
 
 
@@ -320,6 +340,7 @@ class Stateful:
                 | Rank()
                 | Aggregate()
                 | SinkMaterializer()
+                | Unnest()
             ):
                 return ()
             case _:

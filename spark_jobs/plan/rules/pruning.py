@@ -21,6 +21,7 @@ from spark_jobs.sql.logical import (
     Scan,
     Sink,
     Union,
+    Unnest,
     column,
 )
 from spark_jobs.sql.types.expr import columns
@@ -57,6 +58,8 @@ def _prune(node: Logical, needed: Needed) -> tuple[Logical, Places]:
             return _prune_ordered(node, needed)
         case Aggregate():
             return _prune_aggregate(node, needed)
+        case Unnest():
+            return _prune_unnest(node, needed)
         case _:
             assert_never(node)
 
@@ -180,6 +183,22 @@ def _prune_aggregate(node: Aggregate, needed: Needed) -> tuple[Logical, Places]:
         node.position,
     )
     return pruned, _places(found)
+
+
+def _prune_unnest(node: Unnest, needed: Needed) -> tuple[Logical, Places]:
+    """All columns of the elements stay, and the key of rows that change: they go by it."""
+    width, elements = len(node.input.fields), len(node.elements)
+    read = needed | columns(e for e in (node.collection, node.condition) if e is not None)
+    key = _identity_key(node.input) if facts(node.input).kinds != INSERT else frozenset[int]()
+    child, places = _input(node.input, frozenset(i for i in read if i < width) | key)
+    places = places | {width + i: len(child.fields) + i for i in range(elements)}
+    pruned = replace(
+        node,
+        input=child,
+        collection=moved(node.collection, places),
+        condition=node.condition and moved(node.condition, places),
+    )
+    return pruned, places
 
 
 def _any(fields: tuple[Field, ...]) -> Needed:

@@ -28,6 +28,7 @@ from spark_jobs.sql.logical import (
     Scan,
     Sink,
     Union,
+    Unnest,
 )
 from spark_jobs.sql.types.expr import (
     Call,
@@ -84,6 +85,8 @@ def _push(node: Logical, predicates: tuple[Expr, ...]) -> Logical:
             return replace(node, inputs=tuple(_push(i, predicates) for i in inputs))
         case Join():
             return _push_join(node, without_true(predicates))
+        case Unnest():
+            return _push_unnest(node, predicates)
         case Aggregate(keys=keys):
             below, above = _split(predicates, frozenset(range(len(keys))))
             inner = _push(node.input, _flat(inline(p, keys) for p in below))
@@ -108,6 +111,16 @@ def _split(
     """
     below = tuple(p for p in predicates if columns((p,)) and columns((p,)) <= key)
     return below, tuple(p for p in predicates if p not in below)
+
+
+def _push_unnest(node: Unnest, where: tuple[Expr, ...]) -> Logical:
+    """What WHERE asks of the elements makes an inner join of a left one where NULL fails it."""
+    width = len(node.input.fields)
+    if node.kind == "left" and any(_rejects(p, range(width, len(node.fields))) for p in where):
+        where = (*conjuncts(node.condition), *where)
+        node = replace(node, kind="inner", condition=None)
+    below, above = _split(where, frozenset(range(width)))
+    return filtered(replace(node, input=_push(node.input, below)), above)
 
 
 def _push_join(join: Join, where: tuple[Expr, ...]) -> Logical:

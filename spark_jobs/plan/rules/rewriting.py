@@ -16,6 +16,7 @@ from spark_jobs.sql.logical import (
     Scan,
     Sink,
     Union,
+    Unnest,
 )
 from spark_jobs.sql.types.expr import Expr, Literal, and_all, transform
 
@@ -29,7 +30,9 @@ def map_inputs(node: Logical, rule: Callable[[Logical], Logical]) -> Logical:
             return replace(node, left=rule(left), right=rule(right))
         case Union(inputs=inputs):
             return replace(node, inputs=tuple(rule(i) for i in inputs))
-        case Filter() | Project() | RowNumber() | Rank() | Deduplicate() | Aggregate() | Sink():
+        case Filter() | Project() | RowNumber() | Rank() | Deduplicate():
+            return replace(node, input=rule(node.input))
+        case Aggregate() | Unnest() | Sink():
             return replace(node, input=rule(node.input))
         case _:
             assert_never(node)

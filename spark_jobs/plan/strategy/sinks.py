@@ -6,7 +6,7 @@ from typing import assert_never
 
 from spark_jobs.plan.facts.changelog import INSERT, mode_text, sink_mode
 from spark_jobs.plan.facts.facts import facts
-from spark_jobs.plan.facts.keys import Key, is_unique, key_order
+from spark_jobs.plan.facts.keys import Key, is_unique, key_order, smallest
 from spark_jobs.plan.facts.sources import Source, peel, source_of
 from spark_jobs.plan.nodes.parts import Named
 from spark_jobs.plan.nodes.physical import (
@@ -41,6 +41,7 @@ from spark_jobs.sql.logical import (
     Rank,
     Sink,
     Union,
+    Unnest,
     all_columns,
     column,
 )
@@ -276,6 +277,8 @@ def _fixed(node: Operated) -> Key:
             return frozenset(partition)
         case Aggregate(keys=keys):
             return frozenset(range(len(keys)))
+        case Unnest():
+            return smallest(facts(node.input).upsert_keys) or frozenset()
         case _:
             assert_never(node)
 
@@ -296,6 +299,9 @@ def _keeps_order(node: Operated, sink_key: Sequence[Expr]) -> bool:
             return frozenset(partition) <= plain
         case Aggregate(keys=keys):
             return frozenset(range(len(keys))) <= plain
+        case Unnest():
+            key = smallest(facts(node.input).upsert_keys)
+            return key is not None and key <= plain
         case _:
             assert_never(node)
 

@@ -15,9 +15,19 @@ from spark_jobs.plan.strategy.lookup_join import lookup_join
 from spark_jobs.plan.strategy.multi_join import Chain, multi_join, peel_chain
 from spark_jobs.plan.strategy.row_operators import aggregate, deduplicate, rank
 from spark_jobs.plan.strategy.scans import rekey, table_input
-from spark_jobs.sql.logical import Aggregate, Deduplicate, Filter, Join, Logical, Rank, Union
+from spark_jobs.plan.strategy.unnest import unnest
+from spark_jobs.sql.logical import (
+    Aggregate,
+    Deduplicate,
+    Filter,
+    Join,
+    Logical,
+    Rank,
+    Union,
+    Unnest,
+)
 
-Operated: TypeAlias = Join | Deduplicate | Rank | Aggregate | Chain
+Operated: TypeAlias = Join | Deduplicate | Rank | Aggregate | Unnest | Chain
 """A logical node, or a chain of them, that one operator runs."""
 
 
@@ -56,7 +66,7 @@ def stateful_below(above: Peeled, building: Building) -> tuple[Operated, Peeled]
     if joins is not None:
         return joins
     match above.base:
-        case Join() | Deduplicate() | Rank() | Aggregate() as base:
+        case Join() | Deduplicate() | Rank() | Aggregate() | Unnest() as base:
             return base, above
         case base:
             raise ValueError(f"{type(base).__name__} is no operator")
@@ -81,6 +91,8 @@ def _planned(node: Operated, required: Required, building: Building) -> Planned:
             return rank(node, required, building)
         case Aggregate():
             return aggregate(node, required, building)
+        case Unnest():
+            return unnest(node, required, building)
         case _:
             assert_never(node)
 

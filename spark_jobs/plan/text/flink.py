@@ -34,6 +34,7 @@ from spark_jobs.sql.logical import (
     Sink,
     SortKey,
     Union,
+    Unnest,
 )
 from spark_jobs.sql.types.expr import Call, Column
 
@@ -107,8 +108,8 @@ def logical_tree(node: Logical) -> Tree:
             key = ", ".join(f"${i}" for i in node.partition)
             text = f"LogicalTemporalTable(key=[{key}], time=[${node.order}])"
             return Tree(text, (logical_tree(node.input),))
-        case Aggregate(input=inner):
-            return Tree(f"LogicalAggregate({_groups(node)})", (logical_tree(inner),))
+        case Aggregate() | Unnest():
+            return Tree(f"Logical{_grouped_or_spread(node)}", (logical_tree(node.input),))
         case Scan(table=table):
             return _logical_scan(table)
         case _:
@@ -142,8 +143,8 @@ def flink_logical_tree(node: Logical) -> Tree:
             return Tree(f"FlinkLogicalRank({_rank(node)})", (below(node.input),))
         case RowNumber():
             return Tree(f"FlinkLogicalOverAggregate({_numbered(node)})", (below(node.input),))
-        case Aggregate(input=inner):
-            return Tree(f"FlinkLogicalAggregate({_groups(node)})", (below(inner),))
+        case Aggregate() | Unnest():
+            return Tree(f"FlinkLogical{_grouped_or_spread(node)}", (below(node.input),))
         case Scan():
             return Tree(f"FlinkLogicalTableSourceScan({_source_text(node.table)}, {_fields(node)})")
         case _:
@@ -174,10 +175,10 @@ def flink_physical_tree(node: Logical) -> Tree:
             by = [field_names(inner)[i] for i in partition]
             items = f"strategy=[{strategy}Strategy], {_top_n(node)}"
             return Tree(f"Rank({items})", (_exchange(_complete(inner), by),))
-        case RowNumber():
-            return Tree(f"OverAggregate({_numbered(node)})", (_complete(node.input),))
         case Aggregate():
             return _physical_aggregate(node)
+        case RowNumber() | Unnest():
+            return Tree(_over_or_spread(node), (_complete(node.input),))
         case Scan():
             return Tree(f"TableSourceScan({_source_text(node.table)}, {_fields(node)})")
         case _:
@@ -339,6 +340,23 @@ def _numbered(node: RowNumber) -> str:
 
 def _nulls(key: SortKey) -> str:
     return "FIRST" if key.nulls_first else "LAST"
+
+
+def _grouped_or_spread(node: Aggregate | Unnest) -> str:
+    return f"Aggregate({_groups(node)})" if isinstance(node, Aggregate) else _unnested(node)
+
+
+def _over_or_spread(node: RowNumber | Unnest) -> str:
+    return f"OverAggregate({_numbered(node)})" if isinstance(node, RowNumber) else _unnested(node)
+
+
+def _unnested(node: Unnest) -> str:
+    refer = by_name(field_names(node))
+    items = [f"invocation=[UNNEST({expr_text(node.collection, refer)})]"]
+    if node.condition is not None:
+        items.append(f"condition=[{expr_text(node.condition, refer)}]")
+    items.append(f"select=[{', '.join(field_names(node))}]")
+    return f"Correlate({', '.join(items)}, joinType=[{node.kind.upper()}])"
 
 
 def _top_n(node: Rank) -> str:

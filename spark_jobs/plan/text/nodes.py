@@ -24,6 +24,7 @@ from spark_jobs.plan.nodes.physical import (
     SinkMaterializer,
     Stateful,
     TemporalJoin,
+    Unnest,
 )
 from spark_jobs.plan.nodes.walk import inputs_of
 from spark_jobs.plan.strategy.healing import large_columns
@@ -97,7 +98,7 @@ def _stateful(node: Stateful) -> tuple[str, list[str]]:
         case Normalize() | KeyChanges() as machine:
             key = ", ".join(machine.schema.fields[i].name for i in machine.key)
             return f"{type(machine).__name__}(key=[{key}])", _by_primary_key(node, machine)
-        case Deduplicate() | Rank() | Aggregate() | SinkMaterializer() as machine:
+        case Deduplicate() | Rank() | Aggregate() | SinkMaterializer() | Unnest() as machine:
             title, details = _of_one_input(machine)
             return title, _single(node, details)
         case _:
@@ -105,7 +106,7 @@ def _stateful(node: Stateful) -> tuple[str, list[str]]:
 
 
 def _of_one_input(
-    machine: Deduplicate | Rank | Aggregate | SinkMaterializer,
+    machine: Deduplicate | Rank | Aggregate | SinkMaterializer | Unnest,
 ) -> tuple[str, list[str]]:
     match machine:
         case Deduplicate():
@@ -117,6 +118,10 @@ def _of_one_input(
             return f"Aggregate(select=[{_calls(machine)}])", _aggregate(machine)
         case SinkMaterializer():
             return f"SinkMaterializer(strategy=[{machine.strategy}])", _materializer(machine)
+        case Unnest():
+            name = machine.schema.fields[machine.collection].name
+            title = f"joinType=[{machine.join_type}], collection=[{name}]"
+            return f"Unnest({title})", _unnest(machine)
 
 
 def _versioned(node: Stateful, join: TemporalJoin | LookupJoin) -> tuple[str, list[str]]:
@@ -344,6 +349,11 @@ def _rank(machine: Rank) -> list[str]:
         else [f"result: with the place of each row as {machine.number}"]
     )
     return [*numbers, f"state: {kept} of each key in order, {_row(machine.schema)}"]
+
+
+def _unnest(machine: Unnest) -> list[str]:
+    residual = [] if machine.residual is None else [f"residual: {machine.residual}"]
+    return [*residual, f"elements: {_row(machine.elements)}", "state: none"]
 
 
 def _aggregate(machine: Aggregate) -> list[str]:

@@ -17,6 +17,7 @@ from spark_jobs.plan.nodes.physical import (
     SinkMaterializer,
     Stateful,
     TemporalJoin,
+    Unnest,
 )
 
 
@@ -30,7 +31,7 @@ def retention_text(node: Stateful) -> list[str]:
             idle = f"; a key that is idle for {_ttl(ttl)} is forgotten" if any(ttl) else ""
             text = "retention: the newest version at or below the watermark and all later ones"
             return [text + idle]
-        case LookupJoin(probe_changes=False):
+        case LookupJoin(probe_changes=False) | Unnest():
             return []
         case LookupJoin():
             return [f"retention: {_ttl(ttl)}"]

@@ -157,13 +157,25 @@ class FlinkParser(JsonParser):
     def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         """Table functions have their own grammar; window functions are refused at once."""
         start = self._curr
-        if self._match_texts(("LATERAL",)):
+        if self._match_texts(("LATERAL",)) and self._curr.token_type != TokenType.UNNEST:
             return self._flink_table_function(start)
         if self._match_texts(("TABLE",)):
             self._match(TokenType.L_PAREN)
             name = self._curr.text.upper() if self._curr else ""
             raise _unsupported(f"the table function {name}", start)
         return super()._parse_table(*args, **kwargs)
+
+    def _parse_unnest(self, with_alias: bool = True) -> exp.Unnest | None:
+        """`UNNEST(collection) [WITH ORDINALITY] [AS t [(columns)]]`."""
+        start = self._curr
+        if not self._match_pair(TokenType.UNNEST, TokenType.L_PAREN, advance=False):
+            return None
+        self._advance()
+        arguments = self._parse_wrapped_csv(self._parse_disjunction)
+        ordinality = self._match_pair(TokenType.WITH, TokenType.ORDINALITY)
+        alias = self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS)
+        found = exp.Unnest(expressions=arguments, alias=alias, offset=bool(ordinality))
+        return found.update_positions(start)
 
     def _flink_table_function(self, start: Token) -> exp.Expr:
         """`TABLE (name(...))` behind LATERAL, or `SNAPSHOT(...)` alone."""

@@ -20,6 +20,7 @@ from tests.kernel.oracle import (
     regular,
     temporal,
     ttl,
+    unnest,
 )
 from tests.kernel.oracle.check import Case, MakeMachine, Shrinker, check
 
@@ -35,6 +36,7 @@ MAKERS = {
     "deduplicate": deduplicate.random_case,
     "aggregate": aggregate.random_case,
     "rank": rank.random_case,
+    "unnest": unnest.random_case,
     "materializer": materializer.random_case,
     "plan": plans.random_case,
 }

@@ -12,6 +12,7 @@ from spark_jobs.sql.logical import (
     Scan,
     Sink,
     Union,
+    Unnest,
 )
 from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, Literal
 
@@ -51,13 +52,19 @@ def shape(node: Logical) -> str:
         case RowNumber(input=input_, partition=partition, order=order):
             by = ", ".join(f"{i}{' DESC' if descends else ''}" for i, descends, _ in order)
             return f"RowNumber({list(partition)}, [{by}], {shape(input_)})"
-        case Deduplicate(input=input_, partition=partition, order=at, keep=keep):
-            return f"Deduplicate({list(partition)}, {at}, {keep}, {shape(input_)})"
+        case Deduplicate() | Unnest():
+            return f"{type(node).__name__}({_own(node)}, {shape(node.input)})"
         case Aggregate(input=input_, keys=keys, calls=calls):
             listed = f"[{', '.join(map(text, keys))}], [{', '.join(map(_call, calls))}]"
             return f"Aggregate({listed}, {shape(input_)})"
         case Sink(input=input_, table=table):
             return f"Sink({table.name}, {shape(input_)})"
+
+
+def _own(node: Deduplicate | Unnest) -> str:
+    if isinstance(node, Unnest):
+        return f"{node.kind}, {text(node.collection)}, {text(node.condition)}"
+    return f"{list(node.partition)}, {node.order}, {node.keep}"
 
 
 def _call(call: AggregateCall) -> str:

@@ -134,6 +134,11 @@ final case class AggregateCallSpec(function: String, argument: Option[Int], dist
   */
 final case class AggregateSpec(calls: Seq[AggregateCallSpec], noInput: Boolean, timing: Timing) extends OperatorSpec
 
+/** @param isOuter
+  *   whether a row without an element stays
+  */
+final case class UnnestSpec(isOuter: Boolean, timing: Timing) extends OperatorSpec
+
 /** @param isUnique
   *   whether the query's upsert key tells the rows of a sink key apart, rather than all columns
   */

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression}
 import org.apache.spark.sql.types.StructType
 
 import org.apache.spark.sql.rejoin.columns.{Expressions, JoinedBytes, Packed, PackedRows, StructCombination,
-  TypedAggregate, TypedOrder}
+  TypedAggregate, TypedElements, TypedOrder}
 import org.apache.spark.sql.rejoin.sink.LateRecords
 import rejoin.core.machine.join.{IntervalChanges, IntervalJoin, JoinFunctions, LatestJoin, LookupJoin, MultiJoin,
   MultiJoinFunctions, RegularJoin, TemporalJoin}
@@ -12,7 +12,7 @@ import rejoin.core.machine.normalize.{KeyChanges, Normalize}
 import rejoin.core.machine.{Aggregate, AggregateSpec, CompactingMaterializer, Deduplicate, DeduplicateSpec,
   FirstOnWatermark, IntervalJoinSpec, KeyChangesSpec, LookupJoinSpec, Machine, MultiJoinSpec, NormalizeSpec,
   OperatorSpec, OutputFunctions, Rank, RankSpec, RegularJoinSpec, SinkMaterializer, SinkMaterializerSpec,
-  TemporalJoinSpec}
+  TemporalJoinSpec, Unnest, UnnestSpec}
 import rejoin.core.row.RowFunctions
 
 /** An operator bound on the driver and sent to tasks, each of which makes its own machine.
@@ -44,6 +44,9 @@ final class Operator private (
       case s: DeduplicateSpec if s.onWatermark => new FirstOnWatermark(s, out)
       case s: DeduplicateSpec => new Deduplicate(s, out)
       case s: RankSpec => new Rank(s, new TypedOrder(node.inputs(0).schema, node.order), out)
+      case s: UnnestSpec =>
+        val elements = new TypedElements(node.inputs(0).schema, node.elements.get)
+        new Unnest(s, elements, condition(residuals.head), out)
       case s: AggregateSpec => new Aggregate(s, new TypedAggregate(s.calls, node.aggregate.get), out)
       case s: SinkMaterializerSpec if s.strategy == "deduplicate" => new SinkMaterializer(s, rowsOf(0), out)
       case s: SinkMaterializerSpec =>

@@ -5,10 +5,10 @@ import org.json4s.{DefaultFormats, Formats, JNothing, JNull, JValue}
 
 import org.apache.spark.sql.types.{DataType, LongType, StructField, StructType}
 
-import org.apache.spark.sql.rejoin.columns.{AggregateTypes, InputColumns, SortColumn}
+import org.apache.spark.sql.rejoin.columns.{AggregateTypes, ElementColumns, InputColumns, SortColumn}
 import rejoin.core.machine.{AggregateCallSpec, AggregateSpec, DeduplicateSpec, IntervalJoinSpec, JoinSpec,
   KeyChangesSpec, LookupJoinSpec, MultiJoinSpec, NormalizeSpec, OperatorSpec, RankSpec, RegularJoinSpec, SideSpec,
-  SinkMaterializerSpec, TemporalJoinSpec}
+  SinkMaterializerSpec, TemporalJoinSpec, UnnestSpec}
 import rejoin.core.time.{GateSpec, Timing, TopicTime}
 
 /** The planner's JSON for a stateful operator (spark_jobs/plan/nodes/physical.py), read once on the driver: what
@@ -20,6 +20,8 @@ import rejoin.core.time.{GateSpec, Timing, TopicTime}
   *   columns of the packed left and right rows that the operator emits
   * @param order
   *   of the rows of a Top-N
+  * @param elements
+  *   of the collection that an UNNEST takes apart
   * @param inputs
   *   columns of the rows of each side, which it keeps
   */
@@ -31,7 +33,8 @@ final case class OperatorNode(
     join: JoinColumns,
     aggregate: Option[AggregateTypes],
     output: OutputTexts,
-    order: Seq[SortColumn] = Nil) {
+    order: Seq[SortColumn] = Nil,
+    elements: Option[ElementColumns] = None) {
 
   /** What expressions over a result row are bound to; all columns are nullable, as padding makes them. */
   def joined: StructType = OperatorNode.joined(emitted)
@@ -89,6 +92,7 @@ object OperatorNode {
           DeduplicateSpec(keepsLast, isEventTime(node), flag("onWatermark"), flag("generateInsert"), timing))
       case "rank" => rank(node, timing)
       case "aggregate" => aggregate(node, timing)
+      case "unnest" => unnest(node, timing)
       case "sink-materializer" =>
         val upsertKey = (node \ "upsertKey").extract[Seq[Int]]
         val spec = SinkMaterializerSpec((node \ "strategy").extract[String], upsertKey.nonEmpty, timing)
@@ -108,6 +112,17 @@ object OperatorNode {
     ranked.copy(
       emitted = (ranked.emitted._1, StructType(number.toSeq)),
       order = (node \ "order").extract[Seq[SortColumn]])
+  }
+
+  private def unnest(node: JValue, timing: Timing): OperatorNode = {
+    def flag(name: String): Boolean = (node \ name).extract[Boolean]
+    val ordinal = (node \ "collection").extract[Int]
+    val columns = ElementColumns(schema(node \ "elements"), ordinal, flag("spreads"), flag("ordinality"))
+    val rows = oneSided(node, UnnestSpec((node \ "joinType").extract[String] == "left", timing))
+    rows.copy(
+      emitted = (rows.emitted._1, columns.elements),
+      join = JoinColumns(Nil, Seq(text(node \ "residual"))),
+      elements = Some(columns))
   }
 
   private def oneSided(node: JValue, spec: OperatorSpec, uniqueKey: Seq[Int] = Nil): OperatorNode = {

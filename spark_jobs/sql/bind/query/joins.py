@@ -17,6 +17,7 @@ from spark_jobs.sql.bind.query.relations import (
     table_or_view,
 )
 from spark_jobs.sql.bind.query.subqueries import bind_where
+from spark_jobs.sql.bind.query.unnest import bind_unnest
 from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.scope import Relation, Scope
 from spark_jobs.sql.logical import Join, JoinType, Logical
@@ -76,7 +77,8 @@ class FromBinder:
             case TableFunction():
                 self.context.refuse(node, "LATERAL at the beginning of FROM")
             case exp.Unnest():
-                self.context.refuse(node, "UNNEST")
+                hint = "write it behind a table: FROM t CROSS JOIN UNNEST(t.c) AS u (x)"
+                self.context.refuse(node, "UNNEST at the beginning of FROM", hint)
             case _:
                 self.context.refuse(node, type(node).__name__.upper())
         bound = aliased(self.source, bound, node.args.get("alias"))
@@ -99,6 +101,8 @@ class FromBinder:
         if isinstance(node.this, TableFunction):
             joined, right_relations = bind_lateral(self.context, left, relations, node, kind)
             return joined, over(joined, (*relations, *right_relations))
+        if isinstance(node.this, exp.Unnest):
+            return bind_unnest(self.context, left, relations, node, kind)
         right, right_relations = self._chain(node.this, joined=True)
         shifted_right = shifted(right_relations, len(left.fields))
         both = (*relations, *shifted_right)

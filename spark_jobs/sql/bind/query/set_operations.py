@@ -1,6 +1,7 @@
 """Binds UNION, INTERSECT and EXCEPT: columns are matched by position and get common types.
 
-INTERSECT and EXCEPT are Flink's semi and anti joins, in which NULL equals NULL.
+INTERSECT and EXCEPT are Flink's semi and anti joins, in which NULL equals NULL. With ALL, equal
+rows of both sides are counted, and leave as often as the counts say.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,30 +13,37 @@ from spark_jobs.sql.bind.projections import project
 from spark_jobs.sql.bind.query.context import QueryContext
 from spark_jobs.sql.logical import (
     Aggregate,
+    AggregateCall,
     Field,
     Join,
     JoinType,
     Logical,
     Position,
     Union,
+    Unnest,
     all_columns,
     column,
 )
 from spark_jobs.sql.parse.positions import others
 from spark_jobs.sql.parse.source_text import NotBoundError
 from spark_jobs.sql.types.coercion import common_type
-from spark_jobs.sql.types.data_types import BOOLEAN, DataType, same_type, with_nullable
-from spark_jobs.sql.types.expr import Call, Expr, and_all
+from spark_jobs.sql.types.data_types import (
+    BIGINT,
+    BOOLEAN,
+    INT,
+    DataType,
+    same_type,
+    with_nullable,
+)
+from spark_jobs.sql.types.expr import Call, Expr, Literal, and_all
 
 _PARTS = {"this", "expression", "distinct"}
 
 
 def bind_set_operation(context: QueryContext, node: exp.SetOperation) -> Logical:
-    """The rows of UNION [ALL], INTERSECT or EXCEPT."""
+    """The rows of UNION, INTERSECT or EXCEPT, each with or without ALL."""
     kind, is_distinct = _kind(node), bool(node.args.get("distinct"))
     context.only(node, _PARTS)
-    if kind != "UNION" and not is_distinct:
-        context.refuse(node, f"{kind} ALL", f"{kind} without ALL is supported")
     name = kind if is_distinct else f"{kind} ALL"
     nodes = _operands(node, is_distinct) if kind == "UNION" else [node.this, node.expression]
     with context.source.all_or_nothing():
@@ -53,6 +61,8 @@ def bind_set_operation(context: QueryContext, node: exp.SetOperation) -> Logical
     left, right = rows
     join_type: JoinType = "semi" if kind == "INTERSECT" else "anti"
     equal = and_all(_equal(context, left, right, node))
+    if not is_distinct:
+        return _as_often(kind, left, right, fields, position)
     join = Join(left, right, join_type, equal, None, position)
     return distinct(join, position)
 
@@ -60,6 +70,41 @@ def bind_set_operation(context: QueryContext, node: exp.SetOperation) -> Logical
 def distinct(rows: Logical, position: Position) -> Aggregate:
     """Each row once, as SELECT DISTINCT gives them."""
     return Aggregate(rows, all_columns(rows), (), rows.fields, position)
+
+
+def _as_often(
+    kind: str, left: Logical, right: Logical, fields: tuple[Field, ...], position: Position
+) -> Logical:
+    """INTERSECT ALL: as often as in both; EXCEPT ALL: as often as it is more on the left."""
+    width, counted = len(fields), with_nullable(BIGINT, False)
+    side = Field("side", with_nullable(BOOLEAN, False))
+    marked = [
+        project(rows, [*all_columns(rows), Literal(is_left, side.type)], _names((*fields, side)))
+        for rows, is_left in ((left, True), (right, False))
+    ]
+    both = Union(tuple(marked), (*fields, side), position)
+    is_left = column(both.fields, width)
+    calls = tuple(
+        AggregateCall("COUNT", None, False, mine, counted)
+        for mine in (is_left, Call("NOT", (is_left,), side.type))
+    )
+    counts = (Field("left_count", counted), Field("right_count", counted))
+    keys = all_columns(both)[:width]
+    groups = Aggregate(both, keys, calls, (*fields, *counts), position)
+    ours, theirs = all_columns(groups)[width:]
+    if kind == "INTERSECT":
+        fewer = Call("<", (ours, theirs), side.type)
+        times: Expr = Call("CASE", (fewer, ours, theirs), counted)
+    else:
+        times = Call("-", (ours, theirs), counted)
+    repeated = Call("REPEAT_ROW", (times,), DataType("ARRAY", False, element=INT))
+    copy = (Field("copy", INT),)
+    copies = Unnest(groups, repeated, "inner", None, copy, False, position)
+    return project(copies, all_columns(copies)[:width], _names(fields))
+
+
+def _names(fields: Sequence[Field]) -> list[str]:
+    return [field.name for field in fields]
 
 
 def _kind(node: exp.Expr) -> str:

@@ -36,6 +36,14 @@ from spark_jobs.sql.types.expr import (
 )
 
 _MIRRORED = FLIPPED | {"<>": "<>"}
+_OPPOSITES: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.EQ: exp.NEQ,
+    exp.NEQ: exp.EQ,
+    exp.LT: exp.GTE,
+    exp.LTE: exp.GT,
+    exp.GT: exp.LTE,
+    exp.GTE: exp.LT,
+}
 
 
 def bind_where(context: QueryContext, node: exp.Expr, from_: Block, hints: TtlHints) -> Block:
@@ -90,6 +98,11 @@ def _leaves(node: exp.Expr, negated: bool) -> Iterator[tuple[exp.Expr, bool]]:
             yield _in(node), negated
         case exp.NEQ(expression=exp.All()):
             yield _in(node), not negated
+        case exp.Binary(expression=exp.All(this=query)) if type(node) in _OPPOSITES:
+            yield (
+                _OPPOSITES[type(node)](this=node.this, expression=exp.Any(this=query)),
+                not negated,
+            )
         case exp.Anonymous(expressions=[exp.Subquery()]) if node.name.upper() == "EXISTS":
             yield exp.Exists(this=node.expressions[0]), negated
         case _:
@@ -127,17 +140,22 @@ class _SemiJoins:
                     self._refuse_empty(node, "EXISTS")
                 return self._join(left, rows, rows.conditions, node, negated)
             case exp.In() if node.args.get("query") is not None:
-                return self._in(left, node, negated)
+                return self._some(left, "=", node.args["query"], node, negated)
+            case exp.Binary(expression=exp.Any(this=query)):
+                return self._some(left, COMPARISONS[type(node)], query, node, negated)
             case _ if (scalar := _scalar(node)) is not None:
                 return self._compared(left, node, scalar, negated)
             case _:
                 raise AssertionError(node)
 
-    def _in(self, left: Logical, node: exp.Expr, negated: bool) -> Logical:
+    def _some(
+        self, left: Logical, op: str, query: exp.Expr, node: exp.Expr, negated: bool
+    ) -> Logical:
+        """`x IN (query)`, `x op ANY (query)`."""
         value = node.this
         is_row = isinstance(value, exp.Anonymous) and value.name == CONSTRUCTORS[TokenType.ROW]
         values = value.expressions if is_row or isinstance(value, exp.Tuple) else [value]
-        rows = rows_of(self.context, self.scope, node.args["query"])
+        rows = rows_of(self.context, self.scope, query)
         if rows.without == "zero" or (rows.without == "null" and negated):
             self._refuse_empty(node, "NOT IN" if negated else "IN")
         if len(values) != len(rows.items):
@@ -145,16 +163,22 @@ class _SemiJoins:
             self.context.at.fail("COLUMN_COUNT", message, node)
         binder = ExpressionBinder(self.scope)
         terms = [
-            self._equal(binder, self._outside(binder.bind(v), v), item, node, negated)
+            self._compares(binder, op, self._outside(binder.bind(v), v), item, node, negated)
             for v, item in zip(values, rows.items, strict=True)
         ]
         return self._join(left, rows, (*rows.conditions, *terms), node, negated)
 
-    def _equal(
-        self, binder: ExpressionBinder, value: Expr, item: Expr, node: exp.Expr, negated: bool
+    def _compares(
+        self,
+        binder: ExpressionBinder,
+        op: str,
+        value: Expr,
+        item: Expr,
+        node: exp.Expr,
+        negated: bool,
     ) -> Expr:
-        """The comparison of IN; for NOT IN also what is neither equal nor different: NULL."""
-        found = binder.compared("=", value, item, node)
+        """The comparison of IN; for NOT IN also what is neither true nor false: NULL."""
+        found = binder.compared(op, value, item, node)
         unknown = [_is("IS NULL", side) for side in (value, item) if side.type.nullable]
         return Call("OR", (found, *unknown), found.type) if negated and unknown else found
 
@@ -228,6 +252,8 @@ def _is_join(node: exp.Expr) -> bool:
     match node:
         case exp.Exists():
             return True
+        case exp.Binary(expression=exp.Any()) if type(node) in COMPARISONS:
+            return node.this.find(exp.Query) is None
         case exp.In():
             return node.args.get("query") is not None and node.this.find(exp.Query) is None
         case _:

@@ -42,6 +42,8 @@ CREATE TEMPORAL TABLE FUNCTION rates_by_rate FOR rates TIME ATTRIBUTE since PRIM
 CREATE VIEW timeless AS SELECT code, rate FROM latest;
 CREATE VIEW high AS SELECT * FROM rates WHERE rate > 100;
 CREATE VIEW high_latest AS SELECT * FROM latest WHERE rate > 100;
+CREATE VIEW spread AS SELECT code, n, x, since FROM rates
+CROSS JOIN UNNEST(SPLIT(code, ',')) WITH ORDINALITY AS u (x, n);
 CREATE VIEW euro AS SELECT * FROM rates WHERE code = 'EUR';
 """
 
@@ -119,6 +121,11 @@ REFUSED = [
     ),
     Refused(
         "id, code FROM pay JOIN high_latest FOR SYSTEM_TIME AS OF pay.at AS r ON currency = code",
+        "TEMPORAL_JOIN_FILTERED_VERSIONS",
+        "corrupt its versions",
+    ),
+    Refused(
+        "id, x FROM pay JOIN spread FOR SYSTEM_TIME AS OF pay.at AS r ON currency = code AND n = 1",
         "TEMPORAL_JOIN_FILTERED_VERSIONS",
         "corrupt its versions",
     ),

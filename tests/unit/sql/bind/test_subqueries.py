@@ -146,6 +146,20 @@ def test_other_spellings(condition: str, same: str) -> None:
     assert where(condition) == where(same)
 
 
+@pytest.mark.parametrize(
+    ("condition", "plan"),
+    [
+        ("a < ANY (SELECT c FROM R)", "semi, <($0, $3)"),
+        ("a <> SOME (SELECT c FROM R WHERE d = b)", "semi, AND(=($4, $1), <>($0, $3))"),
+        ("a > ALL (SELECT c FROM R)", "anti, OR(<=($0, $3), IS NULL($0), IS NULL($3))"),
+        ("NOT a >= ANY (SELECT c FROM R)", "anti, OR(>=($0, $3), IS NULL($0), IS NULL($3))"),
+        ("NOT a = ALL (SELECT c FROM R)", "semi, <>($0, $3)"),
+    ],
+)
+def test_comparisons_with_any_and_all(condition: str, plan: str) -> None:
+    assert where(condition) == f"Join({plan}, Scan(L), Scan(R))"
+
+
 def test_one_value_of_an_aggregate_is_compared_in_a_semi_join() -> None:
     total = "Aggregate([], [MAX($0)], Scan(R))"
     assert where("a > (SELECT MAX(c) FROM R)") == f"Join(semi, >($0, $3), Scan(L), {total})"
@@ -273,7 +287,7 @@ def test_a_condition_without_subquery_stays_as_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("condition", "says"),
     [
-        ("a > ALL (SELECT c FROM R)", "a scalar subquery of several rows"),
+        ("a = 1 OR a > ALL (SELECT c FROM R)", "a scalar subquery of several rows"),
         ("a = 1 OR EXISTS (SELECT 1 FROM R WHERE c < a)", "with another condition than ="),
         ("a = 1 OR EXISTS (SELECT SUM(c) FROM R WHERE d = b)", "IN with a correlated aggregate"),
         ("1 + (SELECT c FROM R) > 2", "a scalar subquery of several rows"),

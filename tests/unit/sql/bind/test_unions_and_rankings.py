@@ -105,10 +105,22 @@ def test_union_in_a_view_and_over_insert() -> None:
 
 
 @pytest.mark.parametrize(
+    ("operation", "times"),
+    [("INTERSECT", "CASE(<($1, $2), $1, $2)"), ("EXCEPT", "-($1, $2)")],
+)
+def test_all_repeats_a_row_as_often_as_its_counts_say(operation: str, times: str) -> None:
+    sides = f"Union(Project([$0, True], {A_S}), Project([$0, False], {B_T}))"
+    counts = "COUNT(*) WHERE $1, COUNT(*) WHERE NOT($1)"
+    copies = f"Unnest(inner, REPEAT_ROW({times}), TRUE, Aggregate([$0], [{counts}], {sides}))"
+    query = f"SELECT s FROM A {operation} ALL SELECT t FROM B"  # noqa: S608
+    assert plan(query) == f"Project([$0], {copies})"
+
+
+@pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("SELECT s FROM A INTERSECT ALL SELECT t FROM B", "INTERSECT ALL is not supported"),
-        ("SELECT s FROM A EXCEPT ALL SELECT t FROM B", "EXCEPT ALL is not supported"),
+        ("SELECT s, a FROM A INTERSECT ALL SELECT t FROM B", "of INTERSECT ALL has 2 columns"),
+        ("SELECT MAP[1, s] FROM A EXCEPT ALL SELECT MAP[1, t] FROM B", "cannot be compared"),
         ("SELECT s, a FROM A INTERSECT SELECT t FROM B", "of INTERSECT has 2 columns"),
         ("SELECT s FROM A EXCEPT SELECT b FROM B", "column s of EXCEPT is STRING"),
         ("SELECT MAP[1, s] FROM A EXCEPT SELECT MAP[1, t] FROM B", "cannot be compared"),
