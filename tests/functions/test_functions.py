@@ -70,12 +70,12 @@ def test_call_gives_what_flink_gives(place: int) -> None:
     wrong = [
         (row, e, f)
         for row, e, f in zip(CASES[place].rows, expected, found, strict=True)
-        if not _is_same(e, f)
+        if not is_same(e, f)
     ]
     assert not wrong
 
 
-def _is_same(expected: Any, found: Any) -> bool:
+def is_same(expected: Any, found: Any) -> bool:
     """Numbers of any type are compared as numbers: a DECIMAL is recorded as its text."""
     kinds = {type(expected), type(found)}
     if expected is None or found is None or bool in kinds or kinds == {str}:
