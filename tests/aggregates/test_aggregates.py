@@ -16,7 +16,7 @@ from spark_jobs.scenario.runner import bind_scenario
 from spark_jobs.sql.bind.binder import bind_query
 from tests.aggregates.cases import CHANGELOGS, COLUMNS, REFUSED
 from tests.aggregates.flink import RECORDED, after_each, batches
-from tests.functions.test_functions import is_same
+from tests.functions.jobs import is_same
 from tests.harness.gateway import kernel
 
 pytestmark = pytest.mark.service  # it takes long
