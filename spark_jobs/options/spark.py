@@ -27,6 +27,8 @@ FIXED = {
     "spark.dynamicAllocation.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.ansi.enabled": "false",
+    # as in Flink, the last value of a key that a map is given twice
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -195,13 +195,18 @@ class Deduplicate(Node):
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """One aggregate function; `argument` None is COUNT(*)."""
+    """One aggregate function; `argument` None is COUNT(*).
+
+    `takes_nulls`: NULLs are elements of ARRAY_AGG. `separator`: between the texts of LISTAGG.
+    """
 
     function: AggregateFunction
     argument: Expr | None
     distinct: bool
     filter: Expr | None
     type: DataType
+    takes_nulls: bool = False
+    separator: str = ""
 
 
 @dataclass(frozen=True, slots=True)

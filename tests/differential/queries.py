@@ -4,6 +4,7 @@ import random
 import re
 from dataclasses import dataclass, field, replace
 
+from tests.differential.aggregates import aggregate
 from tests.differential.common_columns import by_common_columns
 from tests.differential.expressions import NUMBERS, Column, Expressions, Scope
 from tests.differential.set_operations import set_operations, with_clause
@@ -28,6 +29,8 @@ _BY_PATTERN = {
     "union": "UNION",
     "INTERSECT or EXCEPT": "INTERSECT|EXCEPT",
     "WITH": r"^WITH ",
+    "values in order": "LISTAGG|ARRAY_AGG|FIRST_VALUE|LAST_VALUE",
+    "a variance": "STDDEV|VAR_|VARIANCE",
     "several grouping sets": "ROLLUP|CUBE",
     "HAVING with a subquery": r"HAVING .*\(SELECT",
     "USING": r"USING \(",
@@ -146,15 +149,19 @@ class Queries:
             usable = [c for c in source.scope if c.type != ROWTIME] or list(source.scope)
             size = self.rng.randint(1, min(2, len(usable)))
             groups = [(c.text, c.type) for c in self.rng.sample(usable, size)]
-        items = groups + [self._aggregate(source.scope) for _ in range(self.rng.randint(1, 3))]
+        is_rolled = bool(groups) and self.rng.random() < 0.1
+        # not all rows of a set that lacks a key have the same one
+        alike = [] if is_rolled else groups
+        calls = [aggregate(self.rng, source.scope, alike) for _ in range(self.rng.randint(1, 3))]
+        items = groups + calls
         by = ", ".join(dict.fromkeys(text for text, _ in groups))
         having = [] if groups else ["COUNT(*) > 0"]
-        if groups and self.rng.random() < 0.1:
+        if is_rolled:
             by, key = f"{self.rng.choice(['ROLLUP', 'CUBE'])} ({by})", ()
             having = ["COUNT(*) > 0"]
         by = f" GROUP BY {by}" if groups else ""
         if self.rng.random() < 0.3:
-            call, kind = self._aggregate(source.scope)
+            call, kind = aggregate(self.rng, source.scope, [])
             compared = e.constant(kind)
             if depth > 0 and self.rng.random() < 0.3:
                 inner = self._from(0)
@@ -163,28 +170,6 @@ class Queries:
         if having:
             by += f" HAVING {' AND '.join(having)}"
         return _assembled("SELECT ", items, source, self._where(source, depth), by, key)
-
-    def _aggregate(self, scope: Scope) -> tuple[str, str]:
-        """The call and the type of its result."""
-        e = Expressions(self.rng)
-        usable = [c for c in scope if c.type != ROWTIME]
-        numbers = [c for c in usable if c.type in NUMBERS]
-        keep = f" FILTER (WHERE {e.predicate(scope, 1)})" if self.rng.random() < 0.15 else ""
-        distinct = "DISTINCT " if self.rng.random() < 0.15 else ""
-        roll = self.rng.random()
-        if roll < 0.25 or not usable:
-            return f"COUNT(*){keep}", "BIGINT"
-        if roll < 0.4:
-            return f"COUNT({distinct}{self.rng.choice(usable).text}){keep}", "BIGINT"
-        if roll < 0.7 and numbers:
-            column = self.rng.choice(numbers)
-            text = column.text if self.rng.random() < 0.6 else e.of(column.type, scope, 1)
-            return f"SUM({distinct}{text}){keep}", column.type
-        doubles = [c for c in usable if c.type == "DOUBLE"]
-        if roll < 0.75 and doubles:
-            return f"AVG({self.rng.choice(doubles).text}){keep}", "DOUBLE"
-        column = self.rng.choice(usable)
-        return f"{self.rng.choice(['MIN', 'MAX'])}({column.text}){keep}", column.type
 
     def _union(self, depth: int) -> Select:
         kinds = self.rng.sample(["INT", "BIGINT", "STRING", "DOUBLE", "DATE"], 2)

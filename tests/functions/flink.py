@@ -68,7 +68,7 @@ def asked(flink: FlinkProcess, batch: Sequence[Calls]) -> Iterator[dict[str, Any
     found = ask(flink, batch)
     if isinstance(found, str):
         if len(batch) == 1:
-            yield {"call": batch[0].expression, "error": _cause(found)}
+            yield {"call": batch[0].expression, "error": cause(found)}
             return
         half = len(batch) // 2
         yield from asked(flink, batch[:half])
@@ -83,7 +83,7 @@ def batches(size: int = _BATCH) -> Iterator[Sequence[Calls]]:
         yield CASES[begin : begin + size]
 
 
-def _cause(error: str) -> str:
+def cause(error: str) -> str:
     causes = [line for line in error.splitlines() if "Exception" in line]
     return (causes[-1] if causes else error).strip()[:200]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.plan.nodes.physical import KafkaSink, SinkMaterializer
+from spark_jobs.plan.nodes.physical import Aggregate, KafkaSink, SinkMaterializer
 from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 from spark_jobs.scenario.file import Command, Input, Scenario, Step
 from spark_jobs.scenario.fold import SinkView, view_difference
@@ -23,6 +23,7 @@ from spark_jobs.scenario.records import Encoder, Record, decode, input_columns
 from spark_jobs.scenario.runner import BoundScenario, bind_scenario
 from spark_jobs.sql.bind.binder import Job, bind_to_explain
 from spark_jobs.sql.types.data_types import DataType
+from spark_jobs.sql.types.functions import BY_ARRIVAL
 from tests.harness.bounded import (
     KEY_GROUPS,
     Query,
@@ -64,9 +65,16 @@ class GoldenJob:
 
     @property
     def depends_on_order(self) -> bool:
-        """Whether rows compete for a sink key, so that the order of arrival decides."""
+        """Whether the order of arrival decides: which row a sink key shows, how values stand."""
         machines = (node.machine for sink in self.sinks for node in stateful_nodes(sink))
-        return any(isinstance(machine, SinkMaterializer) for machine in machines)
+        return any(
+            isinstance(machine, SinkMaterializer)
+            or (
+                isinstance(machine, Aggregate)
+                and any(call.function in BY_ARRIVAL for call in machine.calls)
+            )
+            for machine in machines
+        )
 
     def records(self) -> Iterator[tuple[str, Record]]:
         """The rows of every table that is read, by table; the records name partition 0."""

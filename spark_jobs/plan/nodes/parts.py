@@ -6,6 +6,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from spark_jobs.sql.types.data_types import DataType
+from spark_jobs.sql.types.functions import AggregateFunction
 
 SideLayout: TypeAlias = OneOf["join-key-contains-unique-key", "has-unique-key", "no-unique-key"]
 
@@ -231,13 +232,19 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate function over ordinals of the input row (None: COUNT(*), no FILTER)."""
+    """An aggregate function over ordinals of the input row (None: COUNT(*), no FILTER).
 
-    function: OneOf["COUNT", "SUM", "MIN", "MAX", "AVG"]
+    `append_only`: rows are only inserted, which matters to functions that keep values in order.
+    """
+
+    function: AggregateFunction
     argument: int | None
     distinct: bool
     filter: int | None
     type: DataType
+    takes_nulls: bool = field(default=False, metadata=UNLESS_DEFAULT)
+    separator: str = field(default="", metadata=UNLESS_DEFAULT)
+    append_only: bool = field(default=False, metadata=UNLESS_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def json_text(value: str, type_: DataType, depth: int = 0) -> str:
         case DataType(name="ARRAY", element=DataType() as element):
             item = f"`item{depth}`"
             each = _or_null(json_text(item, element, depth + 1))
-            return f"concat('[', concat_ws(',', transform({value}, {item} -> {each})), ']')"
+            return f"concat('[', array_join(transform({value}, {item} -> {each}), ','), ']')"
         case DataType(name="ROW", fields=fields):
             values = [json_text(f"{value}.{quoted(f.name)}", f.type, depth) for f in fields]
             named = zip(fields, values, strict=True)

@@ -38,6 +38,7 @@ from spark_jobs.sql.logical import (
     column,
 )
 from spark_jobs.sql.types.expr import Column, Expr, columns
+from spark_jobs.sql.types.functions import BY_ARRIVAL
 
 
 def deduplicate(node: Deduplicate, required: Required, building: Building) -> Planned:
@@ -129,7 +130,7 @@ def aggregate(node: Aggregate, required: Required, building: Building) -> Planne
     machine = AggregateMachine(
         input_schema=row_type((n, e.type) for n, e in shape.row),
         key=key_type(node.keys),
-        calls=tuple(_call(c, args) for c in node.calls),
+        calls=tuple(_call(c, args, facts(inner).kinds == INSERT) for c in node.calls),
         schema=row_type((n, f.type) for n, f in zip(names, node.fields, strict=True)),
         no_input=no_input,
     )
@@ -150,13 +151,16 @@ def _label(expr: Expr, position: int) -> str:
     return expr.name if isinstance(expr, Column) else f"$f{position}"
 
 
-def _call(call: AggregateCall, args: Sequence[Expr]) -> Call:
+def _call(call: AggregateCall, args: Sequence[Expr], append_only: bool) -> Call:
     return Call(
         function=call.function,
         argument=None if call.argument is None else args.index(call.argument),
         distinct=call.distinct,
         filter=None if call.filter is None else args.index(call.filter),
         type=call.type,
+        takes_nulls=call.takes_nulls,
+        separator=call.separator,
+        append_only=append_only and call.function in BY_ARRIVAL,
     )
 
 

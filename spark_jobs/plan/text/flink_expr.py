@@ -56,8 +56,10 @@ def call_text(call: AggregateCall, refer: Refer, *, retract: bool = False) -> st
     """An aggregate call; Flink names the form that also takes rows back."""
     argument = "" if call.argument is None else expr_text(call.argument, refer)
     distinct = "DISTINCT " if call.distinct else ""
+    separator = f", '{call.separator}'" if call.function == "LISTAGG" else ""
     only = "" if call.filter is None else f" FILTER {expr_text(call.filter, refer)}"
-    return f"{call.function}{'_RETRACT' if retract else ''}({distinct}{argument}){only}"
+    name = f"{call.function}{'_RETRACT' if retract else ''}"
+    return f"{name}({distinct}{argument}{separator}){only}"
 
 
 def by_name(names: Sequence[str]) -> Refer:

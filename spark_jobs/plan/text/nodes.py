@@ -375,8 +375,10 @@ def _call(call: AggregateCall, node: Aggregate) -> str:
     columns = [f.name for f in node.input_schema.fields]
     argument = "*" if call.argument is None else columns[call.argument]
     distinct = "DISTINCT " if call.distinct else ""
+    separator = f", {call.separator!r}" if call.function == "LISTAGG" else ""
+    nulls = " RESPECT NULLS" if call.takes_nulls else ""
     where = "" if call.filter is None else f" FILTER (WHERE {columns[call.filter]})"
-    return f"{call.function}({distinct}{argument}){where}"
+    return f"{call.function}({distinct}{argument}{separator}){nulls}{where}"
 
 
 def _materializer(machine: SinkMaterializer) -> list[str]:

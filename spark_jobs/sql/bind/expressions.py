@@ -45,6 +45,10 @@ _NEGATED = {
 _REFUSED: dict[type[exp.Expr], str] = {
     exp.Window: "OVER",
     exp.Filter: "FILTER",
+    exp.IgnoreNulls: "IGNORE NULLS",
+    exp.RespectNulls: "RESPECT NULLS",
+    exp.WithinGroup: "WITHIN GROUP",
+    exp.Order: "ORDER BY in a call",
     exp.Exists: "EXISTS",
     exp.Subquery: "a subquery in an expression",
     exp.Select: "a subquery in an expression",

@@ -30,8 +30,6 @@ class JsonBinder:
 
     def bind(self, node: exp.Expr) -> Expr:
         name = str(node.this)
-        if name in ("JSON_OBJECTAGG", "JSON_ARRAYAGG"):
-            self.at.refuse(node, f"the aggregate function {name}", "use ARRAY_AGG or LISTAGG")
         if name in ("JSON_OBJECT", "JSON_ARRAY"):
             return self._constructor(name, node)
         return self._at_path(name, node)

@@ -106,6 +106,12 @@ class FlinkParser(JsonParser):
         "CEIL": lambda self: self._flink_rounding("CEIL"),
         "CEILING": lambda self: self._flink_rounding("CEIL"),
         **JSON_PARSERS,
+        "JSON_ARRAYAGG": lambda self: self._json_aggregate(
+            "JSON_ARRAYAGG", "use JSON_STRING(ARRAY_AGG(x) IGNORE NULLS)"
+        ),
+        "JSON_OBJECTAGG": lambda self: self._json_aggregate(
+            "JSON_OBJECTAGG", "JSON_STRING(ARRAY_AGG(ROW(key, value))) is an array of objects"
+        ),
     }
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         "CASE": lambda self: self._flink_case(),
@@ -392,6 +398,11 @@ class FlinkParser(JsonParser):
                 args.append(self._parse_disjunction())
         return self._call("OVERLAY", *args)
 
+    def _json_aggregate(self, name: str, hint: str) -> exp.Expr:
+        """Refused before its clauses are read, which no other call has."""
+        start = self._tokens[self._index - 2]  # before the parenthesis
+        raise _unsupported(f"the aggregate function {name}", start, hint)
+
     def _flink_rounding(self, name: str) -> exp.Expr:
         args = [self._parse_disjunction()]
         if self._match_text_seq("TO"):
@@ -404,8 +415,8 @@ class FlinkParser(JsonParser):
         return exp.Anonymous(this=name, expressions=list(args))
 
 
-def _unsupported(what: str, start: Token) -> UnparsableError:
-    error = UnparsableError(f"{what} is not supported", start.start)
+def _unsupported(what: str, start: Token, hint: str | None = None) -> UnparsableError:
+    error = UnparsableError(f"{what} is not supported", start.start, hint)
     error.unsupported = True
     return error
 

@@ -31,7 +31,7 @@ _BEHAVIOURS = (
 
 
 class JsonParser(OperatorParser):
-    """JSON_VALUE, JSON_QUERY, JSON_EXISTS, JSON_OBJECT, JSON_ARRAY and their aggregates."""
+    """JSON_VALUE, JSON_QUERY, JSON_EXISTS, JSON_OBJECT and JSON_ARRAY."""
 
     def _json_path_call(self, name: str) -> exp.Expr:
         found = JsonCall(this=name, expressions=[self._json_item()])
@@ -72,7 +72,7 @@ class JsonParser(OperatorParser):
                 break
             if found.expressions:
                 self._match(TokenType.COMMA)
-            if name.startswith("JSON_OBJECT"):
+            if name == "JSON_OBJECT":
                 self._match_text_seq("KEY")
                 found.append("expressions", self._json_item())
                 if not self._match_text_seq("VALUE") and not self._match(TokenType.COLON):
@@ -101,6 +101,4 @@ JSON_PARSERS: dict[str, Callable[..., Any]] = {
     "JSON_EXISTS": lambda self: self._json_path_call("JSON_EXISTS"),
     "JSON_OBJECT": lambda self: self._json_list("JSON_OBJECT"),
     "JSON_ARRAY": lambda self: self._json_list("JSON_ARRAY"),
-    "JSON_OBJECTAGG": lambda self: self._json_list("JSON_OBJECTAGG"),
-    "JSON_ARRAYAGG": lambda self: self._json_list("JSON_ARRAYAGG"),
 }

@@ -15,7 +15,11 @@ from spark_jobs.sql.types.coercion import common_type, digits
 from spark_jobs.sql.types.data_types import DataType, RowField, same_type, with_nullable
 from spark_jobs.sql.types.expr import Expr, Literal
 
-AggregateFunction: TypeAlias = OneOf["COUNT", "SUM", "MIN", "MAX", "AVG"]
+AggregateFunction: TypeAlias = OneOf[
+    "COUNT", "SUM", "MIN", "MAX", "AVG",
+    "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP",
+    "FIRST_VALUE", "LAST_VALUE", "LISTAGG", "ARRAY_AGG",
+]  # fmt: skip
 
 SIGNATURES = {
     # texts
@@ -200,10 +204,22 @@ GROUP_FUNCTIONS: dict[str, AggregateFunction] = {
     "MIN": "MIN",
     "MAX": "MAX",
     "AVG": "AVG",
+    "STDDEV_POP": "STDDEV_POP",
+    "STDDEV_SAMP": "STDDEV_SAMP",
+    "STDDEV": "STDDEV_SAMP",
+    "VAR_POP": "VAR_POP",
+    "VAR_SAMP": "VAR_SAMP",
+    "VARIANCE": "VAR_SAMP",
+    "FIRST_VALUE": "FIRST_VALUE",
+    "LAST_VALUE": "LAST_VALUE",
+    "LISTAGG": "LISTAGG",
+    "ARRAY_AGG": "ARRAY_AGG",
 }
+VARIANCES: tuple[AggregateFunction, ...] = ("STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP")
+# their results go by the order in which values came
+BY_ARRIVAL: tuple[AggregateFunction, ...] = ("FIRST_VALUE", "LAST_VALUE", "LISTAGG", "ARRAY_AGG")
 AGGREGATES = _names(
-    """COLLECT LISTAGG FIRST_VALUE LAST_VALUE STDDEV STDDEV_POP STDDEV_SAMP
-    VAR_POP VAR_SAMP VARIANCE ARRAY_AGG GROUPING GROUPING_ID GROUP_ID CUME_DIST PERCENT_RANK NTILE
+    """COLLECT GROUPING GROUPING_ID GROUP_ID CUME_DIST PERCENT_RANK NTILE
     LEAD LAG RANK DENSE_RANK ROW_NUMBER JSON_ARRAYAGG JSON_OBJECTAGG APPROX_COUNT_DISTINCT SUM0
     PERCENTILE SINGLE_VALUE"""
 )

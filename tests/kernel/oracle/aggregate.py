@@ -3,11 +3,19 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from struct import pack, unpack
 from typing import Any, TypeAlias
 
+from tests.kernel.oracle.arrival import (
+    BY_ARRIVAL,
+    SEPARATOR,
+    VARIANCES,
+    distinct,
+    in_order,
+    variance,
+)
 from tests.kernel.oracle.check import (
     Batch,
     Case,
@@ -57,33 +65,71 @@ _AVERAGES = {**_SUMS, DECIMAL: "decimal(38,6)"}
 Values: TypeAlias = "Counter[Any]"
 
 
+@dataclass(slots=True)
+class Group:
+    """The rows of a group, each with how often it stands there, and how they came to be there."""
+
+    rows: "Counter[Row]" = field(default_factory=Counter)
+    history: list[tuple[int, Row]] = field(default_factory=list)
+
+    def apply(self, sign: int, row: Row) -> None:
+        self.history.append((sign, row))
+        self.rows[row] += sign
+        if self.rows[row] == 0:
+            del self.rows[row]
+
+    @property
+    def size(self) -> int:
+        return sum(self.rows.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One aggregate function over a column."""
+    """One aggregate function over a column; `nulls`: NULLs are elements of ARRAY_AGG."""
 
     function: str
     argument: int | None
     distinct: bool
     filtered: bool
+    nulls: bool = False
 
-    def type(self) -> str:
+    def type(self) -> Any:
         if self.function == "COUNT" or self.argument is None:
             return "long"
-        if self.function in ("MIN", "MAX"):
-            return COLUMNS[self.argument][1]
+        own = COLUMNS[self.argument][1]
+        if self.function in ("MIN", "MAX", "FIRST_VALUE", "LAST_VALUE", "LISTAGG"):
+            return own
+        if self.function == "ARRAY_AGG":
+            return {"type": "array", "elementType": own, "containsNull": True}
         return (_SUMS if self.function == "SUM" else _AVERAGES)[self.argument]
 
-    def json(self) -> dict[str, Any]:
-        return {
+    def json(self, append_only: bool) -> dict[str, Any]:
+        written = {
             "function": self.function,
             "argument": self.argument,
             "distinct": self.distinct,
             "filter": B if self.filtered else None,
             "type": self.type(),
         }
+        if self.function in BY_ARRIVAL:
+            written |= {"appendOnly": append_only, "takesNulls": self.nulls}
+        return written | ({"separator": SEPARATOR} if self.function == "LISTAGG" else {})
 
-    def result(self, rows: "Counter[Row]") -> Any:
+    def result(self, group: Group) -> Any:
         """The value over all rows; a row may stand there a negative number of times."""
+        if self.argument is None or self.function not in (*BY_ARRIVAL, *VARIANCES):
+            return self._of_rows(group.rows)
+        values = [(sign, row[self.argument]) for sign, row in group.history if self._takes(row)]
+        steps = distinct(values) if self.distinct else values
+        if self.function in BY_ARRIVAL:
+            return in_order(self.function, steps)
+        return variance(self.function, steps, self.type())
+
+    def _takes(self, row: Row) -> bool:
+        is_value = self.argument is not None and (row[self.argument] is not None or self.nulls)
+        return is_value and (not self.filtered or row[B] is True)
+
+    def _of_rows(self, rows: "Counter[Row]") -> Any:
         passing = {row: n for row, n in rows.items() if not self.filtered or row[B] is True}
         if self.argument is None:
             return sum(passing.values())
@@ -139,15 +185,19 @@ def _wrap(value: int, bits: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """An aggregation as the model understands it; `having` asks for COUNT(*) > 1."""
+    """An aggregation as the model understands it; `having` asks for COUNT(*) > 1.
+
+    `append_only`: rows only come, and the machine knows it.
+    """
 
     key: tuple[int, ...]
     calls: tuple[Call, ...]
     having: bool
     pair_by: tuple[int, ...] | None
     ttl_ms: int
+    append_only: bool = False
 
-    def names(self) -> list[tuple[str, str]]:
+    def names(self) -> list[tuple[str, Any]]:
         named = [(f"c{i}", call.type()) for i, call in enumerate(self.calls)]
         return [COLUMNS[i] for i in self.key] + named
 
@@ -158,17 +208,17 @@ class Aggregation:
             "kind": "aggregate",
             "inputSchema": struct(COLUMNS),
             "key": struct([COLUMNS[i] for i in self.key]),
-            "calls": [call.json() for call in self.calls],
+            "calls": [call.json(self.append_only) for call in self.calls],
             "schema": struct(names),
             "output": output("`c0` > 1" if self.having else None, pair_by),
             "timing": timing(self.ttl_ms),
             "rows": [{"schema": struct(COLUMNS), "key": list(self.key), "time": None}],
         }
 
-    def result(self, key: Key, rows: "Counter[Row]") -> Row | None:
-        if sum(rows.values()) == 0:
+    def result(self, key: Key, group: Group | None) -> Row | None:
+        if group is None:
             return None
-        return (*key, *(call.result(rows) for call in self.calls))
+        return (*key, *(call.result(group) for call in self.calls))
 
     def sink(self) -> Sink:
         place = len(self.key)
@@ -176,11 +226,11 @@ class Aggregation:
 
 
 class AggregateModel:
-    """The rows of every group, each with how often it stands there."""
+    """Every group that has rows."""
 
     def __init__(self, spec: Aggregation) -> None:
         self._spec = spec
-        self._groups: dict[Key, Counter[Row]] = {}
+        self._groups: dict[Key, Group] = {}
         self._results: dict[Key, Row | None] = {}  # of the last step that touched the group
         self._time = Time()
         self._lives = Lives(spec.ttl_ms)
@@ -197,7 +247,7 @@ class AggregateModel:
         expected = {}
         for key in touched & changed:
             repeats = spec.ttl_ms > 0
-            self._results[key] = spec.result(key, self._groups.get(key, Counter()))
+            self._results[key] = spec.result(key, self._groups.get(key))
             expected[key] = spec.sink().step(before[key], self._results[key], repeats)
             if key in self._groups:
                 self._lives.written[key] = self._time.now
@@ -212,11 +262,9 @@ class AggregateModel:
         key = tuple(row[i] for i in self._spec.key)
         if kind not in ADDS and key not in self._groups:
             return None
-        group = self._groups.setdefault(key, Counter())
-        group[row] += 1 if kind in ADDS else -1
-        if group[row] == 0:
-            del group[row]
-        if sum(group.values()) == 0:
+        group = self._groups.setdefault(key, Group())
+        group.apply(1 if kind in ADDS else -1, row)
+        if group.size == 0:
             del self._groups[key]
         return key
 
@@ -233,6 +281,8 @@ class ChangelogWriter:
         self._drift = rng.choice([-20, -1, 0, 20]) if pages else 0
         self._written = 0
         self._growth = 0.75 if pages else rng.choice([0.5, 0.55, 0.8])
+        if spec.append_only:
+            self._growth = 1.0
         self._strays = 0.0 if _rounds(spec.calls) else rng.choice([0.0, 0.05])
 
     def write(self) -> Event:
@@ -272,7 +322,8 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
     pages = size >= 100 and rng.random() < 0.4
     if pages:
         size *= 2
-        calls = (*calls, *(Call(extreme, S, False, False) for extreme in ("MIN", "MAX")))
+        paged = rng.choice([("MIN", "MAX"), ("FIRST_VALUE", "LAST_VALUE"), ("LISTAGG",)])
+        calls = (*calls, *(Call(function, S, False, False) for function in paged))
     keys: list[tuple[int, ...]] = [(G,), (G, H), ()] if calls else [(G,), (G, H)]
     key = () if pages else rng.choice(keys)
     places = range(len(key) + len(calls))
@@ -282,6 +333,7 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
         having,
         pair_by=rng.choice([None, tuple(range(len(key))), (rng.choice(places),)]),
         ttl_ms=0 if pages or _rounds(calls) else rng.choice([0, 0, 10, 5_000, 20_000]),
+        append_only=rng.random() < 0.15,
     )
     marks = Marks(rng, clock=True, watermark=False)
     writer = ChangelogWriter(rng, spec, pages)
@@ -299,9 +351,12 @@ def _rounds(calls: tuple[Call, ...]) -> bool:
 
 
 def _random_call(rng: random.Random) -> Call:
-    function = rng.choice(["COUNT", "SUM", "AVG", "MIN", "MAX"])
+    function = rng.choice(["COUNT", "SUM", "AVG", "MIN", "MAX", *VARIANCES, *BY_ARRIVAL])
     if function == "COUNT" and rng.random() < 0.3:
         return Call("COUNT", None, False, rng.random() < 0.3)
     anything = [*range(G, B + 1)]
-    argument = rng.choice([*_SUMS] if function in ("SUM", "AVG") else anything)
-    return Call(function, argument, rng.random() < 0.4, rng.random() < 0.3)
+    if function == "LISTAGG":
+        anything = [G, S]
+    argument = rng.choice([*_SUMS] if function in ("SUM", "AVG", *VARIANCES) else anything)
+    nulls = function == "ARRAY_AGG" and rng.random() < 0.5
+    return Call(function, argument, rng.random() < 0.4, rng.random() < 0.3, nulls)

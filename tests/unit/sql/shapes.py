@@ -70,5 +70,7 @@ def _own(node: Deduplicate | Unnest) -> str:
 def _call(call: AggregateCall) -> str:
     argument = "*" if call.argument is None else text(call.argument)
     distinct = "DISTINCT " if call.distinct else ""
+    separator = f", {call.separator!r}" if call.function == "LISTAGG" else ""
+    nulls = " RESPECT NULLS" if call.takes_nulls else ""
     where = "" if call.filter is None else f" WHERE {text(call.filter)}"
-    return f"{call.function}({distinct}{argument}){where}"
+    return f"{call.function}({distinct}{argument}{separator}){nulls}{where}"

@@ -4,7 +4,7 @@ import java.math.{BigDecimal => JavaDecimal, BigInteger, RoundingMode}
 
 import rejoin.core.row.{CellReader, CellWriter}
 
-/** COUNT, SUM or AVG of one group: what is kept of the values that were added and taken away.
+/** COUNT, SUM, AVG or a variance of one group: what is kept of the values that were added and taken away.
   *
   * Results are Flink's: integers wrap in the result's type, averages of integers truncate, the sum of no
   * value is NULL.
@@ -86,6 +86,57 @@ final class FloatingSum(isAverage: Boolean, isFloat: Boolean) extends Accumulato
   }
 
   override def write(out: CellWriter): Unit = out.signed(count).varLong(java.lang.Double.doubleToRawLongBits(sum))
+}
+
+/** Welford's sum of the squared distances from the mean, in the steps that Flink takes. Rounding may leave a sum
+  * below 0, whose result is NULL.
+  *
+  * @param isSample
+  *   whether the sum is divided by one less than the number of values
+  * @param isDeviation
+  *   whether the result is the root of the variance
+  */
+final class Variance(isSample: Boolean, isDeviation: Boolean) extends Accumulator {
+  private var mean = 0.0
+  private var squares = 0.0
+
+  def change(value: Number, sign: Int): Unit = {
+    count += sign
+    if (count == 0) forget()
+    else if (count > 0) {
+      val distance = value.doubleValue - mean
+      mean += sign * distance / count
+      squares += sign * distance * (value.doubleValue - mean)
+    }
+  }
+
+  def result: Number = {
+    val divisor = if (isSample) count - 1 else count
+    if (divisor <= 0 || squares < 0) null
+    else if (isDeviation) math.sqrt(squares / divisor)
+    else squares / divisor
+  }
+
+  private def forget(): Unit = {
+    mean = 0.0
+    squares = 0.0
+  }
+
+  override def reset(): Unit = {
+    super.reset()
+    forget()
+  }
+
+  override def read(in: CellReader): Unit = {
+    super.read(in)
+    mean = java.lang.Double.longBitsToDouble(in.varLong())
+    squares = java.lang.Double.longBitsToDouble(in.varLong())
+  }
+
+  override def write(out: CellWriter): Unit =
+    Seq(mean, squares).foldLeft(out.signed(count)) { (written, part) =>
+      written.varLong(java.lang.Double.doubleToRawLongBits(part))
+    }
 }
 
 /** Exact, without bound; a result that its type cannot hold is NULL.

@@ -1,17 +1,18 @@
 package rejoin.core.machine
 
 import rejoin.core.row.{GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowKind}
-import rejoin.core.state.{KeyedState, StateCell, ValueCounts}
+import rejoin.core.state.{KeyedState, StateCell}
 import rejoin.core.time.{GroupState, KeyTtl}
 
 /** Retraction-aware GROUP BY; the join key of its input is what it groups by.
   *
   * {{{
-  * cell 'A' + group      : version, TTL, rows, one accumulator per call, value counts
-  * cells 128, 129, ...   : further pages of value counts
+  * cell 'A' + group      : version, TTL, rows, one accumulator per call, value counts, values in order of arrival
+  * cells 128, 129, ...   : further pages of value counts, then of values
   * }}}
-  * MIN, MAX and DISTINCT count the values of their column; calls over the same column and FILTER share
-  * them. Per group and batch only the net change leaves. docs/semantics.md, "Aggregation".
+  * MIN, MAX and DISTINCT count the values of their column; LISTAGG and its like keep them as they came. Calls over
+  * the same column and FILTER share them. Per group and batch only the net change leaves. docs/semantics.md,
+  * "Aggregation".
   *
   * Where no row ever comes (`noInput`), key group 0 has the one row, and its cell says that it has been emitted.
   */
@@ -21,10 +22,14 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
   private val ttl = new KeyTtl(spec.timing.ttlMs.head)
   private val result = new KeyedResult(outputs)
   private val header = new StateCell(keyTag)
-  private val columns = spec.calls.filter(_.countsValues).map(CountedColumn(_)).distinct
+  private val columns = spec.calls.filter(_.countsValues).map(ReadColumn(_)).distinct
     .zipWithIndex.map { case (column, i) => new ColumnCounts(column, (128 + i).toChar, values) }.toArray
+  private val lists = spec.calls.filter(_.goesByArrival).map(ListedColumn(_)).distinct
+    .zipWithIndex.map { case (column, i) =>
+      new ColumnValues(column, (128 + columns.length + i).toChar, values, columns)
+    }.toArray
   private val calls = spec.calls.zipWithIndex.map { case (call, i) =>
-    new AggregateFunction(call, values.accumulator(i), values, columns)
+    new AggregateFunction(call, values.accumulator(i), values, columns, lists)
   }.toArray
   private var rows = 0L
 
@@ -73,6 +78,7 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
     else {
       values.point(row)
       columns.foreach(_.change(sign))
+      lists.foreach(_.change(sign))
       calls.foreach(_.change(sign))
     }
   }
@@ -81,6 +87,7 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
     rows = 0L
     calls.foreach(_.accumulator.reset())
     columns.foreach(_.counts.clear())
+    lists.foreach(_.arrived.clear())
   }
 
   private def hasNoRow: Boolean = rows == 0 && !spec.noInput
@@ -115,6 +122,7 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
     ttl.reset()
     rows = 0L
     columns.foreach(_.counts.reset(key, state))
+    lists.foreach(_.arrived.reset(key, state))
     val in = header.open(key, state)
     if (in == null) calls.foreach(_.accumulator.reset())
     else {
@@ -122,6 +130,7 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
       rows = in.varLong()
       calls.foreach(_.accumulator.read(in))
       columns.foreach(_.counts.read(in))
+      lists.foreach(_.arrived.read(in))
     }
   }
 
@@ -131,6 +140,7 @@ final class Aggregate(spec: AggregateSpec, values: AggregateColumns, outputs: Ou
     out.varLong(rows)
     calls.foreach(_.accumulator.write(out))
     columns.foreach(_.counts.write(out))
+    lists.foreach(_.arrived.write(out))
     header.save(state, isEmpty = hasNoRow)
   }
 }
@@ -141,64 +151,12 @@ private object Aggregate {
   private val NoKey = Array.emptyByteArray
 }
 
-/** A column whose values are counted, for the rows that pass a FILTER. */
-private final case class CountedColumn(argument: Int, filter: Option[Int])
-
-private object CountedColumn {
-  def apply(call: AggregateCallSpec): CountedColumn = CountedColumn(call.argument.get, call.filter)
-}
-
-/** A counted column and what the last row did to it. */
-private final class ColumnCounts(val column: CountedColumn, tag: Char, values: AggregateColumns) {
-  val counts = new ValueCounts(tag)
-
-  /** +1 where the last row's value is there for the first time, -1 where it is gone, else 0. */
-  var appeared = 0
-
-  def change(sign: Int): Unit = {
-    appeared = 0
-    if (!values.isNull(column.argument) && column.filter.forall(values.isTrue)) {
-      val count = counts.change(values.sortable(column.argument), sign)
-      if (sign > 0 && count == 1) appeared = 1 else if (sign < 0 && count == 0) appeared = -1
-    }
-  }
-}
-
-/** One call of the SELECT list.
-  *
-  * @param accumulator
-  *   that of MIN and MAX stays empty
-  */
-private final class AggregateFunction(
-    call: AggregateCallSpec,
-    val accumulator: Accumulator,
-    values: AggregateColumns,
-    columns: Array[ColumnCounts]) {
-  private val argument = call.argument.getOrElse(-1)
-  private val counted: ColumnCounts =
-    if (call.countsValues) columns.find(_.column == CountedColumn(call)).get else null
-
-  def change(sign: Int): Unit =
-    if (!call.isExtremum) {
-      if (counted == null) {
-        if (call.filter.forall(values.isTrue)) {
-          if (argument < 0) accumulator.change(null, sign)
-          else if (!values.isNull(argument)) accumulator.change(values.number(argument), sign)
-        }
-      } else if (counted.appeared != 0) accumulator.change(values.number(argument), counted.appeared)
-    }
-
-  def result: Any = call.function match {
-    case "MIN" => values.value(argument, counted.counts.min)
-    case "MAX" => values.value(argument, counted.counts.max)
-    case _ => accumulator.result
-  }
-}
-
 /** The columns of an aggregate's input and result, whose types it does not know. One instance serves one task. */
 trait AggregateColumns {
 
-  /** The accumulator of a call, by the type of its argument; of MIN and MAX one that is never used. */
+  /** The accumulator of a call, by the type of its argument; one that is never used for functions whose values are
+    * kept elsewhere.
+    */
   def accumulator(call: Int): Accumulator
 
   /** Chooses the packed input row that the following four read. */
@@ -217,6 +175,12 @@ trait AggregateColumns {
 
   /** The value whose [[sortable]] bytes these are; null for null. */
   def value(column: Int, sortable: Array[Byte]): Any
+
+  /** The array of the values whose [[sortable]] bytes these are. */
+  def array(column: Int, sortable: Iterable[Array[Byte]]): Any
+
+  /** The texts whose [[sortable]] bytes these are as one. */
+  def joined(sortable: Iterable[Array[Byte]], separator: String): Any
 
   /** The packed result row: the group's key, then what each call has for a result. */
   def pack(key: Array[Byte], results: Array[Any]): Array[Byte]

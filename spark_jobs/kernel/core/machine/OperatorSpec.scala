@@ -121,12 +121,42 @@ final case class RankSpec(first: Long, last: Long, appendOnly: Boolean, numbered
   *   ordinal in the input row; none for COUNT(*)
   * @param filter
   *   ordinal of a BOOLEAN column that must be true
+  * @param takesNulls
+  *   whether NULLs are elements of ARRAY_AGG
+  * @param separator
+  *   between the texts of LISTAGG
+  * @param appendOnly
+  *   whether rows are only inserted, so that no value has to be found again
   */
-final case class AggregateCallSpec(function: String, argument: Option[Int], distinct: Boolean, filter: Option[Int]) {
+final case class AggregateCallSpec(
+    function: String,
+    argument: Option[Int],
+    distinct: Boolean,
+    filter: Option[Int],
+    takesNulls: Boolean = false,
+    separator: String = "",
+    appendOnly: Boolean = false) {
+  import AggregateCallSpec._
+
   def isExtremum: Boolean = function == "MIN" || function == "MAX"
+
+  /** Whether the result goes by the order in which values came. */
+  def goesByArrival: Boolean = ByArrival.contains(function)
 
   /** Whether the call needs to know how often each value of its column is there. */
   def countsValues: Boolean = argument.isDefined && (distinct || isExtremum)
+
+  /** Which values a call that goes by arrival keeps. */
+  def kept: String = if (appendOnly) ByArrival(function) else All
+}
+
+object AggregateCallSpec {
+  val All = "all"
+  val First = "first"
+  private val Last = "last"
+
+  /** With the values that are needed where none is taken back. */
+  private val ByArrival = Map("FIRST_VALUE" -> First, "LAST_VALUE" -> Last, "ARRAY_AGG" -> All, "LISTAGG" -> All)
 }
 
 /** @param noInput

@@ -4,7 +4,6 @@ import org.apache.spark.sql.catalyst.expressions.{BoundReference, GenericInterna
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.apache.spark.sql.rejoin.format.SqlTypes
 import rejoin.core.row.SortableBytes
 
 /** Values of one column type as the bytes by which an aggregate counts them; part of the state format. */
@@ -46,7 +45,6 @@ object ColumnBytes {
 
     def encode(value: Any): Array[Byte] = Packed(project(new GenericInternalRow(Array(value))))
 
-    def decode(bytes: Array[Byte]): Any =
-      throw new UnsupportedOperationException(s"${SqlTypes.text(dataType)} values have no order")
+    def decode(bytes: Array[Byte]): Any = Packed.view(bytes, 1).get(0, dataType)
   }
 }

@@ -194,7 +194,10 @@ object OperatorNode {
       (node \ "function").extract[String],
       present(node \ "argument").map(_.extract[Int]),
       (node \ "distinct").extract[Boolean],
-      present(node \ "filter").map(_.extract[Int]))
+      present(node \ "filter").map(_.extract[Int]),
+      takesNulls = present(node \ "takesNulls").exists(_.extract[Boolean]),
+      separator = text(node \ "separator").getOrElse(""),
+      appendOnly = present(node \ "appendOnly").exists(_.extract[Boolean]))
 
   private def isEventTime(node: JValue): Boolean = (node \ "time").extract[String] == "event"
 

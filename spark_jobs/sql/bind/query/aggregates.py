@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.projections import project, time_of, unique_names
+from spark_jobs.sql.bind.query.aggregate_calls import IN_ORDER, CallBinder, written_call
 from spark_jobs.sql.bind.query.grouping_sets import Groups
 from spark_jobs.sql.bind.scope import Scope
 from spark_jobs.sql.logical import (
@@ -23,17 +24,11 @@ from spark_jobs.sql.parse.positions import Complaint
 from spark_jobs.sql.types import data_types
 from spark_jobs.sql.types.data_types import DataType, with_nullable
 from spark_jobs.sql.types.expr import Call, Column, Expr, FieldAccess, Literal
-from spark_jobs.sql.types.functions import GROUP_FUNCTIONS, AggregateFunction
+from spark_jobs.sql.types.functions import GROUP_FUNCTIONS
 
-_COMPARABLE = ("STRING", "BOOLEAN", *data_types.NUMERIC, *data_types.DATETIMES)
-_ARGUMENTS: dict[AggregateFunction, tuple[str, ...]] = {
-    "SUM": data_types.NUMERIC,
-    "AVG": data_types.NUMERIC,
-    "MIN": _COMPARABLE,
-    "MAX": _COMPARABLE,
-}
-_AVG_SCALE = 6
 _GROUPING = ("GROUPING", "GROUPING_ID")
+# what makes a call that of an aggregate function
+_AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _MARK = with_nullable(data_types.BIGINT, False)
 _MARKS, _VALUES = 1_000_000, 2_000_000  # where they begin, behind any number of calls
 
@@ -69,24 +64,22 @@ class Grouping:
 
     def bind(self, node: exp.Expr) -> Expr | None:
         """The column that stands for an aggregate function; None for any other expression."""
-        condition: exp.Expr | None = None
-        call = node
-        if isinstance(node, exp.Filter):
-            call, condition = node.this, node.expression.this
         if isinstance(node, exp.Window):
             hint = "number the rows of a subquery in FROM that groups"
             Complaint(self.scope.source).refuse(node, "OVER beside aggregates", hint)
-        if not isinstance(call, exp.Anonymous):
+        if isinstance(node, exp.WithinGroup):
+            Complaint(self.scope.source).refuse(node, "WITHIN GROUP", IN_ORDER)
+        call = written_call(node)
+        if call is None:
             return None
-        if call.name.upper() in _GROUPING:
-            return self._mark(call)
-        function = GROUP_FUNCTIONS.get(call.name.upper())
-        if function is None:
+        if call.name in _GROUPING:
+            return self._mark(call.node)
+        if call.function is None:
             return None
-        found = self._call(function, call, condition)
+        found = CallBinder(self.scope, self.groups.has_empty).bind(call, call.function)
         if found not in self.calls:
             self.calls.append(found)
-        return Column(self.width + self.calls.index(found), call.name.upper(), found.type)
+        return Column(self.width + self.calls.index(found), call.name, found.type)
 
     def bind_calls(self, node: exp.Expr) -> None:
         """Bind the functions of an expression, so that `rows` has all of them."""
@@ -115,43 +108,6 @@ class Grouping:
             self.marks.append(tuple(places))
         index = self.width + _MARKS + self.marks.index(tuple(places))
         return Column(index, node.name.upper(), _MARK)
-
-    def _call(
-        self, function: AggregateFunction, node: exp.Expr, condition: exp.Expr | None
-    ) -> AggregateCall:
-        binder = ExpressionBinder(self.scope)
-        arguments = list(node.expressions)
-        distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
-        if distinct:
-            arguments = list(arguments[0].expressions)
-        if len(arguments) != 1:
-            error = f"{function} takes one argument, not {len(arguments)}"
-            binder.at.fail("WRONG_ARGUMENT", error, node)
-        argument = None
-        if not isinstance(arguments[0], exp.Star):
-            argument = binder.bind(arguments[0])
-        elif function != "COUNT" or distinct:
-            binder.at.fail("WRONG_ARGUMENT", f"{function} does not take *", node)
-        allowed = _ARGUMENTS.get(function)
-        if argument is not None and allowed and argument.type.name not in allowed:
-            error = f"{function} does not take {argument.type.sql()}"
-            binder.at.fail("WRONG_ARGUMENT", error, node)
-        filter_ = None if condition is None else binder.condition(condition, "FILTER")
-        # a copy changes neither the least nor the greatest value
-        counted = distinct and function not in ("MIN", "MAX")
-        type_ = self._type(function, argument, filter_ is not None)
-        return AggregateCall(function, argument, counted, filter_, type_)
-
-    def _type(self, function: AggregateFunction, argument: Expr | None, filtered: bool) -> DataType:
-        """Flink's result types; without keys or with FILTER there may be no row to take."""
-        if function == "COUNT" or argument is None:
-            return with_nullable(data_types.BIGINT, False)
-        found = argument.type
-        if found.name == "DECIMAL" and function == "SUM":
-            found = data_types.decimal(data_types.MAX_DECIMAL, found.scale or 0)
-        if found.name == "DECIMAL" and function == "AVG":
-            found = data_types.decimal(data_types.MAX_DECIMAL, max(found.scale or 0, _AVG_SCALE))
-        return with_nullable(found, argument.type.nullable or filtered or self.groups.has_empty)
 
     def rows(self, input_: Logical, position: Position) -> Logical:
         """The groups: keys, calls, marks."""
@@ -247,14 +203,14 @@ def _bits(mark: Sequence[int], own: frozenset[int]) -> int:
 
 def _has_call(node: exp.Expr) -> bool:
     """Whether an aggregate function stands in an expression, not counting its subqueries."""
-    return any(isinstance(n, exp.Filter) or _name(n) in GROUP_FUNCTIONS for n in _calls(node))
+    return any(isinstance(n, _AROUND) or _name(n) in GROUP_FUNCTIONS for n in _calls(node))
 
 
 def _calls(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Aggregate functions with their FILTER, and GROUPING; not those of subqueries."""
+    """Aggregate functions with what stands behind them, and GROUPING; not those of subqueries."""
 
     def is_call(found: exp.Expr) -> bool:
-        return isinstance(found, exp.Filter) or _name(found) in (*GROUP_FUNCTIONS, *_GROUPING)
+        return isinstance(found, _AROUND) or _name(found) in (*GROUP_FUNCTIONS, *_GROUPING)
 
     stops = (exp.Window, exp.Query)
     for found in node.walk(prune=lambda n: isinstance(n, stops) or is_call(n)):

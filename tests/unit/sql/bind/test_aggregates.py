@@ -48,6 +48,23 @@ def plan(query: str) -> str:
             "Project([$0], Filter(AND(>($1, 1), <>($0, 'x')),"
             " Aggregate([$1], [COUNT(*)], Scan(T))))",
         ),
+        # other names of the same function, which are one call
+        (
+            "SELECT VARIANCE(a), VAR_SAMP(a), STDDEV(a) FROM T",
+            "Project([$0, $0, $1], Aggregate([], [VAR_SAMP($0), STDDEV_SAMP($0)], Scan(T)))",
+        ),
+        (
+            "SELECT LISTAGG(b), LISTAGG(DISTINCT b, '; ') FILTER (WHERE n > 1) FROM T",
+            "Project([$0, $1], Aggregate([], [LISTAGG($1, ','),"
+            " LISTAGG(DISTINCT $1, '; ') WHERE >($2, 1)], Scan(T)))",
+        ),
+        # no NULL comes of a column that is NOT NULL
+        (
+            "SELECT ARRAY_AGG(b), ARRAY_AGG(b) IGNORE NULLS, ARRAY_AGG(DISTINCT b RESPECT NULLS),"
+            " ARRAY_AGG(n), ARRAY_AGG(b IGNORE NULLS) FROM T",
+            "Project([$0, $1, $2, $3, $1], Aggregate([], [ARRAY_AGG($1) RESPECT NULLS,"
+            " ARRAY_AGG($1), ARRAY_AGG(DISTINCT $1) RESPECT NULLS, ARRAY_AGG($2)], Scan(T)))",
+        ),
         (
             "SELECT 1 FROM T HAVING COUNT(*) > 1",
             "Project([1], Filter(>($0, 1), Aggregate([], [COUNT(*)], Scan(T))))",
@@ -72,6 +89,15 @@ def test_plan(query: str, expected: str) -> None:
     ("item", "global_type", "grouped_type"),
     [
         ("COUNT(*)", "BIGINT NOT NULL", "BIGINT NOT NULL"),
+        ("VAR_POP(n)", "INT", "INT"),
+        ("STDDEV(f)", "FLOAT", "FLOAT"),
+        ("VARIANCE(p)", "DECIMAL(38, 6)", "DECIMAL(38, 6)"),
+        ("FIRST_VALUE(n)", "INT", "INT"),
+        ("LAST_VALUE(r)", "ROW<x INT>", "ROW<x INT>"),
+        ("LISTAGG(b)", "STRING", "STRING"),
+        ("LISTAGG(UPPER('x'), '; ')", "STRING", "STRING NOT NULL"),
+        ("ARRAY_AGG(n)", "ARRAY<INT NOT NULL>", "ARRAY<INT NOT NULL> NOT NULL"),
+        ("ARRAY_AGG(b) IGNORE NULLS", "ARRAY<STRING>", "ARRAY<STRING>"),
         ("COUNT(a)", "BIGINT NOT NULL", "BIGINT NOT NULL"),
         ("SUM(a)", "INT", "INT"),
         ("SUM(n)", "INT", "INT NOT NULL"),
@@ -123,6 +149,37 @@ def test_names() -> None:
         ("SELECT SUM(*) FROM T", "WRONG_ARGUMENT", "SUM does not take *"),
         ("SELECT COUNT(a, b) FROM T", "WRONG_ARGUMENT", "COUNT takes one argument, not 2"),
         ("SELECT COUNT() FROM T", "WRONG_ARGUMENT", "COUNT takes one argument, not 0"),
+        ("SELECT LISTAGG(a) FROM T", "WRONG_ARGUMENT", "LISTAGG does not take INT"),
+        ("SELECT LISTAGG(b, b) FROM T", "WRONG_ARGUMENT", "LISTAGG must be a constant text"),
+        ("SELECT LISTAGG(b, ',', ',') FROM T", "WRONG_ARGUMENT", "one or two arguments, not 3"),
+        ("SELECT VAR_POP(b) FROM T", "WRONG_ARGUMENT", "VAR_POP does not take STRING"),
+        (
+            "SELECT LISTAGG(b) WITHIN GROUP (ORDER BY a) FROM T",
+            "UNSUPPORTED_EXPRESSION",
+            "WITHIN GROUP",
+        ),
+        (
+            "SELECT ARRAY_AGG(b ORDER BY a) FROM T",
+            "UNSUPPORTED_EXPRESSION",
+            "ORDER BY in ARRAY_AGG",
+        ),
+        (
+            "SELECT LAST_VALUE(b) IGNORE NULLS FROM T",
+            "UNSUPPORTED_EXPRESSION",
+            "NULL is a value to ARRAY_AGG alone",
+        ),
+        ("SELECT UPPER(b) IGNORE NULLS FROM T", "UNSUPPORTED_EXPRESSION", "IGNORE NULLS"),
+        ("SELECT COLLECT(b) FROM T", "UNSUPPORTED_EXPRESSION", "COLLECT"),
+        (
+            "SELECT JSON_ARRAYAGG(DISTINCT b NULL ON NULL) FROM T",
+            "UNSUPPORTED_SYNTAX",
+            "JSON_STRING(ARRAY_AGG(x) IGNORE NULLS)",
+        ),
+        (
+            "SELECT a, JSON_OBJECTAGG(KEY b VALUE n) FILTER (WHERE a > 1) FROM T GROUP BY a",
+            "UNSUPPORTED_SYNTAX",
+            "the aggregate function JSON_OBJECTAGG",
+        ),
         ("SELECT COUNT(*) FILTER (WHERE a) FROM T", "NOT_A_CONDITION", "FILTER needs a BOOLEAN"),
         ("SELECT b FROM T GROUP BY ALL", "UNSUPPORTED_EXPRESSION", "GROUP BY with ALL"),
         (

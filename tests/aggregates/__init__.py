@@ -1,0 +1,1 @@
+"""Aggregate functions compared with what a real Flink computes after every change."""
