@@ -15,7 +15,7 @@ from spark_jobs.sql.bind.binder import bind
 from tests.flink_files.files import FlinkFile, Place, flink_files
 from tests.flink_files.flink import a_place, answers, ask, create_inputs, flink_process, recorded
 from tests.flink_files.index import refused
-from tests.harness.bounded import Query, create_topics, run_to_end
+from tests.harness.bounded import KEY_GROUPS, Query, create_topics, run_to_end
 from tests.harness.spark import spark_session
 
 WAIT_S = 200.0
@@ -47,6 +47,7 @@ def test_both_engines_answer_the_same(
 
 def _queries(file: FlinkFile, place: Place) -> Iterator[Query]:
     create_topics(place.servers, (file.topic(topic, place) for topic in file.sinks))
-    for each in plan(bind(file.placed(place), file.path.name)):
+    text = f"SET 'rejoin.key-groups' = '{KEY_GROUPS}';\n{file.placed(place)}"
+    for each in plan(bind(text, file.path.name)):
         assert isinstance(each.root, KafkaSink)
         yield Query(f"{place.sinks}{file.name}-{each.name}", each.root)
