@@ -12,7 +12,7 @@ from spark_jobs.errors import SqlErrors
 from spark_jobs.options.connectors import CONNECTORS
 from spark_jobs.options.formats import FORMATS
 from spark_jobs.options.kinds import Option
-from spark_jobs.options.settings import REFUSED_SETTINGS, SETTINGS
+from spark_jobs.options.settings import IDLE_SETTINGS, REFUSED_SETTINGS, SETTINGS
 from spark_jobs.sql.bind.binder import bind
 from spark_jobs.sql.types import functions
 from spark_jobs.sql.types.functions import (
@@ -212,6 +212,14 @@ def _refused_options() -> Iterator[str]:
     yield from _table(["option", "instead"], ([f"`{n}`", i] for n, i in refused.items()))
 
 
+def _idle_settings() -> Iterator[str]:
+    rows = (
+        [f"`{name}`", ", ".join(f"`{v}`" for v in idle.values) or "any", idle.instead]
+        for name, idle in IDLE_SETTINGS.items()
+    )
+    yield from _table(["setting", "value", "in rejoin"], rows)
+
+
 def _refused_settings() -> Iterator[str]:
     rows = ([f"`{name}`", instead] for name, instead in REFUSED_SETTINGS.items())
     yield from _table(["setting", "instead"], rows)
@@ -279,6 +287,7 @@ BLOCKS: dict[str, Callable[[], Iterable[str]]] = {
     "options": _options,
     "formats": _formats,
     "refused_options": _refused_options,
+    "idle_settings": _idle_settings,
     "refused_settings": _refused_settings,
     "settings": _settings,
     "functions": _functions,

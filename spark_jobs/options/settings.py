@@ -223,21 +223,48 @@ def declared_settings(given: Mapping[str, str]) -> DeclaredSettings:
     return replace(read_options(DeclaredSettings, given), given=given)
 
 
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A setting of Flink that changes no result: what rejoin does, whatever its value.
+
+    `values`: those that agree with it, in lower case; none if all do.
+    """
+
+    instead: str
+    values: tuple[str, ...] = ()
+
+    def accepts(self, value: str) -> bool:
+        return not self.values or value.lower() in self.values
+
+
+# settings of Flink that job files bring along and that change no result here
+IDLE_SETTINGS: dict[str, Idle] = {
+    "parallelism.default": Idle("SET 'rejoin.parallelism'"),
+    "table.exec.resource.default-parallelism": Idle("SET 'rejoin.parallelism'"),
+    "pipeline.max-parallelism": Idle("SET 'rejoin.key-groups'"),
+    "table.exec.mini-batch.allow-latency": Idle("SET 'rejoin.trigger-interval'"),
+    "table.exec.mini-batch.size": Idle("SET 'rejoin.max-offsets-per-trigger'"),
+    "execution.checkpointing.interval": Idle(
+        "every batch is committed; SET 'rejoin.trigger-interval'"
+    ),
+    "execution.checkpointing.mode": Idle(
+        "state is exactly-once; 'sink.delivery-guarantee' in the sink's WITH says the rest",
+        ("exactly_once",),
+    ),
+    "execution.runtime-mode": Idle(
+        "jobs stream; 'scan.bounded.mode' in the sources' WITH reads up to an end", ("streaming",)
+    ),
+    "state.backend": Idle("state is kept in RocksDB", ("rocksdb",)),
+    "state.backend.type": Idle("state is kept in RocksDB", ("rocksdb",)),
+    "state.backend.incremental": Idle("checkpoints hold what changed", ("true",)),
+    "sql-client.execution.result-mode": Idle("results go to the sinks"),
+}
+
 # settings that Flink has: what to do instead
 REFUSED_SETTINGS: dict[str, str] = {
-    "table.exec.mini-batch.allow-latency": "SET 'rejoin.trigger-interval'",
-    "table.exec.mini-batch.size": "SET 'rejoin.max-offsets-per-trigger'",
     "table.optimizer.multi-join.enabled": "SET 'rejoin.multi-join'",
-    "table.exec.resource.default-parallelism": "SET 'rejoin.parallelism'",
     "table.exec.sink.not-null-enforcer": "leave it out",
-    "parallelism.default": "SET 'rejoin.parallelism'",
-    "pipeline.max-parallelism": "SET 'rejoin.key-groups'",
-    "execution.checkpointing.interval": "SET 'rejoin.trigger-interval': every batch is committed",
-    "execution.checkpointing.mode": "set 'sink.delivery-guarantee' in the sink's WITH",
     "execution.checkpointing.dir": "SET 'rejoin.checkpoint'",
-    "execution.runtime-mode": "set 'scan.bounded.mode' in the sources' WITH to read up to an end",
     "state.checkpoints.dir": "SET 'rejoin.checkpoint'",
-    "state.backend": "state is kept in RocksDB: leave it out",
-    "state.backend.type": "state is kept in RocksDB: leave it out",
     "restart-strategy": "SET 'restart-strategy.type'",
 }

@@ -9,7 +9,7 @@ from itertools import chain, count
 
 from spark_jobs.errors import PositionedError, SqlErrors, nesting_refused
 from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
-from spark_jobs.plan.check.advice import advise
+from spark_jobs.plan.check.advice import advise, idle_settings
 from spark_jobs.plan.check.missing_rows import null_columns
 from spark_jobs.plan.check.refusals import refusals
 from spark_jobs.plan.nodes.physical import QueryPlan
@@ -82,4 +82,4 @@ def _plan(optimized: Logical, name: str, settings: DeclaredSettings) -> QueryPla
         )
         building.warn(warning(f"no late rows go to 'rejoin.late.topic': {senders}"))
     warned = (*building.warnings, *null_columns(optimized))
-    return QueryPlan(name, planned, (*warned, *advise(planned)))
+    return QueryPlan(name, planned, (*warned, *idle_settings(settings), *advise(planned)))

@@ -5,6 +5,7 @@ Warnings come from where the plan is made; what only its finished nodes show is 
 
 from collections.abc import Iterator
 
+from spark_jobs.options.settings import IDLE_SETTINGS, DeclaredSettings
 from spark_jobs.plan.nodes.parts import FIRST_FORWARD, Advice, Debezium, and_words
 from spark_jobs.plan.nodes.physical import (
     BUILD_SIDE,
@@ -27,6 +28,13 @@ def advise(root: Physical) -> Iterator[Advice]:
     yield from _normalised(root)
     yield from _wide_rows(root)
     yield from _bad_records(root)
+
+
+def idle_settings(settings: DeclaredSettings) -> Iterator[Advice]:
+    """Flink's settings that do nothing here, so that nobody relies on them."""
+    for key in settings.given:
+        if idle := IDLE_SETTINGS.get(key):
+            yield Advice(f"SET '{key}' has no effect in rejoin: {idle.instead}")
 
 
 def _idle_partitions(root: Physical) -> Iterator[Advice]:

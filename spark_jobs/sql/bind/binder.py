@@ -15,6 +15,7 @@ from spark_jobs.errors import (
     nesting_refused,
 )
 from spark_jobs.options.settings import (
+    IDLE_SETTINGS,
     REFUSED_SETTINGS,
     SETTINGS,
     DeclaredSettings,
@@ -197,6 +198,13 @@ class _ScriptBinder:
             message = f"setting '{key.text}' is not supported"
             refusal = UnsupportedError("UNSUPPORTED_SETTING", message, REFUSED_SETTINGS[key.text])
             self.source.report(refusal, key.start)
+        elif (idle := IDLE_SETTINGS.get(key.text)) is not None:
+            if idle.accepts(value.text):
+                self._given(statement)
+                return
+            message = f"setting '{key.text}' is not supported with '{value.text}'"
+            refusal = UnsupportedError("UNSUPPORTED_SETTING", message, idle.instead)
+            self.source.report(refusal, value.start)
         elif option is None:
             hint = nearest(key.text, SETTINGS)
             error = SqlError("UNKNOWN_SETTING", f"no setting '{key.text}'", hint)

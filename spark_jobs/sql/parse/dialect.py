@@ -140,7 +140,11 @@ class FlinkParser(JsonParser):
     def raise_error(self, message: str, token: Token = parser.SENTINEL_NONE) -> None:
         token = token or self._curr or self._prev
         if token and token.token_type == TokenType.HINT:
-            raise _unsupported(f"the hint {token.text}", token)
+            hint = (
+                "options of a table stand in its WITH; CREATE TABLE ... LIKE replaces some of them"
+            )
+            is_options = token.text[3:].lstrip().upper().startswith("OPTIONS")
+            raise _unsupported(f"the hint {token.text}", token, hint if is_options else None)
         if message.startswith("Required keyword"):
             # sqlglot's message for an operator or clause without its operand
             message = f"something is missing before '{token.text}'" if self._curr else "incomplete"
@@ -168,7 +172,9 @@ class FlinkParser(JsonParser):
         if self._match_texts(("TABLE",)):
             self._match(TokenType.L_PAREN)
             name = self._curr.text.upper() if self._curr else ""
-            raise _unsupported(f"the table function {name}", start)
+            hint = "GROUP BY FLOOR(time TO MINUTE) counts per minute, and updates the counts"
+            is_window = name in ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+            raise _unsupported(f"the table function {name}", start, hint if is_window else None)
         return super()._parse_table(*args, **kwargs)
 
     def _parse_unnest(self, with_alias: bool = True) -> exp.Unnest | None:

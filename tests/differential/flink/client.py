@@ -6,7 +6,7 @@ import selectors
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,8 @@ _TIMEOUT_S = 180.0
 class FlinkProcess:
     """Flink in a process group of its own, so that nothing of it outlives this object."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: Path = _SERVER, arguments: Sequence[str] = ()) -> None:
+        self._command = [str(PYTHON), "-I", str(server), *arguments]
         self._process: subprocess.Popen[str] | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
 
@@ -41,7 +42,7 @@ class FlinkProcess:
         self._log.close()
 
     def ask(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer of server.py; an `error` as well if none comes in time."""
+        """The answer of the server; an `error` as well if none comes in time."""
         process = self._process or self._start()
         if process.stdin is None or process.stdout is None:
             raise ValueError("Flink's process has no pipes")
@@ -65,7 +66,7 @@ class FlinkProcess:
 
     def _start(self) -> subprocess.Popen[str]:
         self._process = subprocess.Popen(
-            ["/usr/bin/env", "TZ=UTC", f"JVM_ARGS={_JVM}", str(PYTHON), "-I", str(_SERVER)],
+            ["/usr/bin/env", "TZ=UTC", f"JVM_ARGS={_JVM}", *self._command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

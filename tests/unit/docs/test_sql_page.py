@@ -8,7 +8,7 @@ import pytest
 from spark_jobs.options.connectors import CONNECTORS
 from spark_jobs.options.formats import FORMATS
 from spark_jobs.options.kinds import Option
-from spark_jobs.options.settings import REFUSED_SETTINGS, SETTINGS
+from spark_jobs.options.settings import IDLE_SETTINGS, REFUSED_SETTINGS, SETTINGS
 from spark_jobs.plan.spark_sql.functions import RENDERS
 from spark_jobs.sizing.coefficients import Calibration, HeldOut, Measured, calibration
 from spark_jobs.sql.bind.metadata import keys_of
@@ -65,6 +65,11 @@ def test_refused_names_say_what_to_do_instead() -> None:
     cells = _cells()
     for name, instead in {**refused, **REFUSED_SETTINGS}.items():
         assert cells[name][1] == instead
+
+
+def test_settings_without_effect_say_what_rejoin_does() -> None:
+    cells = _cells()
+    assert all(cells[name][2] == idle.instead for name, idle in IDLE_SETTINGS.items())
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *SYNONYMS, *EXTRACTS, *GROUP_FUNCTIONS])

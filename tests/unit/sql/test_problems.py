@@ -190,7 +190,8 @@ DEFINITIONS = [
     ("SET 'rejoin.mode' = 'real-time'", "SETTING_VALUE", "'real", None),
     ("SET 'table.local-time-zone' = 'Mars'", "SETTING_VALUE", "'Mars'", None),
     ("SET table.local-time-zone=Mars", "SETTING_VALUE", "Mars", None),
-    ("SET 'table.exec.mini-batch.size' = '9'", "UNSUPPORTED_SETTING", "'table", None),
+    ("SET 'execution.checkpointing.dir' = '/c'", "UNSUPPORTED_SETTING", "'exec", None),
+    ("SET 'execution.runtime-mode' = 'batch'", "UNSUPPORTED_SETTING", "'batch'", None),
     ("SET 'table.exec.state.ttl' = 'long'", "SETTING_VALUE", "'long'", "such as '10 s'"),
     (
         "SET 'spark.speculation' = 'true'",

@@ -77,11 +77,14 @@ final class RecordEncoder(sink: RecordSpec, offset: Int) {
     sink.schema.indices.filterNot(sink.schema(_).nullable).map(_ + offset).toArray
   private val rawColumn =
     if (sink.valueFormat.name == "raw") sink.valueOrdinals.head + offset else -1
+  private val rawKey =
+    if (keys.nonEmpty && sink.keyFormat.exists(_.name == "raw")) sink.keyOrdinals.head + offset
+    else -1
   private val buffer = new ByteSink
 
   /** The record key, or null for none. */
   def key(row: InternalRow): Array[Byte] =
-    if (keys.isEmpty) null
+    if (keys.isEmpty || rawKey >= 0 && row.isNullAt(rawKey)) null
     else {
       keys.get.encode(row, buffer.reset())
       buffer.result()

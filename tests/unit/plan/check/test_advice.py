@@ -47,6 +47,13 @@ def test_each_piece_is_gone_once_its_lines_are_added() -> None:
     assert after == {}
 
 
+def test_a_setting_without_effect_is_named() -> None:
+    cluster = "SET 'parallelism.default' = '4'; SET 'state.backend.type' = 'rocksdb';\n"
+    found = advice(joined(settings=cluster))
+    assert {"SET 'parallelism.default' has", "SET 'state.backend.type' has"} <= set(found)
+    assert not any(words.startswith("SET") for words in advice(joined()))
+
+
 def test_a_side_without_its_ttl_gets_a_hint() -> None:
     text = table("a") + table("b") + SINK.format(columns="id INT") + "INSERT INTO result SELECT {} "
     text += "a.id FROM a JOIN b ON a.id = b.id;\n"

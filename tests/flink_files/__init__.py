@@ -1,0 +1,1 @@
+"""Job files as Flink users write them, unchanged between Flink and rejoin; INDEX.md lists them."""
