@@ -105,7 +105,7 @@ _JOB = JobRecord(
                     for table in ("orders", "prices")
                 ),
                 GraphNode(
-                    id="join", kind="operator", title="TemporalJoin(left)", operator=_OPERATOR
+                    id="join", kind="operator", title="temporal join, left", operator=_OPERATOR
                 ),
                 GraphNode(id="sink", kind="sink", title="shop.enriched"),
             ),

@@ -159,6 +159,9 @@ def test_figures_move(page: Page, driver: Driver) -> None:
     expect(written).to_contain_text("/s")
     before = written.inner_text()
     expect(written).not_to_have_text(before)
+    join = page.locator(".node.operator")
+    expect(join.locator("h4")).to_have_text("temporal join, left")
+    expect(join.locator("li").first).to_have_text("TemporalJoin(joinType=[left])")
     # arrows: orders and products into the join, the join into the sink
     assert page.locator(".edges path:not(.head)").count() == 3
     assert page.locator(".edges path.flows").count() >= 2

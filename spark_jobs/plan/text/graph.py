@@ -9,6 +9,7 @@ from spark_jobs.plan.nodes.walk import idle_timeouts
 from spark_jobs.plan.text.explain import explain_query, masked
 from spark_jobs.plan.text.nodes import node_tree
 from spark_jobs.plan.text.times import retention_text
+from spark_jobs.plan.text.words import in_words
 from spark_jobs.sql.bind.binder import Job
 
 _SERVERS = "properties.bootstrap.servers"
@@ -93,8 +94,8 @@ class _Drawing:
             GraphNode(
                 id=node.id,
                 kind="operator",
-                title=tree.text,
-                details=tuple(tree.details),
+                title=in_words(node.machine),
+                details=(tree.text, *tree.details),
                 operator=f"{self._query}/{node.id}",
                 ttl_ms=node.timing.ttl_ms,
                 retention="; ".join(retention_text(node)).removeprefix("retention: "),

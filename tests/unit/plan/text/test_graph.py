@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from spark_jobs.job_record import JobRecord, QueryRecord
 from spark_jobs.plan.planner import plan
 from spark_jobs.plan.text.explain import MASK
 from spark_jobs.plan.text.graph import job_record
 from spark_jobs.sql.bind.binder import bind
 
+PLANS = Path(__file__).resolve().parents[3] / "plans"
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "shop.sql"
 KAFKA = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:1', 'format' = 'json'"
 TABLE = "CREATE TABLE {0} (id INT, v INT) WITH ({1}, 'topic' = '{0}');\n"
@@ -19,7 +22,7 @@ def record(text: str) -> JobRecord:
 
 
 def arrows(query: QueryRecord) -> set[tuple[str, str, str]]:
-    titles = {n.id: n.title.partition("(")[0] for n in query.nodes}
+    titles = {n.id: n.title for n in query.nodes}
     return {(titles[e.source], titles[e.target], e.side) for e in query.edges}
 
 
@@ -27,15 +30,35 @@ def test_a_temporal_join() -> None:
     found = record(EXAMPLE.read_text())
     [query] = found.queries
     assert arrows(query) == {
-        ("orders", "TemporalJoin", "left"),
-        ("product_changelog", "TemporalJoin", "right"),
-        ("TemporalJoin", "enriched_orders", ""),
+        ("orders", "temporal join, left", "left"),
+        ("product_changelog", "temporal join, left", "right"),
+        ("temporal join, left", "enriched_orders", ""),
     }
     assert all(n.tells_time for n in query.nodes if n.kind == "source")
     assert [n.operator for n in query.nodes if n.operator] == ["enriched_orders/temporal-join"]
     assert "== Rejoin Plan ==" in query.text
     assert found.servers == ("localhost:9092",)
     assert not found.secured
+
+
+@pytest.mark.parametrize(
+    ("golden", "titles"),
+    [
+        ("chain_inner", ["join of 3 tables, inner, inner"]),
+        ("deduplicate_last_event", ["last row of each key"]),
+        ("aggregate_over_join", ["regular join, inner", "aggregate of groups"]),
+        ("materializer_over_scan", ["changes by user_id", "rows by key of the sink"]),
+        (
+            "interval_changes",
+            ["changes by order_id", "changes by pay_id", "interval join, left"],
+        ),
+    ],
+)
+def test_operators_are_named_in_words(golden: str, titles: list[str]) -> None:
+    [query] = record((PLANS / f"{golden}.sql").read_text()).queries
+    operators = [n for n in query.nodes if n.kind == "operator"]
+    assert [n.title for n in operators] == titles
+    assert all(n.details[0] in query.text for n in operators)  # the name that explain prints
 
 
 def test_a_table_that_is_read_twice_has_two_boxes() -> None:
