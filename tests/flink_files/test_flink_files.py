@@ -50,6 +50,7 @@ def test_file_is_refused_as_the_index_says(file: FlinkFile) -> None:
     assert all(error.hint for error in raised.value.errors)
 
 
+@pytest.mark.service  # it takes long
 @pytest.mark.parametrize("file", IN_MEMORY, ids=lambda file: file.name)
 def test_rows_are_those_of_flink(file: FlinkFile) -> None:
     assert _in_memory(file) == recorded(file)
