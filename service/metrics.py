@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from service.driver import Driver, DriverView
-from spark_jobs.status import JobStatus, QueryStatus, SourceStatus
+from spark_jobs.status import JobStatus, LookupStatus, QueryStatus, SourceStatus
 
 Sample: TypeAlias = tuple[str, tuple[str, ...], float]
 _MAX_LABEL_CHARS = 200
@@ -153,6 +153,25 @@ METRICS: tuple[MetricInfo, ...] = (
     MetricInfo(
         "rejoin_bootstrap_waiting_rows",
         "Rows that wait until the build side of a processing-time join is loaded.",
+        _OPERATOR,
+    ),
+    MetricInfo(
+        "rejoin_lookup_keys_total",
+        "Keys that a lookup join had answered by its cache or its database, each once per task and"
+        " epoch.",
+        (*_OPERATOR, "by"),
+    ),
+    MetricInfo(
+        "rejoin_lookup_queries_total", "Queries of a lookup join that were answered.", _OPERATOR
+    ),
+    MetricInfo(
+        "rejoin_lookup_query_errors_total",
+        "Queries of a lookup join that failed, by outcome: retried, or failed with their epoch.",
+        (*_OPERATOR, "outcome"),
+    ),
+    MetricInfo(
+        "rejoin_lookup_wait_seconds_total",
+        "How long tasks waited for the answers to their lookups, in sum.",
         _OPERATOR,
     ),
     MetricInfo(
@@ -294,9 +313,20 @@ def _query_samples(query: QueryStatus) -> Iterator[Sample]:
         yield "rejoin_unknown_retraction_rows_total", labels, operator.unknown_retractions
         if operator.bootstrap is not None:
             yield "rejoin_bootstrap_waiting_rows", labels, operator.bootstrap.waiting_rows
+        if operator.lookups is not None:
+            yield from _lookup_samples(labels, operator.lookups)
         yield "rejoin_state_bytes", labels, operator.state_bytes
         for side in operator.sides:
             yield "rejoin_state_rows", (*labels, side.side), side.rows
+
+
+def _lookup_samples(labels: tuple[str, ...], lookups: LookupStatus) -> Iterator[Sample]:
+    yield "rejoin_lookup_keys_total", (*labels, "cache"), lookups.keys_cached
+    yield "rejoin_lookup_keys_total", (*labels, "database"), lookups.keys_asked
+    yield "rejoin_lookup_queries_total", labels, lookups.queries
+    yield "rejoin_lookup_query_errors_total", (*labels, "retried"), lookups.retries
+    yield "rejoin_lookup_query_errors_total", (*labels, "failed"), lookups.failures
+    yield "rejoin_lookup_wait_seconds_total", labels, lookups.waited_ms / _MS
 
 
 def _source_samples(query: str, source: SourceStatus) -> Iterator[Sample]:
@@ -313,8 +343,8 @@ _PAGE_HEAD = """\
 
 The metrics at the sidecar's `/metrics`. `python -m service.metrics` prints this page; a
 test compares it with the code. Totals that are kept in the checkpoint survive restarts
-(a killed driver may lose ten seconds of them); transactions, registry calls and restarts
-start at zero with the driver. Let Prometheus derive rates.
+(a killed driver may lose ten seconds of them); transactions, registry calls, failed queries of
+lookups and restarts start at zero with the driver. Let Prometheus derive rates.
 
 | Name | Type | Labels | Meaning |
 |---|---|---|---|

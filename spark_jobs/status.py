@@ -78,6 +78,21 @@ class BootstrapStatus(_Record):
     timed_out: bool = False
 
 
+class LookupStatus(_Record):
+    """What a lookup join has asked of its database.
+
+    Keys are different keys of a task and epoch. `retries` counts queries that failed and were tried
+    again, `failures` those that failed their epoch; both begin at zero with the driver.
+    """
+
+    keys_cached: Count = 0
+    keys_asked: Count = 0
+    queries: Count = 0
+    retries: Count = 0
+    failures: Count = 0
+    waited_ms: Count = 0
+
+
 class OperatorStatus(_Record):
     """One stateful operator of a query."""
 
@@ -88,6 +103,7 @@ class OperatorStatus(_Record):
     late_rows: Count = 0
     unknown_retractions: Count = 0
     bootstrap: BootstrapStatus | None = None
+    lookups: LookupStatus | None = None
 
 
 class ErrorStatus(_Record):

@@ -9,7 +9,14 @@ from spark_jobs.errors import ConfigError, UnsupportedError
 from spark_jobs.job_record import JobRecord
 from spark_jobs.plan.check.fingerprint import fingerprint
 from spark_jobs.plan.check.state_digest import state_digest
-from spark_jobs.plan.nodes.physical import KafkaSink, QueryPlan, Stateful, TemporalJoin, TwoSided
+from spark_jobs.plan.nodes.physical import (
+    KafkaSink,
+    LookupJoin,
+    QueryPlan,
+    Stateful,
+    TemporalJoin,
+    TwoSided,
+)
 from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 from spark_jobs.plan.planner import plan
 from spark_jobs.plan.text.graph import job_record
@@ -94,4 +101,5 @@ def _operator_shape(query: str, node: Stateful) -> OperatorShape:
         tells_time=any(node.timing.inputs),
         waits=isinstance(node.machine, TemporalJoin) and node.machine.gate.kind != "none",
         gated=node.gated_topics,
+        asks=isinstance(node.machine, LookupJoin),
     )

@@ -19,6 +19,7 @@ from spark_jobs.status import (
     ErrorStatus,
     JobStatus,
     LoadStatus,
+    LookupStatus,
     OperatorStatus,
     PartitionStatus,
     QueryStatus,
@@ -42,7 +43,7 @@ class OperatorShape:
     """A stateful operator, with the id that the kernel's counters use.
 
     `tells_time`: it has a watermark. `waits`: its probe rows wait at a gate. `gated`: the indexes
-    of the topics that have to be loaded before the gate opens.
+    of the topics that have to be loaded before the gate opens. `asks`: it looks rows up.
     """
 
     id: str
@@ -51,6 +52,7 @@ class OperatorShape:
     tells_time: bool
     waits: bool = False
     gated: tuple[int, ...] = ()
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def query_status(
     rejects = _rejects(shape, counted)
     reported = [*report.get("stateOperators", []), *repeat({}, len(shape.operators))]
     pairs = zip(shape.operators, reported, strict=False)
-    operators = tuple(_operator(operator, counted, r) for operator, r in pairs)
+    operators = tuple(_operator(operator, counted, counters.jvm, r) for operator, r in pairs)
     watermarks = [_levels(o, counted).get("watermark") for o in shape.operators if o.tells_time]
     known = [w for w in watermarks if w is not None and w != _UNKNOWN_TIME]
     durations: Mapping[str, int] = report.get("durationMs", {})
@@ -183,7 +185,10 @@ def _rejects(shape: QueryShape, counted: QueryCounters) -> dict[str, int]:
 
 
 def _operator(
-    shape: OperatorShape, counted: QueryCounters, reported: Mapping[str, Any]
+    shape: OperatorShape,
+    counted: QueryCounters,
+    jvm: Mapping[str, Mapping[str, int]],
+    reported: Mapping[str, Any],
 ) -> OperatorStatus:
     levels = _levels(shape, counted)
     rows = levels.get("rows", {})
@@ -201,6 +206,21 @@ def _operator(
         late_rows=levels.get("late", 0),
         unknown_retractions=levels.get("unknown-retractions", 0),
         bootstrap=_bootstrap(shape, levels) if shape.waits else None,
+        lookups=_lookups(shape, counted, jvm) if shape.asks else None,
+    )
+
+
+def _lookups(
+    shape: OperatorShape, counted: QueryCounters, jvm: Mapping[str, Mapping[str, int]]
+) -> LookupStatus:
+    done = counted.get("lookups", {}).get(shape.id.rpartition("/")[2], {})
+    return LookupStatus(
+        keys_cached=done.get("hits", 0),
+        keys_asked=done.get("misses", 0),
+        queries=done.get("queries", 0),
+        retries=jvm.get("lookup-retries", {}).get(shape.id, 0),
+        failures=jvm.get("lookup-failures", {}).get(shape.id, 0),
+        waited_ms=done.get("waited-ms", 0),
     )
 
 

@@ -43,9 +43,12 @@ object Kernel {
       .toDF()
   }
 
-  /** Envelopes of left rows with the answers to their lookups: what [[stateful]] takes of a node `lookup-join`. */
+  /** Envelopes of left rows with the answers to their lookups: what [[stateful]] takes of a node `lookup-join`.
+    *
+    * `folder` is the query's checkpoint; null where what was looked up is not kept.
+    */
   def lookup(envelopes: DataFrame, node: String, query: String, folder: String): DataFrame =
-    Lookups(envelopes, LookupSpec.read(node), counters(envelopes), query, folder)
+    Lookups(envelopes, LookupSpec.read(node), counters(envelopes), query, Option(folder))
 
   /** Connects to the database of a node `lookup-join`; throws what is wrong with it or with the table there. */
   def checkLookup(node: String): Unit = LookupTable.check(LookupSpec.read(node))

@@ -61,8 +61,8 @@ class QueryCounters(TypedDict, total=False):
 class Counters:
     """The kernel's counters at one moment.
 
-    `jvm`: what is counted outside of tasks, `commits` and `aborts` by query, and `calls` and
-    `failures` of `registry`.
+    `jvm`: what is counted outside of tasks, `commits` and `aborts` by query, `lookup-retries` and
+    `lookup-failures` by query and operator, and `calls` and `failures` of `registry`.
     """
 
     queries: Mapping[str, QueryCounters] = field(default_factory=dict)
@@ -143,10 +143,13 @@ class Kernel:
         made = self._scala.stateful(envelopes._jdf, json.dumps(node), query, passes_loaded)
         return _frame(envelopes, made)
 
-    def lookup(self, envelopes: DataFrame, node: Message, query: str, folder: str) -> DataFrame:
+    def lookup(
+        self, envelopes: DataFrame, node: Message, query: str, folder: str | None
+    ) -> DataFrame:
         """Envelopes of left rows with the answers to their lookups.
 
-        `folder`: the query's checkpoint, where an epoch that is repeated finds them again.
+        `folder`: the query's checkpoint, where an epoch that is repeated finds them again; None
+        where it may meet other rows.
         """
         made = self._scala.lookup(envelopes._jdf, json.dumps(node), query, folder)
         return _frame(envelopes, made)

@@ -31,10 +31,10 @@ def build_query(sink: KafkaSink, running: Running) -> DataStreamWriter:
 def records_of(sink: KafkaSink, described: Message, running: Running, read: ReadScan) -> DataFrame:
     """The sink's encoded records; `read` returns the envelopes of a scan, chunked or not."""
 
-    def changes(node: Stateful) -> DataFrame:
+    def changes(node: Stateful, moves_on: bool) -> DataFrame:
         inputs = [envelopes(i) for i in node.inputs]
         if isinstance(node.machine, LookupJoin):
-            inputs = [build_lookup(node, reduce(DataFrame.unionAll, inputs), running)]
+            inputs = [build_lookup(node, reduce(DataFrame.unionAll, inputs), running, moves_on)]
         if node.timing.tick_ms is not None:
             inputs.append(build_clock(node, node.timing.tick_ms, running))
         return build_stateful(node, reduce(DataFrame.unionAll, inputs), running)
@@ -42,11 +42,15 @@ def records_of(sink: KafkaSink, described: Message, running: Running, read: Read
     def envelopes(node: JoinInput) -> DataFrame:
         if isinstance(node, KafkaScan):
             return read(node, True)
-        return build_rekey(node, changes(node.input), running)
+        return build_rekey(node, changes(node.input, moves_on=True), running)
 
     encoded = []
     for number, project in enumerate(sink.inputs):
         given = project.input
-        rows = read(given, False) if isinstance(given, KafkaScan) else changes(given)
+        rows = (
+            read(given, False)
+            if isinstance(given, KafkaScan)
+            else changes(given, moves_on=sink.exchange)
+        )
         encoded.append(build_project(project, rows, described, number, running))
     return reduce(DataFrame.unionAll, encoded)

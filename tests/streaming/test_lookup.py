@@ -83,6 +83,12 @@ class Stage:
             for statement in statements:
                 connection.execute(statement)
 
+    def connections(self) -> set[int]:
+        """Server processes that answer the job."""
+        asked = "SELECT pid FROM pg_stat_activity WHERE application_name = 'rejoin'"
+        with self.postgres.connect() as connection:
+            return {int(row[0]) for row in connection.execute(asked)}
+
     def sql(self, left: str, table: str, options: str, out: str, query: str) -> str:
         """A job; `left` is what the left table has besides a processing time `t`."""
         kafka = f"'properties.bootstrap.servers' = '{self.servers}'"
@@ -116,9 +122,14 @@ INSERT INTO out {query};"""
         """As if the driver had died before it; the sink has what the epoch wrote."""
         last = self.last_committed()
         query = self.home / "checkpoint" / "q"
-        assert list((query / "lookups").rglob(str(last))), "the last epoch has looked nothing up"
+        assert str(last) in self.logged(), "the last epoch has looked nothing up"
         (query / "commits" / str(last)).unlink()
         (query / "commits" / f".{last}.crc").unlink(missing_ok=True)
+
+    def logged(self) -> list[str]:
+        """Epochs of which the checkpoint has what was looked up."""
+        kept = (self.home / "checkpoint" / "q" / "lookups").rglob("[0-9]*")
+        return [file.name for file in kept if file.is_file()]
 
     def results(self) -> list[tuple[object, ...]]:
         """What the sink has: row kind and columns of each record."""
@@ -343,13 +354,37 @@ def test_a_slow_database_holds_the_epoch_with_few_queries(stage: Stage) -> None:
     stage.feed(*({"id": i, "c": i} for i in range(6_000)))
     with stage.postgres.connect() as holder, stage.postgres.connect() as watcher:
         watcher.autocommit = True
-        holder.execute("LOCK TABLE slow IN ACCESS EXCLUSIVE MODE")
         with stage.running(sql) as life:
+            stage.wait(life, lambda found: len(found) >= 6_000)
+            holder.execute("LOCK TABLE slow IN ACCESS EXCLUSIVE MODE")
+            stage.feed(*({"id": i, "c": i} for i in range(6_000)))
             wait_until(lambda: _waiting(watcher) == 4)
-            assert stage.results() == []
-            holder.commit()
-            found = stage.wait(life, lambda found: len(found) >= 6_000)
-    assert rows(found) == rows([("+I", i, f"n{i}") for i in range(6_000)])
+        wait_until(lambda: _waiting(watcher) == 0)  # a job that stops takes its queries back
+        assert len(stage.results()) == 6_000
+        holder.commit()
+        with stage.running(sql) as life:
+            found = stage.wait(life, lambda found: len(found) >= 12_000)
+    assert rows(found) == rows([("+I", i, f"n{i}") for i in range(6_000)] * 2)
+    assert not stage.logged(), "no results move or are taken back: nothing has to be kept"
+
+
+def test_what_was_looked_up_is_kept_where_it_decides_who_has_the_results(stage: Stage) -> None:
+    stage.execute(
+        "CREATE TABLE areas AS SELECT i AS id, 'n' || i % 2 AS name FROM generate_series(0, 9) i"
+    )
+    sql = stage.sql(
+        "id INT, c INT",
+        CUSTOMERS,
+        f"'table-name' = 'areas', {LOGIN}",
+        "name STRING, n BIGINT",
+        "SELECT d.name, COUNT(*) FROM o JOIN d FOR SYSTEM_TIME AS OF o.t AS d ON o.c = d.id"
+        " GROUP BY d.name",
+    )
+    stage.feed(*({"id": i, "c": i} for i in range(10)))
+    with stage.running(sql) as life:
+        found = stage.wait(life, lambda found: len(found) >= 2)
+    assert rows(found) == [("+I", "n0", 5), ("+I", "n1", 5)]
+    assert stage.logged()
 
 
 def _waiting(connection: psycopg.Connection) -> int:
@@ -377,15 +412,22 @@ def wait_until(holds: Callable[[], bool]) -> None:
             "id BIGINT, name INT",
             "column name is text in the database, but declared INT",
         ),
+        ("moods", CUSTOMERS, "column id is int8 in the database, but declared INT"),
+        ("private", CUSTOMERS, "permission denied for table private"),
     ],
 )
 def test_a_table_that_is_not_as_declared_is_refused_at_the_start(
     stage: Stage, table: str, columns: str, says: str
 ) -> None:
-    stage.execute("CREATE TABLE IF NOT EXISTS declared (id int, name text)")
+    stage.execute(
+        "CREATE TABLE IF NOT EXISTS declared (id int, name text)",
+        "CREATE TABLE IF NOT EXISTS moods (id bigint, name text)",
+        "CREATE TABLE IF NOT EXISTS private (id int, name text)",
+        "DO $$ BEGIN CREATE ROLE guest LOGIN; EXCEPTION WHEN duplicate_object THEN END $$",
+    )
     query = NAMES.replace("d.name", "CAST(d.{} AS STRING)")
     name = "title" if "title" in columns else "name"
-    options = f"'table-name' = '{table}', {LOGIN}"
+    options = f"'table-name' = '{table}', {LOGIN.replace('postgres', 'guest')}"
     sql = stage.sql(
         "id INT, c BIGINT" if "BIGINT" in columns else "id INT, c INT",
         columns,
@@ -393,6 +435,29 @@ def test_a_table_that_is_not_as_declared_is_refused_at_the_start(
         "id INT, name STRING",
         query.format(name),
     )
+    assert says in _refusal(stage, sql)
+
+
+@pytest.mark.parametrize("stored", ["mood", "jsonb", "name"])
+def test_texts_that_no_key_is_compared_with(stage: Stage, stored: str) -> None:
+    stage.execute(
+        "DO $$ BEGIN CREATE TYPE mood AS ENUM ('x'); EXCEPTION WHEN duplicate_object THEN END $$",
+        f"CREATE TABLE by_{stored} (id {stored}, name text)",
+    )
+    sql = stage.sql(
+        "id INT, c STRING",
+        "id STRING, name STRING",
+        f"'table-name' = 'by_{stored}', {LOGIN}",
+        "id INT, name STRING",
+        NAMES,
+    )
+    assert f"column id is {stored} in the database, by which no rows" in _refusal(stage, sql)
+
+
+def _refusal(stage: Stage, sql: str) -> str:
+    """What is wrong with a table, which is said at the start, and leaves no connection open."""
+    before = stage.connections()
     with pytest.raises(ConfigError, match="LOOKUP_REFUSED") as refused, stage.running(sql) as life:
         life.poll()
-    assert says in refused.value.message
+    wait_until(lambda: stage.connections() <= before)
+    return refused.value.message

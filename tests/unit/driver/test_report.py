@@ -18,7 +18,7 @@ from spark_jobs.driver.report import (
 )
 from spark_jobs.errors import KafkaError
 from spark_jobs.kernel.calls import Counters
-from spark_jobs.status import QueryStatus, read_status
+from spark_jobs.status import LookupStatus, QueryStatus, read_status
 
 SHAPE = QueryShape(
     name="joined",
@@ -126,6 +126,20 @@ def test_bootstrap_says_when_the_time_and_not_the_load_has_opened_it() -> None:
     (operator,) = query_status(SHAPE, PROGRESS, opened).operators
     assert operator.bootstrap is not None
     assert operator.bootstrap.timed_out
+
+
+def test_lookups_are_those_of_their_operator() -> None:
+    asks = replace(SHAPE, operators=[replace(SHAPE.operators[0], id="joined/lookup", asks=True)])
+    done = {"hits": 5, "misses": 4, "queries": 2, "waited-ms": 70}
+    counters = Counters(
+        {"joined": {"lookups": {"lookup": done, "other": {"hits": 99}}}},
+        {"lookup-retries": {"joined/lookup": 3}, "lookup-failures": {"elsewhere/lookup": 9}},
+    )
+    (operator,) = query_status(asks, PROGRESS, counters).operators
+    assert operator.lookups == LookupStatus(
+        keys_cached=5, keys_asked=4, queries=2, retries=3, failures=0, waited_ms=70
+    )
+    assert query_status(SHAPE, PROGRESS, counters).operators[0].lookups is None
 
 
 def test_query_status_before_the_first_epoch() -> None:

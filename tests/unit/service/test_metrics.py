@@ -11,11 +11,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import service.metrics
 from service.metrics import METRICS, Exposition, metrics_page
-from spark_jobs.status import BootstrapStatus, JobStatus, QueryStatus
+from spark_jobs.status import BootstrapStatus, JobStatus, LookupStatus, QueryStatus
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
 UNITS = ("seconds", "bytes", "rows", "records", "epochs", "errors", "restarts", "info", "changes",
-    "transactions", "calls")  # fmt: skip
+    "transactions", "calls", "keys", "queries")  # fmt: skip
 Write = Callable[[JobStatus | bytes], None]
 Job = Callable[..., JobStatus]
 
@@ -51,7 +51,9 @@ def test_every_metric_has_a_value(client: TestClient, write: Write, job: Job) ->
     waiting = BootstrapStatus(
         partitions_loaded=0, partitions_total=1, waiting_rows=6, complete=False
     )
-    operators = (query.operators[0].model_copy(update={"bootstrap": waiting}),)
+    asked = LookupStatus(keys_cached=5, keys_asked=3, queries=2, retries=1, waited_ms=1_500)
+    shown = {"bootstrap": waiting, "lookups": asked}
+    operators = (query.operators[0].model_copy(update=shown),)
     failed = job(
         queries=(query.model_copy(update={"watermark_ms": 1_000, "operators": operators}),),
         registry_calls_total=9,
@@ -71,6 +73,18 @@ def test_every_metric_has_a_value(client: TestClient, write: Write, job: Job) ->
     }
     assert list(found["rejoin_source_watermark_timestamp_seconds"].values()) == [1_704_067_200]
     assert list(found["rejoin_epoch_duration_seconds"].values()) == [0.25]
+    keys = found["rejoin_lookup_keys_total"]
+    assert {dict(labels)["by"]: value for labels, value in keys.items()} == {
+        "cache": 5,
+        "database": 3,
+    }
+    errors = found["rejoin_lookup_query_errors_total"]
+    assert {dict(labels)["outcome"]: value for labels, value in errors.items()} == {
+        "retried": 1,
+        "failed": 0,
+    }
+    assert list(found["rejoin_lookup_queries_total"].values()) == [2]
+    assert list(found["rejoin_lookup_wait_seconds_total"].values()) == [1.5]
 
 
 @pytest.mark.parametrize(("state", "known"), [("starting", False), ("running", True)])

@@ -14,7 +14,8 @@ import rejoin.core.row.{Bytes, CellReader, CellWriter}
 /** What a task has looked up in an epoch, in the checkpoint: an epoch that is repeated sees the same again.
   *
   * Without it a repeated epoch could meet other rows than those whose results some writers have committed already.
-  * `folder/partition/epoch` holds keys and answers by turns; the epoch before stays, older ones go.
+  * `folder/partition/epoch` holds keys and answers by turns; the epoch before stays, older ones go, whichever they are:
+  * a task without left rows writes nothing and removes nothing.
   */
 final class LookupLog(folder: String, hadoop: Configuration, partition: Int, epoch: Long) {
   private val root = new Path(folder, partition.toString)
@@ -49,10 +50,14 @@ final class LookupLog(folder: String, hadoop: Configuration, partition: Int, epo
           stream.cancel()
           throw e
       }
-      files.delete(new Path(root, (epoch - 2).toString))
+      removeOld()
       answers
     } catch { case _: FileAlreadyExistsException => answers ++ read().getOrElse(Map.empty) }
   }
+
+  private def removeOld(): Unit =
+    for (old <- files.list(root); number <- old.getPath.getName.toLongOption if number < epoch - 1)
+      files.delete(old.getPath)
 }
 
 object LookupLog {

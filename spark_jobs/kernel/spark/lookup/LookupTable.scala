@@ -1,9 +1,12 @@
 package org.apache.spark.sql.rejoin.lookup
 
 import java.sql.SQLException
-import java.util.concurrent.{ConcurrentHashMap, ExecutionException, ExecutorService, Executors, Future}
+import java.time.Duration
+import java.util.concurrent.{LinkedBlockingQueue, ThreadPoolExecutor, TimeUnit}
 
 import scala.util.control.NonFatal
+
+import com.google.common.cache.{Cache, CacheBuilder}
 
 import org.apache.spark.sql.catalyst.InternalRow
 
@@ -16,41 +19,51 @@ final class LookupTable(spec: LookupSpec, rows: LookupRows, pause: Int => Unit) 
   import LookupTable._
 
   private val cache = spec.cache.map(new LookupCache(_))
-  private lazy val pool: ExecutorService = Executors.newFixedThreadPool(
-    InFlight,
-    (work: Runnable) => {
-      val thread = new Thread(work, s"lookup ${spec.table}")
-      thread.setDaemon(true)
-      thread
-    })
+  private lazy val pool: ThreadPoolExecutor = {
+    val waiting = new LinkedBlockingQueue[Runnable]
+    val threads = new ThreadPoolExecutor(InFlight, InFlight, IdleSeconds, TimeUnit.SECONDS, waiting, thread(_))
+    threads.allowCoreThreadTimeOut(true)
+    threads
+  }
+
+  /** Connections that are idle go with the threads that are. */
+  private def thread(work: Runnable): Thread = {
+    val made = new Thread(() => try work.run() finally rows.close(), s"lookup ${spec.table}")
+    made.setDaemon(true)
+    made
+  }
 
   def cached(key: Bytes): Option[Array[Byte]] = cache.flatMap(_.get(key))
 
-  /** Asks for keys, of which there are at most [[MaxKeys]]; the answers are in their order. */
-  def ask(keys: IndexedSeq[Array[Byte]]): Future[Asked] = pool.submit(() => answered(keys))
+  /** Asks for keys, of which there are at most [[MaxKeys]]; `onRetry` is called by another thread. */
+  def ask(keys: IndexedSeq[Array[Byte]], onRetry: () => Unit): LookupQuery = {
+    val query = new LookupQuery(keys, onRetry)
+    query.begin(pool.submit(() => answered(query)))
+  }
 
-  private def answered(keys: IndexedSeq[Array[Byte]]): Asked = {
-    val began = System.nanoTime()
+  private def answered(query: LookupQuery): IndexedSeq[Array[Byte]] = {
+    val pack = new AnswerPacker(spec)
+    val answers = found(query).map(pack(_))
+    query.keys.zip(answers).foreach { case (key, answer) => cache.foreach(_.put(Bytes(key), answer)) }
+    answers
+  }
+
+  private def found(query: LookupQuery): IndexedSeq[Seq[InternalRow]] = {
     var retries = 0
     var found: IndexedSeq[Seq[InternalRow]] = null
     while (found == null)
-      try found = rows.find(keys)
+      try found = rows.find(query)
       catch {
         case e: SQLException if PostgresTable.isLasting(e) || retries >= spec.maxRetries =>
           throw LookupTable.failed(spec, e, retries + 1)
         case _: SQLException =>
+          query.retried()
           retries += 1
           pause(retries)
       }
-    val pack = new AnswerPacker(spec)
-    val answers = found.map(pack(_))
-    keys.zip(answers).foreach { case (key, answer) => cache.foreach(_.put(Bytes(key), answer)) }
-    new Asked(answers, retries, (System.nanoTime() - began) / 1000000)
+    found
   }
 }
-
-/** The answers to some keys, and what they took. */
-final class Asked(val answers: IndexedSeq[Array[Byte]], val retries: Int, val tookMs: Long)
 
 object LookupTable {
 
@@ -60,12 +73,17 @@ object LookupTable {
   /** Queries of one executor and table that run at the same time. */
   final val InFlight = 4
 
-  private val tables = new ConcurrentHashMap[String, LookupTable]
+  /** How long threads and connections without a query are kept. */
+  final val IdleSeconds = 60L
+
+  /** Tables that no task has looked at for an hour go, and their caches. */
+  private val tables: Cache[String, LookupTable] =
+    CacheBuilder.newBuilder().expireAfterAccess(Duration.ofHours(1)).build[String, LookupTable]()
 
   def of(spec: LookupSpec): LookupTable =
-    tables.computeIfAbsent(
+    tables.get(
       spec.id,
-      _ => new LookupTable(spec, new PostgresTable(spec), attempt => Thread.sleep(1000L * attempt)))
+      () => new LookupTable(spec, new PostgresTable(spec), attempt => Thread.sleep(1000L * attempt)))
 
   /** Raises a [[LookupRefusedException]] if the table cannot be looked up as it is declared. */
   def check(spec: LookupSpec): Unit =
@@ -77,11 +95,6 @@ object LookupTable {
     if (PostgresTable.isLasting(cause)) new LookupRefusedException("LOOKUP_REFUSED", text, cause)
     else new LookupException("LOOKUP_FAILED", s"$text (tried $tries times)", cause)
   }
-
-  /** What a query that was asked has answered; throws what it failed with. */
-  def await(asked: Future[Asked]): Asked =
-    try asked.get()
-    catch { case e: ExecutionException if e.getCause != null => throw e.getCause }
 }
 
 /** Packs the rows that were found of a key: those that pass the filter, with the columns that go on. */

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.rejoin.lookup
 
-import java.util.concurrent.Future
-
 import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
@@ -14,14 +12,14 @@ import rejoin.core.row.{Bytes, CellWriter, Envelope, RowChunks, RowKind}
   * Left rows pass it by; their answers follow behind the last one.
   *
   * @param log
-  *   none where an epoch is never repeated
+  *   none where an epoch that is repeated may meet other rows
   */
-final class LookupTask(spec: LookupSpec, table: LookupTable, log: Option[LookupLog], tell: LookupCounts => Unit) {
+final class LookupTask(spec: LookupSpec, table: LookupTable, log: Option[LookupLog], counts: LookupCounts) {
   private val canMatch = PackedRows.hasNoNulls(Seq.fill(spec.key.size)(true))
   private val places = new mutable.LinkedHashMap[Bytes, Place]
   private val answers = new mutable.HashMap[Bytes, Array[Byte]]
   private val batch = new ArrayBuffer[Bytes]
-  private val asked = new ArrayBuffer[(Seq[Bytes], Future[Asked])]
+  private val asked = new ArrayBuffer[LookupQuery]
   private lazy val logged = log.flatMap(_.read())
   private var hits = 0L
 
@@ -53,19 +51,18 @@ final class LookupTask(spec: LookupSpec, table: LookupTable, log: Option[LookupL
   }
 
   private def ask(): Unit = if (batch.nonEmpty) {
-    val keys = batch.toVector
-    asked += keys -> table.ask(keys.map(_.bytes))
+    asked += table.ask(batch.map(_.bytes).toVector, () => counts.retried())
     batch.clear()
   }
 
   /** The answers to all rows; waits for the database. */
   def finish(): Iterator[Envelope] = {
     ask()
-    val done = asked.map { case (keys, query) => keys -> LookupTable.await(query) }
-    done.foreach { case (keys, query) => keys.zip(query.answers).foreach { case (k, answer) => answers(k) = answer } }
+    val began = System.nanoTime()
+    asked.foreach(query => query.keys.zip(await(query)).foreach { case (key, answer) => answers(Bytes(key)) = answer })
     val counting = if (places.isEmpty || logged.isDefined) answers else log.fold[Answers](answers)(_.write(answers))
-    if (places.nonEmpty)
-      tell(counts(done.toSeq.map { case (keys, query) => (keys.size, query) }))
+    if (hits > 0 || asked.nonEmpty)
+      counts.done(hits, asked.map(_.keys.size.toLong).sum, asked.size.toLong, (System.nanoTime() - began) / 1000000)
     val chunks = envelopes(counting)
     places.clear()
     answers.clear()
@@ -73,10 +70,16 @@ final class LookupTask(spec: LookupSpec, table: LookupTable, log: Option[LookupL
     chunks
   }
 
-  private def counts(done: Seq[(Int, Asked)]): LookupCounts = {
-    val queries = done.map(_._2)
-    LookupCounts(hits, done.map(_._1).sum, queries.size, queries.map(_.retries).sum, queries.map(_.tookMs).sum)
-  }
+  private def await(query: LookupQuery): IndexedSeq[Array[Byte]] =
+    try query.await()
+    catch {
+      case e: Exception if !e.isInstanceOf[InterruptedException] =>
+        counts.failed()
+        throw e
+    }
+
+  /** Gives up what has been asked and not answered, of a task that is stopped or fails. */
+  def close(): Unit = asked.foreach(_.cancel())
 
   private type Answers = collection.Map[Bytes, Array[Byte]]
 
@@ -106,5 +109,15 @@ private final class Place(row: Envelope) {
     }
 }
 
-/** What a task did in an epoch: keys from the cache and from the database, queries, and what these took. */
-final case class LookupCounts(hits: Long, misses: Long, queries: Long, retries: Long, tookMs: Long)
+/** Who hears what tasks do. */
+trait LookupCounts {
+
+  /** A task has the answers of an epoch: so many keys from the cache and from the database, and how long it waited. */
+  def done(hits: Long, misses: Long, queries: Long, waitedMs: Long): Unit
+
+  /** A query has failed and is tried again; called by other threads than the task's. */
+  def retried(): Unit
+
+  /** A query has failed, and with it the task. */
+  def failed(): Unit
+}

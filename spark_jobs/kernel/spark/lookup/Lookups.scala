@@ -18,29 +18,44 @@ import org.apache.spark.sql.rejoin.run.Counters
   */
 object Lookups {
 
-  /** `folder` is where the checkpoint keeps what was looked up. */
-  def apply(envelopes: DataFrame, spec: LookupSpec, counters: Counters, query: String, folder: String): DataFrame = {
+  /** `folder` is the checkpoint that keeps what was looked up; none where a repeated epoch may meet other rows. */
+  def apply(
+      envelopes: DataFrame,
+      spec: LookupSpec,
+      counters: Counters,
+      query: String,
+      folder: Option[String]): DataFrame = {
     val inputs = EnvelopeRow.schema.fieldNames.toSeq.map(name => ExpressionUtils.expression(col(name)))
-    val hadoop = new SerializableConfiguration(envelopes.sparkSession.sessionState.newHadoopConf())
-    val place = LookupPlace(query, s"$folder/lookups/${spec.operator}", hadoop)
-    envelopes.select(ExpressionUtils.column(LookupGenerator(inputs, spec, counters, place)))
+    val place = folder.map { checkpoint =>
+      val hadoop = new SerializableConfiguration(envelopes.sparkSession.sessionState.newHadoopConf())
+      LookupPlace(s"$checkpoint/lookups/${spec.operator}", hadoop)
+    }
+    envelopes.select(ExpressionUtils.column(LookupGenerator(inputs, spec, counters, query, place)))
   }
 }
 
-final case class LookupPlace(query: String, folder: String, hadoop: SerializableConfiguration) {
+/** Where logs of lookups are. */
+final case class LookupPlace(folder: String, hadoop: SerializableConfiguration) {
   override def toString: String = folder
 }
 
 /** [[LookupTask]] as the only column of a select; children are the columns of an envelope. */
-final case class LookupGenerator(children: Seq[Expression], spec: LookupSpec, counters: Counters, place: LookupPlace)
+final case class LookupGenerator(
+    children: Seq[Expression],
+    spec: LookupSpec,
+    counters: Counters,
+    query: String,
+    place: Option[LookupPlace])
     extends Generator
     with CodegenFallback {
   @transient private lazy val read = UnsafeProjection.create(children)
   @transient private lazy val task = {
     val context = TaskContext.get()
     val epoch = context.getLocalProperty(LookupGenerator.Epoch).toLong
-    val log = new LookupLog(place.folder, place.hadoop.value, context.partitionId(), epoch)
-    new LookupTask(spec, LookupTable.of(spec), Some(log), counters.lookups(place.query, spec.operator, _))
+    val log = place.map(p => new LookupLog(p.folder, p.hadoop.value, context.partitionId(), epoch))
+    val made = new LookupTask(spec, LookupTable.of(spec), log, counters.lookups(query, spec.operator))
+    context.addTaskCompletionListener[Unit](_ => made.close())
+    made
   }
 
   override def elementSchema: StructType = EnvelopeRow.schema

@@ -15,8 +15,11 @@ import org.apache.spark.sql.rejoin.run.References
 /** Where the rows of a lookup come from; may be called by several threads. */
 trait LookupRows {
 
-  /** The rows of each of these packed keys, in no defined order. */
-  def find(keys: IndexedSeq[Array[Byte]]): IndexedSeq[Seq[InternalRow]]
+  /** The rows of each of the query's packed keys, in no defined order. */
+  def find(query: LookupQuery): IndexedSeq[Seq[InternalRow]]
+
+  /** Gives back what is not in use; [[find]] may follow. */
+  def close(): Unit
 }
 
 /** A table or view in PostgreSQL. One query answers a list of keys:
@@ -29,32 +32,62 @@ final class PostgresTable(spec: LookupSpec) extends LookupRows {
   private val idle = new ArrayBuffer[Connection]
   @volatile private var shape: PostgresTable.Shape = _
 
-  /** Connects, and raises a [[LookupRefusedException]] if the table is not as SQL declares it. */
-  def check(): Unit = using(connection => shape = PostgresTable.shapeOf(spec, connection))
+  /** Connects, and raises a [[LookupRefusedException]] if the table is not as SQL declares it or must not be read. */
+  def check(): Unit =
+    try
+      using { connection =>
+        val shape = PostgresTable.shapeOf(spec, connection)
+        Using.resource(connection.prepareStatement(s"${shape.query} LIMIT 0")) { statement =>
+          ask(statement, connection, shape, Nil)
+          statement.executeQuery()
+        }
+      }
+    finally close()
 
-  def find(keys: IndexedSeq[Array[Byte]]): IndexedSeq[Seq[InternalRow]] = using { connection =>
-    if (shape == null) shape = PostgresTable.shapeOf(spec, connection)
-    val found = IndexedSeq.fill(keys.size)(new ArrayBuffer[InternalRow](1))
-    val asked = keys.indices.flatMap(n => valuesOf(keys(n)).map(values => (n, values)))
+  def close(): Unit = {
+    val unused = idle.synchronized {
+      val all = idle.toVector
+      idle.clear()
+      all
+    }
+    unused.foreach(PostgresTable.closeQuietly)
+  }
+
+  def find(query: LookupQuery): IndexedSeq[Seq[InternalRow]] = using { connection =>
+    val found = IndexedSeq.fill(query.keys.size)(new ArrayBuffer[InternalRow](1))
+    val known = knownShape(connection)
+    val asked = query.keys.indices.flatMap(n => valuesOf(query.keys(n), known).map(values => (n, values)))
     if (asked.nonEmpty)
-      Using.resource(connection.prepareStatement(shape.query)) { statement =>
-        ask(statement, connection, asked.map(_._2))
-        val rows = statement.executeQuery()
-        while (rows.next()) {
-          val values = spec.columns.indices.map(i => read(rows, i))
-          found(asked(rows.getLong(1).toInt - 1)._1) += new GenericInternalRow(values.toArray[Any])
+      Using.resource(connection.prepareStatement(known.query)) { statement =>
+        query.running(statement) {
+          ask(statement, connection, known, asked.map(_._2))
+          val rows = statement.executeQuery()
+          while (rows.next()) {
+            val values = spec.columns.indices.map(i => read(rows, i))
+            found(asked(rows.getLong(1).toInt - 1)._1) += new GenericInternalRow(values.toArray[Any])
+          }
         }
       }
     found.map(_.toSeq)
   }
 
-  private def ask(statement: PreparedStatement, connection: Connection, asked: Seq[IndexedSeq[AnyRef]]): Unit =
+  private def knownShape(connection: Connection): PostgresTable.Shape = {
+    val known = Option(shape).getOrElse(PostgresTable.shapeOf(spec, connection))
+    shape = known
+    known
+  }
+
+  private def ask(
+      statement: PreparedStatement,
+      connection: Connection,
+      shape: PostgresTable.Shape,
+      asked: Seq[IndexedSeq[AnyRef]]): Unit =
     spec.key.indices.foreach { i =>
       statement.setArray(i + 1, connection.createArrayOf(shape.keyTypes(i), asked.map(_(i)).toArray))
     }
 
   /** None of a key that no row of the table can have. */
-  private def valuesOf(key: Array[Byte]): Option[IndexedSeq[AnyRef]] = {
+  private def valuesOf(key: Array[Byte], shape: PostgresTable.Shape): Option[IndexedSeq[AnyRef]] = {
     val view = new UnsafeRow(spec.key.size)
     view.pointTo(key, key.length)
     val values = spec.key.indices.map { i =>
@@ -77,18 +110,22 @@ final class PostgresTable(spec: LookupSpec) extends LookupRows {
     value
   }
 
-  /** Runs with a connection that answers, which is kept unless something goes wrong. */
+  /** Runs with a connection that answers, which is kept unless something goes wrong; then the table may have changed,
+    * and is looked at anew.
+    */
   private def using[T](body: Connection => T): T = {
     val kept = idle.synchronized(if (idle.isEmpty) None else Some(idle.remove(idle.size - 1)))
-    val connection = kept.filter(PostgresTable.answers(_, spec)).getOrElse(PostgresTable.connect(spec))
+    val answering = kept.filter(PostgresTable.answers(_, spec))
+    if (answering.isEmpty) kept.foreach(PostgresTable.closeQuietly)
+    val connection = answering.getOrElse(PostgresTable.connect(spec))
     try {
       val result = body(connection)
       idle.synchronized(idle += connection)
       result
     } catch {
       case failure: Throwable =>
-        try connection.close()
-        catch { case NonFatal(_) => () }
+        shape = null
+        PostgresTable.closeQuietly(connection)
         throw failure
     }
   }
@@ -111,6 +148,10 @@ object PostgresTable {
 
   def isLasting(e: SQLException): Boolean = e.getSQLState != null && Lasting(e.getSQLState.take(2))
 
+  private def closeQuietly(connection: Connection): Unit =
+    try connection.close()
+    catch { case NonFatal(_) => () }
+
   private def seconds(spec: LookupSpec): Int = math.max(spec.maxRetryTimeoutMs / 1000, 1).toInt
 
   private def answers(connection: Connection, spec: LookupSpec): Boolean =
@@ -121,13 +162,20 @@ object PostgresTable {
     val options = References.resolveAll(spec.properties)
     val login = new Properties
     login.setProperty("connectTimeout", seconds(spec).toString)
+    login.setProperty("loginTimeout", seconds(spec).toString)
+    login.setProperty("tcpKeepAlive", "true")
     login.setProperty("ApplicationName", "rejoin")
     for ((option, name) <- Seq("username" -> "user", "password" -> "password"); value <- options.get(option))
       login.setProperty(name, value)
     val connection = driver(spec, options("driver")).connect(options("url"), login)
     if (connection == null)
       throw new LookupRefusedException("LOOKUP_REFUSED", s"table ${spec.table}: its driver does not know its URL")
-    connection.setReadOnly(true)
+    try connection.setReadOnly(true)
+    catch {
+      case e: SQLException =>
+        closeQuietly(connection)
+        throw e
+    }
     connection
   }
 
@@ -155,6 +203,8 @@ object PostgresTable {
         throw wrong(s"column ${column.name} is $found in the database, but declared $declared, which takes $instead")
       }
     }
+    for (i <- spec.key; (name, found, isEnum) = places(i) if isEnum || !PostgresTypes.isKey(found))
+      throw wrong(s"column $name is $found in the database, by which no rows are looked up; a view may cast it to text")
     val keyTypes = spec.key.map(i => PostgresTypes.ofKey(spec.columns(i).dataType, places(i)._2)).toIndexedSeq
     Shape(query(quoted(name, connection), places.map(_._1), spec.key, keyTypes), keyTypes)
   }

@@ -4,8 +4,6 @@ import java.math.RoundingMode
 import java.sql.ResultSet
 import java.time.{Instant, LocalDate, LocalDateTime, OffsetDateTime, ZoneOffset}
 
-import scala.util.Try
-
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.types._
@@ -14,6 +12,11 @@ import org.apache.spark.unsafe.types.UTF8String
 /** How PostgreSQL's types become the types of SQL columns, as in Flink's JDBC connector. */
 object PostgresTypes {
   private val Texts = Set("text", "varchar", "bpchar", "name", "citext", "uuid", "json", "jsonb", "xml")
+
+  /** Texts that a key must not be compared with: not every text is such a value, or they have no equality. */
+  private val NoKeys = Set("name", "json", "jsonb", "xml")
+
+  def isKey(stored: String): Boolean = !NoKeys(stored)
 
   /** Types of PostgreSQL, by their names in pg_type, that a column of this type can hold all values of. */
   def accepted(column: DataType): Set[String] = column match {
@@ -68,8 +71,9 @@ object PostgresTypes {
   /** Years that Java and PostgreSQL write alike. */
   private def isYear(year: Int): Boolean = year >= 1 && year <= 9999
 
-  private def isUuid(text: String): Boolean =
-    text.length == 36 && Try(java.util.UUID.fromString(text)).isSuccess
+  private val Uuid = "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}".r
+
+  private def isUuid(text: String): Boolean = Uuid.matches(text)
 
   /** A column of a result as Spark has it; null where it is NULL. `at` counts from 1. */
   def read(rows: ResultSet, at: Int, column: DataType): Any = {

@@ -56,14 +56,15 @@ final class Counters extends AccumulatorV2[(List[String], Long), String] {
   /** Records that `n` more records of a query are in Kafka. */
   def written(query: String, n: Long): Unit = add((List("written", query), n))
 
-  /** Records what a task has looked up for an operator of a query. */
-  def lookups(query: String, operator: String, counts: LookupCounts): Unit = {
-    def sum(what: String, n: Long): Unit = if (n > 0) add((List("lookups", query, operator, what), n))
-    sum("hits", counts.hits)
-    sum("misses", counts.misses)
-    sum("queries", counts.queries)
-    sum("retries", counts.retries)
-    sum("took-ms", counts.tookMs)
+  /** Records what tasks look up for an operator of a query; failures are counted beside, with those of failed tasks. */
+  def lookups(query: String, operator: String): LookupCounts = new LookupCounts {
+    def done(hits: Long, misses: Long, queries: Long, waitedMs: Long): Unit =
+      for ((what, n) <- Seq("hits" -> hits, "misses" -> misses, "queries" -> queries, "waited-ms" -> waitedMs) if n > 0)
+        add((List("lookups", query, operator, what), n))
+
+    def retried(): Unit = JvmCounts.add("lookup-retries", s"$query/$operator")
+
+    def failed(): Unit = JvmCounts.add("lookup-failures", s"$query/$operator")
   }
 
   /** Records what an operator says of a source partition: every key group hears the same, and one reports. */
