@@ -3,7 +3,16 @@
 from spark_jobs.errors import SqlError, UnsupportedError
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import facts
-from spark_jobs.sql.logical import Aggregate, Deduplicate, Join, Logical, Position, Scan, inputs_of
+from spark_jobs.sql.logical import (
+    Aggregate,
+    Deduplicate,
+    Join,
+    Logical,
+    Position,
+    Rank,
+    Scan,
+    inputs_of,
+)
 
 
 def wrong(code: str, message: str, at: Position, hint: str) -> SqlError:
@@ -27,6 +36,8 @@ def why_updating(node: Logical) -> str:
             return "keeping the last row of a key replaces the row before"
         case Deduplicate():
             return "the first row of a key is corrected while mini-batches are on"
+        case Rank() if facts(node.input).kinds == INSERT:
+            return "a row that comes before others in order takes their places"
         case Join(kind=kind) if facts(node.left).kinds == facts(node.right).kinds == INSERT:
             return f"{'an' if kind == 'anti' else 'a'} {kind} join {_retracts(kind)}"
         case _:

@@ -76,3 +76,13 @@ def test_once_a_traceback(query: str, codes: Sequence[str]) -> None:
     with pytest.raises(SqlErrors) as caught:
         explain_text(script(TABLE, query))
     assert [error.code for error in caught.value.errors] == list(codes)
+
+
+def test_top_n_into_an_append_only_sink() -> None:
+    query = """
+        INSERT INTO shown SELECT id, s FROM (
+          SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY m, s) AS n FROM a
+        ) WHERE n = 1"""
+    shown = "CREATE TABLE shown (id INT, s STRING) <append>;"
+    with pytest.raises(SqlErrors, match="a row that comes before others in order"):
+        explain_text(script(TABLE, shown, query))
