@@ -343,6 +343,22 @@ def test_raw_takes_one_column() -> None:
     assert [p.code for p in problems(text)] == ["RAW_COLUMNS"]
 
 
+@pytest.mark.parametrize("type_", ["DECIMAL(10, 2)", "DATE", "TIME", "TIMESTAMP(3)", "ARRAY<INT>"])
+def test_raw_holds_no_other_types(type_: str) -> None:
+    text = script(f"CREATE TABLE t (v {type_}) <append>").replace("'json'", "'raw'")
+    [found] = problems(text)
+    assert (found.code, found.line, found.column) == ("RAW_TYPE", 1, 17)
+    assert "declare it as STRING" in found.render()
+
+
+def test_raw_holds_no_other_types_in_keys() -> None:
+    """Columns that stand in the value alone may have any type."""
+    text = """CREATE TABLE t (k DECIMAL(4, 0), v DATE) WITH ('connector' = 'kafka', 'topic' = 't',
+  'key.format' = 'raw', 'key.fields' = 'k', 'value.format' = 'json',
+  'value.fields-include' = 'EXCEPT_KEY', 'properties.bootstrap.servers' = 'x')"""
+    assert [(p.code, p.column) for p in problems(text)] == [("RAW_TYPE", 17)]
+
+
 def test_all_problems_of_a_file_at_once() -> None:
     text = """CREATE TABLE t (a INT, a INT, b MULTISET<INT>) <append>;
 CREATE TABLE u (a INT) WITH ('conector' = 'kafka');

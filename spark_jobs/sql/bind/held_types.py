@@ -1,0 +1,27 @@
+"""The column types that the records of a format cannot hold."""
+
+from dataclasses import dataclass
+
+from spark_jobs.sql.types.data_types import DataType
+
+_RAW = frozenset(
+    ("STRING", "BYTES", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
+)
+# the type of a column that is wrong already
+_UNKNOWN = "NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Unheld:
+    """Why a format cannot hold a type: the code of the error, and what to do."""
+
+    code: str
+    hint: str
+
+
+def unheld(format_name: str, type_: DataType) -> Unheld | None:
+    """Why columns of this type cannot stand in the format's records; None if they can."""
+    if format_name == "raw" and type_.name not in (*_RAW, _UNKNOWN):
+        hint = "declare it as STRING, BYTES, BOOLEAN or an integer or float type, and CAST it"
+        return Unheld("RAW_TYPE", hint)
+    return None
