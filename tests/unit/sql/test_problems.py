@@ -248,7 +248,7 @@ TABLE_OPTIONS = [
     ("'json.ignore-parse-errors' = 'yes'", "OPTION_VALUE", "true | false"),
     ("'value.format' = 'json'", "OPTION_CONFLICT", "same option"),
     ("'key.format' = 'json'", "OPTION_MISSING", "key.fields"),
-    ("'key.format' = 'debezium-json'", "OPTION_VALUE", "json | avro | avro-confluent | raw"),
+    ("'key.format' = 'debezium-json'", "OPTION_VALUE", "json | csv | avro | avro-confluent | raw"),
     ("'rejoin.schema-id' = 'apicurio-headers'", "OPTION_CONFLICT", "schema registry"),
     ("'rejoin.registry.timeout' = '1 min'", "OPTION_CONFLICT", "schema registry"),
     ("'rejoin.schema-id' = 'header'", "OPTION_VALUE", "apicurio-8-byte"),
@@ -357,6 +357,39 @@ def test_raw_holds_no_other_types_in_keys() -> None:
   'key.format' = 'raw', 'key.fields' = 'k', 'value.format' = 'json',
   'value.fields-include' = 'EXCEPT_KEY', 'properties.bootstrap.servers' = 'x')"""
     assert [(p.code, p.column) for p in problems(text)] == [("RAW_TYPE", 17)]
+
+
+@pytest.mark.parametrize(
+    "type_",
+    ["MAP<STRING, INT>", "ARRAY<ARRAY<INT>>", "ROW<x ARRAY<INT>>", "ARRAY<ROW<x INT>>"],
+)
+def test_csv_holds_nothing_nested_twice(type_: str) -> None:
+    text = script(f"CREATE TABLE t (v {type_}) <append>").replace("'json'", "'csv'")
+    [found] = problems(text)
+    assert (found.code, found.line, found.column) == ("CSV_TYPE", 1, 17)
+    assert "an ARRAY or ROW of such" in found.render()
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("'csv.field-delimiter' = 'ab'", "OPTION_VALUE"),
+        ("'csv.field-delimiter' = ''", "OPTION_VALUE"),
+        ("'csv.quote-character' = '\\t'", "OPTION_VALUE"),
+        ("'csv.escape-character' = '\U0001d11e'", "OPTION_VALUE"),
+        ("'csv.ignore-first-line' = 'true'", "UNKNOWN_OPTION"),
+        (
+            "'csv.quote-character' = '|', 'csv.disable-quote-character' = 'TRUE'",
+            "OPTION_CONFLICT",
+        ),
+        ("'rejoin.debezium.unwrapped' = 'true'", "OPTION_CONFLICT"),
+        ("'canal-json.table.include' = 't'", "UNKNOWN_OPTION"),
+    ],
+)
+def test_options_of_csv(options: str, code: str) -> None:
+    table = "CREATE TABLE t (v INT, PRIMARY KEY (v) NOT ENFORCED) <append>"
+    text = script(table).replace("'json'", f"'csv', {options}")
+    assert [p.code for p in problems(text)] == [code]
 
 
 def test_all_problems_of_a_file_at_once() -> None:
