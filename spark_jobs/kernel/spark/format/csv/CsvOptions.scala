@@ -28,6 +28,9 @@ final case class CsvOptions(
     emptyIsNull: Boolean,
     scientific: Boolean) {
   def isNull(text: String): Boolean = text == nullLiteral || emptyIsNull && text.isEmpty
+
+  /** What is written for NULL. */
+  def nullText: String = if (nullLiteral == null) "" else nullLiteral
 }
 
 object CsvOptions {

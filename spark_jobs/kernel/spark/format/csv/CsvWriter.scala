@@ -16,7 +16,7 @@ import org.apache.spark.sql.rejoin.format.{ByteSink, FormatSpec, RowEncoder, Sql
 final class CsvEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructType) extends RowEncoder {
   private val options = CsvOptions(format)
   private val separator = options.separator.toString.getBytes(UTF_8)
-  private val nullText = Option(options.nullLiteral).getOrElse("").getBytes(UTF_8)
+  private val nullText = options.nullText.getBytes(UTF_8)
   private val columns = ordinals.toArray
   private val texts = struct.fields.map(f => CsvText(f.dataType, SqlTypes.isTime(SqlTypes.of(f)), options))
   private val quotes = struct.fields.map(f => CsvText.mayHaveQuotes(f.dataType))
@@ -130,5 +130,5 @@ private object CsvText {
   }
 
   private def elementText(text: CsvText, row: SpecializedGetters, i: Int, options: CsvOptions): String =
-    if (row.isNullAt(i)) Option(options.nullLiteral).getOrElse("") else text.of(row, i)
+    if (row.isNullAt(i)) options.nullText else text.of(row, i)
 }

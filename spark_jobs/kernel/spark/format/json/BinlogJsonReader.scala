@@ -150,16 +150,16 @@ private final class BinlogRows(name: String, spec: IngestSpec, targets: Seq[Fiel
   private val rows = new ArrayBuffer[InternalRow]
   private val found = new ArrayBuffer[Array[Boolean]]
   private var count = 0
-  private var isArrayOrRow = false
+  private var isPresent = false
 
   /** Whether the record has them. */
-  def isThere: Boolean = isArrayOrRow
+  def isThere: Boolean = isPresent
 
   def size: Int = count
 
   def clear(): Unit = {
     count = 0
-    isArrayOrRow = false
+    isPresent = false
   }
 
   /** Whether a row names the field of a target. */
@@ -176,7 +176,7 @@ private final class BinlogRows(name: String, spec: IngestSpec, targets: Seq[Fiel
     clear()
     if (token != VALUE_NULL) {
       if (dialect.isArray) readArray(parser, token) else add(parser, token)
-      isArrayOrRow = true
+      isPresent = true
     }
   }
 
