@@ -1,7 +1,7 @@
 """The column types that the records of a format cannot hold."""
 
-from dataclasses import dataclass
-
+from spark_jobs.errors import CatalogError
+from spark_jobs.sql.catalog import TableColumn
 from spark_jobs.sql.types.data_types import DataType
 
 _RAW = frozenset(
@@ -12,22 +12,15 @@ _CSV = _RAW | {"DECIMAL", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"}
 _UNKNOWN = "NULL"
 
 
-@dataclass(frozen=True, slots=True)
-class Unheld:
-    """Why a format cannot hold a type: the code of the error, and what to do."""
-
-    code: str
-    hint: str
-
-
-def unheld(format_name: str, type_: DataType) -> Unheld | None:
-    """Why columns of this type cannot stand in the format's records; None if they can."""
-    if format_name == "raw" and type_.name not in (*_RAW, _UNKNOWN):
+def unheld(format_name: str, which: str, column: TableColumn) -> CatalogError | None:
+    """Why the column cannot stand in the records of `which` format; None if it can."""
+    problem = f"{which} cannot hold {column.name} {column.type.sql()}"
+    if format_name == "raw" and column.type.name not in (*_RAW, _UNKNOWN):
         hint = "declare it as STRING, BYTES, BOOLEAN or an integer or float type, and CAST it"
-        return Unheld("RAW_TYPE", hint)
-    if format_name == "csv" and not _is_csv(type_):
+        return CatalogError("RAW_TYPE", problem, hint)
+    if format_name == "csv" and not _is_csv(column.type):
         hint = "a field holds one value, or an ARRAY or ROW of such; write other types as STRING"
-        return Unheld("CSV_TYPE", hint)
+        return CatalogError("CSV_TYPE", problem, hint)
     return None
 
 

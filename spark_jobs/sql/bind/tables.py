@@ -208,9 +208,8 @@ class _TableBinder:
             self._wrong("RAW_COLUMNS", problem, self.statement.name)
             return
         for column, clause in zip(table.columns, self.statement.columns, strict=True):
-            if column.name in names and (found := unheld(format_.name, column.type)):
-                problem = f"{what} cannot hold {column.name} {column.type.sql()}"
-                self._wrong(found.code, problem, clause.name, found.hint)
+            if column.name in names and (error := unheld(format_.name, what, column)):
+                self.source.report(error, clause.name.start)
 
     def _check_unwrapped(self, table: Table) -> None:
         if not self.statement.keys:
