@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from spark_jobs.errors import FormatError
-from spark_jobs.options.formats import AvroOptions, Format
 from spark_jobs.sql.types.data_types import STRING, DataType, RowField
 
 ROOT_RECORD = "org.apache.flink.avro.generated.record"
@@ -77,16 +75,6 @@ def envelope_schema(fields: Iterable[RowField]) -> str:
     row = DataType("ROW", fields=tuple(fields))
     envelope = (RowField("before", row), RowField("after", row), RowField("op", STRING))
     return _text(["null", _root(envelope, registered)])
-
-
-def with_schema(declared: Format, fields: Iterable[RowField]) -> Format:
-    """Plain Avro with the schema of its columns, which its records do not carry; else as it is."""
-    match declared.options:
-        case AvroOptions(legacy_timestamps=is_legacy):
-            schema = avro_schema(fields, legacy if is_legacy else correct)
-            return replace(declared, texts={**declared.texts, "schema": schema})
-        case _:
-            return declared
 
 
 def _text(schema: Any) -> str:

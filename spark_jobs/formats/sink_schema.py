@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spark_jobs.formats.avro import avro_schema, envelope_schema, with_schema
+from spark_jobs.formats.avro import avro_schema, envelope_schema
+from spark_jobs.formats.columns import with_columns
 from spark_jobs.formats.registry import PATIENCE_S, RegistryClient
 from spark_jobs.options.formats import Format, RegistryOptions
 from spark_jobs.sql.types.data_types import RowField
@@ -13,7 +14,7 @@ def encodable(declared: Format, topic: str, part: str, columns: Sequence[RowFiel
     """The format with its schema; with a registry the schema is registered first."""
     options = declared.options
     if not isinstance(options, RegistryOptions):
-        return with_schema(declared, columns)
+        return with_columns(declared, columns)
     subject, schema = registered_schema(declared, options, topic, part, columns)
     patience_ms = options.timeout_ms
     client = RegistryClient(options, PATIENCE_S if patience_ms is None else patience_ms / 1000)

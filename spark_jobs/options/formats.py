@@ -6,7 +6,16 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from spark_jobs.options.declared import group, read_options, table_of
-from spark_jobs.options.kinds import Option, choice, flag, integer, refused, text
+from spark_jobs.options.kinds import (
+    Option,
+    any_text,
+    character,
+    choice,
+    flag,
+    integer,
+    refused,
+    text,
+)
 
 DeclaredMode: TypeAlias = OneOf["append", "retract", "debezium"]
 
@@ -67,6 +76,68 @@ class ChangelogJsonOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaxwellJsonOptions:
+    reading: JsonReading = group(JsonReading)
+    writing: JsonWriting = group(JsonWriting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanalJsonOptions:
+    databases: str | None = any_text(
+        "database.include", "a regular expression; records of other databases are skipped"
+    )
+    tables: str | None = any_text(
+        "table.include", "a regular expression; records of other tables are skipped"
+    )
+    reading: JsonReading = group(JsonReading)
+    writing: JsonWriting = group(JsonWriting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvReading:
+    """How CSV is read."""
+
+    allow_comments: bool = flag("allow-comments", "lines that begin with # are skipped")
+    ignore_parse_errors: bool = flag(
+        "ignore-parse-errors",
+        "a field that cannot be parsed or is not there is NULL, a broken record skipped",
+    )
+    trim_spaces: bool = flag("trim-spaces", "spaces around fields without quotes are left out")
+    ignore_trailing: bool = flag(
+        "ignore-trailing-unmappable", "more fields than columns are no error"
+    )
+    allow_trailing_comma: bool = flag(
+        "allow-trailing-comma", "a blank field may follow the last column", "true"
+    )
+    fail_on_missing: bool = flag(
+        "fail-on-missing-columns", "fewer fields than columns are an error, ignored or not"
+    )
+    empty_is_null: bool = flag("empty-string-as-null", "an empty field is NULL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvOptions:
+    delimiter: str = character(
+        "field-delimiter",
+        "what separates fields; \\t and \\u0001 are understood",
+        ",",
+        escapes=True,
+    )
+    disable_quotes: bool = flag("disable-quote-character", "no field is in quotes")
+    quote: str = character("quote-character", "what encloses fields", '"')
+    escape: str | None = character("escape-character", "takes the meaning from the next character")
+    array_delimiter: str = character(
+        "array-element-delimiter", "what separates the elements of an ARRAY or ROW", ";"
+    )
+    null_literal: str | None = any_text("null-literal", "the text of NULL, empty if not set")
+    scientific: bool = flag(
+        "write-bigdecimal-in-scientific-notation",
+        "write 1E+2 instead of 100.00; Flink names true as the default and acts as with false",
+    )
+    reading: CsvReading = group(CsvReading)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AvroOptions:
     encoding: OneOf["binary"] = choice("encoding", "how values are written", "binary")
     legacy_timestamps: bool = flag(
@@ -112,6 +183,9 @@ FormatOptions: TypeAlias = (
     JsonOptions
     | DebeziumJsonOptions
     | ChangelogJsonOptions
+    | MaxwellJsonOptions
+    | CanalJsonOptions
+    | CsvOptions
     | AvroOptions
     | RegistryOptions
     | RawOptions
@@ -180,12 +254,15 @@ FORMATS: dict[str, FormatKind] = {
         FormatKind("json", JsonOptions),
         FormatKind("debezium-json", DebeziumJsonOptions, "debezium"),
         FormatKind("changelog-json", ChangelogJsonOptions, "retract"),
+        FormatKind("canal-json", CanalJsonOptions, "retract"),
+        FormatKind("maxwell-json", MaxwellJsonOptions, "retract"),
+        FormatKind("csv", CsvOptions),
         FormatKind("avro", AvroOptions),
         FormatKind("avro-confluent", RegistryOptions, required=("url",)),
         FormatKind("debezium-avro-confluent", RegistryOptions, "debezium", ("url",)),
         FormatKind("raw", RawOptions),
     )
 }
-KEY_FORMATS = ("json", "avro", "avro-confluent", "raw")
+KEY_FORMATS = ("json", "csv", "avro", "avro-confluent", "raw")
 # formats of Flink that rejoin does not support
-KNOWN_FORMATS = ("csv", "canal-json", "maxwell-json", "ogg-json", "protobuf", "parquet", "orc")
+KNOWN_FORMATS = ("ogg-json", "protobuf", "parquet", "orc")

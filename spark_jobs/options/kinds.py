@@ -10,6 +10,11 @@ T = TypeVar("T")
 # a secret is named in SQL and resolved by the driver just before use
 REFERENCE = re.compile(r"\$\{(?:env|file):[^}]*\}")
 
+_ESCAPE = re.compile(
+    r"\\(?:u+(?P<hex>[0-9a-fA-F]{4})|(?P<octal>[0-3]?[0-7]{1,2})|(?P<letter>.))", re.DOTALL
+)
+_ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
+
 _SHARE = re.compile(r"[01]?\.?\d+")
 _DURATION = re.compile(r"\s*(\d+)\s*([a-zµ]*)\s*")
 _UNIT_MS = {
@@ -78,6 +83,35 @@ def option(
 def text(name: str, help_: str, expected: str = "text", default: str | None = None) -> str:
     """Any text that is not blank."""
     return option(name, help_, expected, lambda value: value if value.strip() else None, default)
+
+
+def any_text(name: str, help_: str) -> str | None:
+    """Any text, also none at all."""
+    return option(name, help_, "text", lambda value: value)
+
+
+def character(name: str, help_: str, default: str | None = None, escapes: bool = False) -> Any:
+    """A single character of Java's; with `escapes` it may be written as in Java's source."""
+
+    def read(value: str) -> str | None:
+        found = _unescaped(value) if escapes else value
+        return found if len(found) == 1 and found <= "\uffff" else None
+
+    return option(name, help_, "a single character", read, default)
+
+
+def _unescaped(text: str) -> str:
+    """The character of one of Java's escapes; any other text as it is.
+
+    >>> _unescaped(r"\u0001") == "\x01"
+    True
+    """
+    match = _ESCAPE.fullmatch(text)
+    if match is None:
+        return text
+    if match["hex"] or match["octal"]:
+        return chr(int(match["hex"], 16) if match["hex"] else int(match["octal"], 8))
+    return _ESCAPED.get(match["letter"], match["letter"])
 
 
 def names(name: str, help_: str) -> tuple[str, ...]:

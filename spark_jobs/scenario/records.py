@@ -7,11 +7,21 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from spark_jobs.options.formats import ChangelogJsonOptions, DebeziumJsonOptions, JsonOptions
+from spark_jobs.options.formats import (
+    CanalJsonOptions,
+    ChangelogJsonOptions,
+    CsvOptions,
+    DebeziumJsonOptions,
+    Format,
+    JsonOptions,
+    MaxwellJsonOptions,
+)
+from spark_jobs.scenario.csv_lines import line_of, values_of
 from spark_jobs.scenario.file import Input, Kind
 from spark_jobs.scenario.literals import RowLiteral
 from spark_jobs.scenario.values import Row, canonical, epoch_ms, json_text, to_json
 from spark_jobs.sql.catalog import Table, TableColumn
+from spark_jobs.sql.types.data_types import RowField
 
 DEFAULT_TIMESTAMP_MS = 1_700_000_000_000
 
@@ -53,7 +63,7 @@ class Encoder:
         value = self._value(given.kind, row)
         if value is _NOTHING:
             return []
-        content = value if value is None or isinstance(value, bytes) else json_text(value).encode()
+        content = value if value is None or isinstance(value, bytes) else _bytes_of(value)
         timestamp = _record_timestamp(columns, row)
         return [Record(self._key(row), content, given.partition, timestamp)]
 
@@ -66,7 +76,7 @@ class Encoder:
         parts = {f.removeprefix(prefix): self._json(table.column(f), row[f]) for f in fields}
         if table.key_format and table.key_format.name == "raw":
             return str(next(iter(parts.values()))).encode()
-        return json_text(parts).encode()
+        return _plain(table.key_format, parts)
 
     def _value(self, kind: str, row: dict[str, Any]) -> Any:
         table = self.table
@@ -75,18 +85,32 @@ class Encoder:
         if kind not in kinds_of(table):
             raise ValueError(f"{table.name} has no {kind} rows, only {', '.join(kinds_of(table))}")
         if table.connector == "upsert-kafka" or table.unwrapped:
-            return None if kind == "-D" else data
+            return None if kind == "-D" else _plain(table.value_format, data)
         match name:
             case "raw":
                 [value] = (row[c.name] for c in self._value_columns())
                 return value.encode() if isinstance(value, str) else value
-            case "json":
-                return data
+            case "json" | "csv":
+                return _plain(table.value_format, data)
             case "changelog-json":
                 return {"op": kind, "data": data}
+            case "canal-json" | "maxwell-json":
+                return self._binlog(name == "canal-json", kind, row, data)
             case "debezium-json":
                 return self._debezium(kind, row, data)
         raise ValueError(f"{table.name}: scenarios cannot write format {name!r}")
+
+    def _binlog(self, is_canal: bool, kind: str, row: dict[str, Any], data: dict[str, Any]) -> Any:
+        """Keep a `-U` until its `+U` arrives, as both are in one record; `old` is the whole row."""
+        identity = tuple(row[k] for k in self.table.primary_key)
+        if kind == "-U":
+            self._before[identity] = tuple(data.items())
+            return _NOTHING
+        old = dict(self._before.pop(identity, ())) or None
+        op = {"+I": "insert", "+U": "update", "-D": "delete"}[kind]
+        if is_canal:
+            return {"data": [data], "old": old and [old], "type": op.upper()}
+        return {"data": data, "old": old, "type": op}
 
     def _debezium(self, kind: str, row: dict[str, Any], data: dict[str, Any]) -> Any:
         """Keep a `-U` until its `+U` arrives: Debezium writes both in one record."""
@@ -157,18 +181,21 @@ def row_of(columns: Sequence[TableColumn], given: RowLiteral) -> Row:
 def decode(table: Table, record: Record) -> list[Change]:
     """Decode the row changes in a record that a sink wrote."""
     if record.value is None:
-        return [Change("-D", _row(table, _loads(record.key)))]
+        return [Change("-D", _row(table, _key_values(table, record.key)))]
     name = table.value_format.name if table.value_format else ""
     if name == "raw":
         [column] = physical_columns(table)
         text = record.value if column.type.name == "BYTES" else record.value.decode()
         return [Change("+I", (text,))]
-    value = _loads(record.value)
+    if isinstance(options := table.value_format and table.value_format.options, CsvOptions):
+        value = values_of(options, record.value, _fields(table.value_columns))
+    else:
+        value = _loads(record.value)
     if table.connector == "upsert-kafka":
-        keys = {} if table.value_includes_key else _loads(record.key)
+        keys = {} if table.value_includes_key else _key_values(table, record.key)
         return [Change("+U", _row(table, value | keys))]
     match name:
-        case "json":
+        case "json" | "csv":
             return [Change("+I", _row(table, value))]
         case "changelog-json":
             return [Change(value["op"], _row(table, value["data"]))]
@@ -176,6 +203,9 @@ def decode(table: Table, record: Record) -> list[Change]:
             if value["op"] == "d":
                 return [Change("-D", _row(table, value["before"]))]
             return [Change("+I", _row(table, value["after"]))]
+        case "canal-json" | "maxwell-json":
+            [data] = value["data"] if name == "canal-json" else [value["data"]]
+            return [Change("-D" if value["type"].lower() == "delete" else "+I", _row(table, data))]
     raise ValueError(f"{table.name}: scenarios cannot read format {name!r}")
 
 
@@ -192,6 +222,28 @@ def _row(table: Table, data: dict[str, Any]) -> Row:
     return tuple(canonical(data.get(c.name), c.type) for c in columns)
 
 
+def _key_values(table: Table, key: bytes | None) -> dict[str, Any]:
+    options = table.key_format and table.key_format.options
+    if not isinstance(options, CsvOptions) or key is None:
+        return _loads(key)
+    return values_of(options, key, _fields(table.column(n) for n in table.key_fields))
+
+
+def _fields(columns: Iterable[TableColumn]) -> list[RowField]:
+    return [RowField(c.name, c.type) for c in columns]
+
+
+def _plain(declared: Format | None, values: dict[str, Any]) -> bytes:
+    """A key or value that is a plain row, in CSV or JSON."""
+    if declared is not None and isinstance(declared.options, CsvOptions):
+        return line_of(declared.options, values.values())
+    return _bytes_of(values)
+
+
+def _bytes_of(value: Any) -> bytes:
+    return json_text(value).encode()
+
+
 def _loads(text: bytes | None) -> dict[str, Any]:
     if text is None:
         raise ValueError("a record without key or value")
@@ -204,6 +256,8 @@ def _loads(text: bytes | None) -> dict[str, Any]:
 def _iso_timestamps(table: Table) -> bool:
     match table.value_format and table.value_format.options:
         case JsonOptions(reading=how) | DebeziumJsonOptions(reading=how):
+            return how.timestamp_format == "ISO-8601"
+        case CanalJsonOptions(reading=how) | MaxwellJsonOptions(reading=how):
             return how.timestamp_format == "ISO-8601"
         case ChangelogJsonOptions(reading=how):
             return how.timestamp_format == "ISO-8601"

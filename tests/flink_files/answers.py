@@ -25,17 +25,20 @@ def folded(table: Table, records: Iterable[Record], registry: str = "") -> Answe
     if table.connector == "upsert-kafka":
         return _by_key((_read(r.key, registry), _read(r.value, registry)) for r in records)
     counts: Counter[str] = Counter()
-    is_changelog = table.value_format is not None and table.value_format.name == "debezium-json"
+    format_ = table.value_format.name if table.value_format else ""
     for record in records:
         value = _read(record.value, registry)
-        if not is_changelog:
+        if format_ == "canal-json":
+            [row] = value["data"]
+            counts[_text(row)] += -1 if value["type"] == "DELETE" else 1
+        elif format_ == "debezium-json":
+            if value["before"] is not None:
+                counts[_text(value["before"])] -= 1
+            if value["after"] is not None:
+                counts[_text(value["after"])] += 1
+        else:
             key = "" if record.key is None else f"{_text(_read(record.key, registry))} "
             counts[key + _text(value)] += 1
-            continue
-        if value["before"] is not None:
-            counts[_text(value["before"])] -= 1
-        if value["after"] is not None:
-            counts[_text(value["after"])] += 1
     assert all(n >= 0 for n in counts.values()), f"taken back and not there: {-counts}"
     return sorted(counts.elements())
 

@@ -38,7 +38,7 @@ def sink_refusals(sink: Sink, settings: DeclaredSettings) -> Iterator[Positioned
             f" updates its rows: {why_updating(sink.input)}",
             sink.position,
             "write to an upsert-kafka table with a PRIMARY KEY, or to a kafka table with format"
-            " debezium-json, debezium-avro-confluent or changelog-json",
+            " debezium-json, debezium-avro-confluent, changelog-json, canal-json or maxwell-json",
         )
     if mode == "upsert" and not is_unique(facts(sink).unique_keys, sink_key(sink)):
         yield from _other_key(sink, settings)

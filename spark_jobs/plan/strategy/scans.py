@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from spark_jobs.formats.avro import with_schema
+from spark_jobs.formats.columns import with_columns
 from spark_jobs.options.connectors import Bounded, Startup
 from spark_jobs.options.formats import Format
 from spark_jobs.plan.facts.changelog import ALL, INSERT, mode_text
@@ -82,8 +82,8 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
         topics=tuple(Topic(name) for name in table.topics),
         groups=building.groups,
         changelog=changelog,
-        key_format=table.key_format and with_schema(table.key_format, _key_fields(table)),
-        value_format=with_schema(value_format(table), _value_fields(table)),
+        key_format=table.key_format and with_columns(table.key_format, _key_fields(table)),
+        value_format=with_columns(value_format(table), _value_fields(table)),
         columns=_read_columns(table, exprs, changelog),
         primary_key=table.primary_key if changelog == "upsert" else (),
         filter=text_of(source.filter, names),

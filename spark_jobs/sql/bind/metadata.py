@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from spark_jobs.sql.types.data_types import BIGINT, BYTES, INT, STRING, DataType, with_nullable
 
 _TIMES = (DataType("TIMESTAMP"), DataType("TIMESTAMP_LTZ"), BIGINT)
+_STRINGS = DataType("ARRAY", element=STRING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,23 @@ _DEBEZIUM: dict[str, MetadataKey] = {
     "value.source.properties": MetadataKey((_map(STRING),)),
     "value.schema": MetadataKey((STRING,), "leave it out"),
 }
-# Flink has these keys for JSON only
-_BY_FORMAT = dict.fromkeys(("debezium-json", "debezium-avro-confluent"), _DEBEZIUM)
+_BINLOG: dict[str, MetadataKey] = {
+    "value.database": MetadataKey((STRING,)),
+    "value.table": MetadataKey((STRING,)),
+    "value.ingestion-timestamp": MetadataKey(_TIMES),
+}
+_CANAL = _BINLOG | {
+    "value.event-timestamp": MetadataKey(_TIMES),
+    "value.sql-type": MetadataKey((_map(INT),)),
+    "value.pk-names": MetadataKey((_STRINGS,)),
+}
+_MAXWELL = _BINLOG | {"value.primary-key-columns": MetadataKey((_STRINGS,))}
+_BY_FORMAT = {
+    # Flink has the keys of Debezium for JSON only
+    **dict.fromkeys(("debezium-json", "debezium-avro-confluent"), _DEBEZIUM),
+    "canal-json": _CANAL,
+    "maxwell-json": _MAXWELL,
+}
 # an unwrapped row has only the columns of `source` that it names
 _WHOLE_EVENTS = ("value.source.properties", "value.schema")
 _UNWRAPPED = {k: v for k, v in _DEBEZIUM.items() if k not in _WHOLE_EVENTS}

@@ -148,6 +148,7 @@ class OptionChecker:
             self._wrong("OPTION_CONFLICT", problem, self.clauses[name].key, hint)
         self._check_debezium()
         self._check_registry()
+        self._check_quotes()
 
     def _check_database(self, url: Name) -> None:
         if not url.text.startswith((POSTGRES, "${")):
@@ -169,6 +170,13 @@ class OptionChecker:
             for name in (n for n in REGISTRY_OPTIONS if n in self.clauses):
                 problem = f"'{name}' has no effect without a format that has a schema registry"
                 self._wrong("OPTION_CONFLICT", problem, self.clauses[name].key)
+
+    def _check_quotes(self) -> None:
+        for start, _ in self._formats():
+            quote, disabled = f"{start}quote-character", f"{start}disable-quote-character"
+            if quote in self.clauses and self.given.get(disabled, "").lower() == "true":
+                problem = f"'{quote}' has no effect with '{disabled}' = 'true'"
+                self._wrong("OPTION_CONFLICT", problem, self.clauses[quote].key, "leave one out")
 
     def _check_formats(self) -> None:
         given = self.clauses

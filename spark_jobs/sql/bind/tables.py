@@ -1,9 +1,11 @@
 """Binds CREATE TABLE: columns, keys, event time and options become a catalog table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from spark_jobs.errors import CatalogError, UnsupportedError
+from spark_jobs.options.formats import Format
 from spark_jobs.sql.bind.expressions import ExpressionBinder
+from spark_jobs.sql.bind.held_types import unheld
 from spark_jobs.sql.bind.metadata import keys_of
 from spark_jobs.sql.bind.scope import Relation, Scope
 from spark_jobs.sql.bind.table_options import OptionChecker
@@ -195,10 +197,19 @@ class _TableBinder:
         if table.connector not in ("kafka", "upsert-kafka"):
             return
         for which, format_ in (("key", table.key_format), ("value", table.value_format)):
-            count = len(table.key_fields if which == "key" else table.value_columns)
-            if format_ is not None and format_.name == "raw" and count != 1:
-                problem = f"the raw format of the {which} takes one column, not {count}"
-                self._wrong("RAW_COLUMNS", problem, self.statement.name)
+            names = table.key_fields if which == "key" else [c.name for c in table.value_columns]
+            if format_ is not None:
+                self._check_held(table, f"the {format_.name} format of the {which}", format_, names)
+
+    def _check_held(self, table: Table, what: str, format_: Format, names: Sequence[str]) -> None:
+        """Columns that the format's records cannot hold, and their number."""
+        if format_.name == "raw" and len(names) != 1:
+            problem = f"{what} takes one column, not {len(names)}"
+            self._wrong("RAW_COLUMNS", problem, self.statement.name)
+            return
+        for column, clause in zip(table.columns, self.statement.columns, strict=True):
+            if column.name in names and (error := unheld(format_.name, what, column)):
+                self.source.report(error, clause.name.start)
 
     def _check_unwrapped(self, table: Table) -> None:
         if not self.statement.keys:

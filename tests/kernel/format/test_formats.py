@@ -249,6 +249,130 @@ def test_changelog_json(jvm: Any) -> None:
     assert scan.read(jvm, as_json({"op": "+X", "data": {}})).rejects == ["unknown-op"]
 
 
+CSV = {"columns": '["a", "b", "c"]'}
+
+
+def test_csv_finds_columns_by_their_places(jvm: Any) -> None:
+    """The query may read some of the columns, in another order."""
+    scan = TableScan({"c": "string", "a": "integer"}, "csv", CSV)
+    got = scan.read(jvm, Record(b'1,"x, y",z'), Record(b'2,,"a ""b"""\n'), Record(None))
+    assert got.rows == [["+I", "z", 1], ["+I", 'a "b"', 2]]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"", "csv-malformed"),
+        (b"1,2,3,4", "csv-malformed"),
+        (b'1,2,"3', "csv-malformed"),
+        (b'1,2,"3"4', "csv-malformed"),
+        (b"1,2,\xff", "csv-malformed"),
+        (b"1,2", "csv-malformed"),
+        (b"x,2,3", "csv-field-malformed"),
+        (b",2,3", "csv-field-malformed"),
+    ],
+)
+def test_csv_that_is_no_row(jvm: Any, value: bytes, reason: str) -> None:
+    scan = TableScan({"a": "integer"}, "csv", CSV)
+    got = scan.read(jvm, Record(value), Record(b"1,2,3"))
+    assert (got.rows, got.rejects) == ([["+I", 1]], [reason])
+    lenient = TableScan({"a": "integer"}, "csv", CSV | {"ignore-parse-errors": "true"})
+    assert lenient.read(jvm, Record(value)).rejects == []
+
+
+def test_csv_as_key(jvm: Any) -> None:
+    scan = TableScan(
+        {"id": "long", "v": "string"},
+        changelog="upsert",
+        key=["id"],
+        key_format="csv",
+        key_options={"columns": '["other", "id"]'},
+        primary_key=["id"],
+    )
+    got = scan.read(jvm, Record(b'{"v":"a"}', b"x,7"), Record(None, b"x,7"), Record(None, b"7"))
+    assert got.rows == [["+U", 7, "a"], ["-D", 7, None]]
+    assert got.rejects == ["csv-malformed"]
+
+
+PRODUCT = {"id": "integer", "name": "string"}
+
+
+def canal(type_: str, data: Any, old: Any = None) -> Record:
+    return as_json({"data": data, "old": old, "ts": 5, "type": type_})
+
+
+def test_canal_changes_several_rows_at_once(jvm: Any) -> None:
+    """What a row of `old` does not name has not changed, whatever the other rows name."""
+    scan = TableScan(PRODUCT, "canal-json", changelog="retract")
+    rows = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+    changed = [{"id": 3, "name": "a"}, {"id": 2, "name": "c"}]
+    got = scan.read(
+        jvm,
+        canal("INSERT", rows),
+        canal("UPDATE", changed, [{"id": 1}, {"name": "b"}]),
+        canal("DELETE", changed[:1]),
+        canal("CREATE", None),
+        Record(None),
+    )
+    assert got.rows == [
+        ["+I", 1, "a"], ["+I", 2, "b"],
+        ["-U", 1, "a"], ["+U", 3, "a"], ["-U", 2, "b"], ["+U", 2, "c"],
+        ["-D", 3, "a"],
+    ]  # fmt: skip
+
+
+def test_a_row_that_one_record_changes_twice(jvm: Any) -> None:
+    """Rows of one place in Kafka are ordered by their kind: a row in between never shows."""
+    scan = TableScan(PRODUCT, "canal-json", changelog="retract")
+    rows, old = [{"id": 1, "name": n} for n in "bcd"], [{"name": n} for n in "abc"]
+    assert scan.read(jvm, canal("UPDATE", rows, old)).rows == [["-U", 1, "a"], ["+U", 1, "d"]]
+
+
+def test_a_record_of_canal_is_rejected_as_a_whole(jvm: Any) -> None:
+    scan = TableScan(PRODUCT, "canal-json", changelog="retract", not_null=["id"])
+    got = scan.read(jvm, canal("INSERT", [{"id": 1}, {"id": None}]), canal("INSERT", [{"id": 2}]))
+    assert (got.rows, got.rejects) == ([["+I", 2, None]], ["not-null-violation"])
+
+
+def test_binlog_rows_as_upserts(jvm: Any) -> None:
+    """In front of a normaliser a -U says nothing, as in Flink."""
+    scan = TableScan(PRODUCT, "maxwell-json", changelog="upsert", primary_key=["id"])
+    rows = [{"id": 1, "name": name} for name in "ab"]
+    updates = [as_json({"data": row, "old": {"name": "z"}, "type": "update"}) for row in rows]
+    got = scan.read(jvm, *updates, as_json({"data": {"id": 1}, "type": "delete"}))
+    assert got.rows == [["+U", 1, "a"], ["+U", 1, "b"], ["-D", 1, None]]
+
+
+@pytest.mark.parametrize(
+    ("type_", "data", "old", "reason"),
+    [
+        ("ALTER", None, None, "unknown-op"),
+        ("INSERT", None, None, "missing-after"),
+        ("INSERT", {"id": 1}, None, "json-field-malformed"),
+        ("INSERT", [1], None, "json-field-malformed"),
+        ("UPDATE", [{"id": 1}], None, "missing-before"),
+        ("UPDATE", [{"id": 1}, {"id": 2}], [{"id": 3}], "missing-before"),
+    ],
+)
+def test_canal_records_that_are_no_rows(
+    jvm: Any, type_: str, data: Any, old: Any, reason: str
+) -> None:
+    scan = TableScan(PRODUCT, "canal-json", changelog="retract")
+    assert scan.read(jvm, canal(type_, data, old)).rejects == [reason]
+
+
+def test_metadata_of_canal_in_other_types(jvm: Any) -> None:
+    columns = {"id": "integer", "ms": "long", "local": "TIMESTAMP(3)", "again": "long"}
+    names = dict.fromkeys(("ms", "local", "again"), "value.ingestion-timestamp")
+    scan = TableScan(
+        columns, "canal-json", changelog="retract", metadata=names, time_zone="Asia/Tokyo"
+    )
+    beyond = as_json({"ts": 2**63 - 1, "data": [{}], "type": "DELETE"})
+    got = scan.read(jvm, canal("INSERT", [{"id": 1}]), beyond)
+    assert got.rows == [["+I", 1, 5, "1970-01-01T09:00:00.005", 5]]
+    assert got.rejects == ["value-out-of-range"]
+
+
 def test_upsert_table(jvm: Any) -> None:
     scan = TableScan(
         {"id": "long", "v": "string"},

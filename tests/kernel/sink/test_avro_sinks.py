@@ -9,7 +9,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from spark_jobs.formats.avro import avro_schema, envelope_schema, with_schema
+from spark_jobs.formats.avro import avro_schema, envelope_schema
+from spark_jobs.formats.columns import with_columns
 from spark_jobs.options.formats import FORMATS
 from spark_jobs.sql.types.data_types import DataType, RowField
 from tests.kernel.tables import Record, TableScan, write
@@ -48,7 +49,7 @@ def spark(columns: dict[str, DataType]) -> dict[str, Any]:
 
 def plain(columns: dict[str, DataType], is_legacy: bool) -> dict[str, Any]:
     given = {"avro.timestamp_mapping.legacy": str(is_legacy).lower()}
-    complete = with_schema(FORMATS["avro"].read(given, ""), fields(columns))
+    complete = with_columns(FORMATS["avro"].read(given, ""), fields(columns))
     return {"name": "avro", "options": dict(complete.texts)}
 
 

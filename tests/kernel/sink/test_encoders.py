@@ -123,6 +123,30 @@ def test_raw(jvm: Any) -> None:
     assert write(jvm, sink, {"v": "integer"}, ("+I", {"v": 258})).records == [(None, b"\0\0\1\2")]
 
 
+def test_csv(jvm: Any) -> None:
+    sink = UPSERT | {"valueFormat": plain("csv"), "keyFormat": plain("csv")}
+    rows = [{"id": 1, "name": 'a "b", c'}, {"id": 2, "name": None}]
+    got = write(jvm, sink, COLUMNS, *(("+I", row) for row in rows), ("-D", rows[0]))
+    assert got.records == [(b"1", b'1,"a ""b"", c"'), (b"2", b"2,"), (b"1", None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("canal-json", '{"data":[{"id":1}],"type":"INSERT|DELETE"}'),
+        ("maxwell-json", '{"data":{"id":1},"type":"insert|delete"}'),
+    ],
+)
+def test_an_update_of_a_binlog_is_two_records(jvm: Any, name: str, text: str) -> None:
+    sink = {"mode": "retract", "valueFormat": plain(name)}
+    kinds = ("+I", "-U", "+U", "-D")
+    got = write(jvm, sink, {"id": "long"}, *((kind, {"id": 1}) for kind in kinds))
+    head, _, rest = text.rpartition(':"')
+    operations = rest.removesuffix('"}').split("|")
+    texts = [f'{head}:"{operation}"}}'.encode() for operation in operations]
+    assert [value for _, value in got.records] == texts * 2
+
+
 AVRO_COLUMNS = {
     "id": DataType("BIGINT", nullable=False), "s": DataType("STRING"), "i": DataType("INT"),
     "b": DataType("BOOLEAN"), "d": DataType("DOUBLE"), "f": DataType("FLOAT"),

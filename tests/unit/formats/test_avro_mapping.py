@@ -5,7 +5,7 @@ import json
 import pytest
 
 from spark_jobs.errors import FormatError
-from spark_jobs.formats.avro import with_schema
+from spark_jobs.formats.columns import with_columns
 from spark_jobs.options.formats import FORMATS
 from spark_jobs.sql.types.data_types import DataType, RowField
 
@@ -13,7 +13,7 @@ from spark_jobs.sql.types.data_types import DataType, RowField
 def timestamp(name: str, precision: int, legacy: str) -> object:
     declared = FORMATS["avro"].read({"avro.timestamp_mapping.legacy": legacy}, "")
     field = RowField("at", DataType(name, nullable=False, precision=precision))
-    schema = json.loads(with_schema(declared, [field]).texts["schema"])
+    schema = json.loads(with_columns(declared, [field]).texts["schema"])
     return schema["fields"][0]["type"]["logicalType"]
 
 
@@ -35,4 +35,4 @@ def test_refused(name: str, precision: int, legacy: str) -> None:
 
 def test_other_formats_stay_as_they_are() -> None:
     declared = FORMATS["json"].read({}, "")
-    assert with_schema(declared, []) is declared
+    assert with_columns(declared, []) is declared

@@ -248,7 +248,7 @@ TABLE_OPTIONS = [
     ("'json.ignore-parse-errors' = 'yes'", "OPTION_VALUE", "true | false"),
     ("'value.format' = 'json'", "OPTION_CONFLICT", "same option"),
     ("'key.format' = 'json'", "OPTION_MISSING", "key.fields"),
-    ("'key.format' = 'debezium-json'", "OPTION_VALUE", "json | avro | avro-confluent | raw"),
+    ("'key.format' = 'debezium-json'", "OPTION_VALUE", "json | csv | avro | avro-confluent | raw"),
     ("'rejoin.schema-id' = 'apicurio-headers'", "OPTION_CONFLICT", "schema registry"),
     ("'rejoin.registry.timeout' = '1 min'", "OPTION_CONFLICT", "schema registry"),
     ("'rejoin.schema-id' = 'header'", "OPTION_VALUE", "apicurio-8-byte"),
@@ -341,6 +341,55 @@ INSERT INTO s SELECT a FROM t"""
 def test_raw_takes_one_column() -> None:
     text = script("CREATE TABLE t (a STRING, b STRING) <append>").replace("'json'", "'raw'")
     assert [p.code for p in problems(text)] == ["RAW_COLUMNS"]
+
+
+@pytest.mark.parametrize("type_", ["DECIMAL(10, 2)", "DATE", "TIME", "TIMESTAMP(3)", "ARRAY<INT>"])
+def test_raw_holds_no_other_types(type_: str) -> None:
+    text = script(f"CREATE TABLE t (v {type_}) <append>").replace("'json'", "'raw'")
+    [found] = problems(text)
+    assert (found.code, found.line, found.column) == ("RAW_TYPE", 1, 17)
+    assert "declare it as STRING" in found.render()
+
+
+def test_raw_holds_no_other_types_in_keys() -> None:
+    """Columns that stand in the value alone may have any type."""
+    text = """CREATE TABLE t (k DECIMAL(4, 0), v DATE) WITH ('connector' = 'kafka', 'topic' = 't',
+  'key.format' = 'raw', 'key.fields' = 'k', 'value.format' = 'json',
+  'value.fields-include' = 'EXCEPT_KEY', 'properties.bootstrap.servers' = 'x')"""
+    assert [(p.code, p.column) for p in problems(text)] == [("RAW_TYPE", 17)]
+
+
+@pytest.mark.parametrize(
+    "type_",
+    ["MAP<STRING, INT>", "ARRAY<ARRAY<INT>>", "ROW<x ARRAY<INT>>", "ARRAY<ROW<x INT>>"],
+)
+def test_csv_holds_nothing_nested_twice(type_: str) -> None:
+    text = script(f"CREATE TABLE t (v {type_}) <append>").replace("'json'", "'csv'")
+    [found] = problems(text)
+    assert (found.code, found.line, found.column) == ("CSV_TYPE", 1, 17)
+    assert "an ARRAY or ROW of such" in found.render()
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("'csv.field-delimiter' = 'ab'", "OPTION_VALUE"),
+        ("'csv.field-delimiter' = ''", "OPTION_VALUE"),
+        ("'csv.quote-character' = '\\t'", "OPTION_VALUE"),
+        ("'csv.escape-character' = '\U0001d11e'", "OPTION_VALUE"),
+        ("'csv.ignore-first-line' = 'true'", "UNKNOWN_OPTION"),
+        (
+            "'csv.quote-character' = '|', 'csv.disable-quote-character' = 'TRUE'",
+            "OPTION_CONFLICT",
+        ),
+        ("'rejoin.debezium.unwrapped' = 'true'", "OPTION_CONFLICT"),
+        ("'canal-json.table.include' = 't'", "UNKNOWN_OPTION"),
+    ],
+)
+def test_options_of_csv(options: str, code: str) -> None:
+    table = "CREATE TABLE t (v INT, PRIMARY KEY (v) NOT ENFORCED) <append>"
+    text = script(table).replace("'json'", f"'csv', {options}")
+    assert [p.code for p in problems(text)] == [code]
 
 
 def test_all_problems_of_a_file_at_once() -> None:

@@ -9,9 +9,11 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.apache.spark.sql.rejoin.format.avro.{AvroDecoder, AvroUnavailable, DebeziumAvroDecoder, PlainAvroDecoder}
+import org.apache.spark.sql.rejoin.format.csv.CsvDecoder
 import org.apache.spark.sql.rejoin.format.debezium.{AddedFields, ConnectRowDecoder, DebeziumJsonDecoder, OtherRecords,
   UnwrappedDecoder}
-import org.apache.spark.sql.rejoin.format.json.{ChangelogJsonDecoder, JsonDecoder, JsonOptions}
+import org.apache.spark.sql.rejoin.format.json.{BinlogDialect, BinlogJsonDecoder, ChangelogJsonDecoder, JsonDecoder,
+  JsonOptions}
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, IngestSpec, Reason}
 import rejoin.core.row.{RowKind, SourcePosition}
 
@@ -104,6 +106,11 @@ trait RowDecoder {
 /** Decodes the value of a record, which may be null, into row changes. */
 trait ValueDecoder {
   def decode(record: SourceRecord, into: Decoded): Unit
+
+  /** Whether the last record has more row changes, which [[decodeMore]] gives. */
+  def hasMore: Boolean = false
+
+  def decodeMore(into: Decoded): Unit = ()
 }
 
 object Decoder {
@@ -111,6 +118,7 @@ object Decoder {
   /** A decoder for the key or for a value that is a plain row. */
   def forRow(format: FormatSpec, targets: Seq[FieldTarget], isKey: Boolean): RowDecoder = format.name match {
     case "json" => new JsonDecoder(JsonOptions(format), targets)
+    case "csv" => new CsvDecoder(format, targets)
     case "avro" => new PlainAvroDecoder(format, targets)
     case "avro-confluent" => new AvroDecoder(format, targets, isKey)
     case "raw" => RawDecoder(format, targets)
@@ -123,6 +131,8 @@ object Decoder {
       case "debezium-json" => new DebeziumJsonDecoder(spec, targets)
       case "debezium-avro-confluent" => new DebeziumAvroDecoder(spec, targets)
       case "changelog-json" => new ChangelogJsonDecoder(spec.valueFormat, targets, spec.isUpsert)
+      case "canal-json" => new BinlogJsonDecoder(spec, targets, BinlogDialect.Canal)
+      case "maxwell-json" => new BinlogJsonDecoder(spec, targets, BinlogDialect.Maxwell)
       case _ if spec.debezium.unwrapped => unwrapped(spec, targets)
       case _ if spec.isUpsert => new UpsertDecoder(forRow(spec.valueFormat, targets, isKey = false))
       case name => new PlainDecoder(forRow(spec.valueFormat, targets, isKey = false), nullIsRow = name == "raw")

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.types._
 
 import org.apache.spark.sql.rejoin.format.avro.{AvroEncoder, DebeziumAvroEncoder}
+import org.apache.spark.sql.rejoin.format.csv.CsvEncoder
 import org.apache.spark.sql.rejoin.format.json.{JsonObjectWriter, JsonWriterOptions}
 import org.apache.spark.sql.rejoin.sink.RecordSpec
 import rejoin.core.row.RowKind
@@ -25,6 +26,7 @@ object RowEncoder {
       case "json" =>
         val fields = new JsonObjectWriter(JsonWriterOptions(format), ordinals, struct)
         fields.write(_, _)
+      case "csv" => new CsvEncoder(format, ordinals, struct)
       case "avro" | "avro-confluent" => new AvroEncoder(format, ordinals, struct)
       case "raw" => raw(format, ordinals, struct)
       case other => throw new IllegalArgumentException(s"format '$other' cannot hold plain rows")
@@ -127,6 +129,8 @@ private[rejoin] object ValueEncoder {
       case "debezium-json" => debezium(fields)
       case "debezium-avro-confluent" => new DebeziumAvroEncoder(sink.valueFormat, ordinals, sink.valueSchema)
       case "changelog-json" => changelogJson(fields)
+      case "canal-json" => enclosed(fields, """{"data":[""", """],"type":"INSERT"}""", """],"type":"DELETE"}""")
+      case "maxwell-json" => enclosed(fields, """{"data":""", ""","type":"insert"}""", ""","type":"delete"}""")
       case _ =>
         val rows = RowEncoder(sink.valueFormat, ordinals, sink.valueSchema)
         sink.mode match {
@@ -163,6 +167,18 @@ private[rejoin] object ValueEncoder {
       val isAdd = RowKind.isAdd(kind)
       fields.write(row, out.write(if (isAdd) beforeAdd else beforeRemove))
       out.write(if (isAdd) afterAdd else afterRemove)
+      true
+    }
+  }
+
+  /** A row between texts that say whether it is added or removed; an update is two records. */
+  private def enclosed(fields: JsonObjectWriter, before: String, added: String, removed: String): ValueEncoder = {
+    val head = before.getBytes(UTF_8)
+    val addEnd = added.getBytes(UTF_8)
+    val removeEnd = removed.getBytes(UTF_8)
+    (kind, row, out) => {
+      fields.write(row, out.write(head))
+      out.write(if (RowKind.isAdd(kind)) addEnd else removeEnd)
       true
     }
   }

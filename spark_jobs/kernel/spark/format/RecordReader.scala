@@ -29,6 +29,20 @@ private[rejoin] final class RecordReader(spec: IngestSpec) {
   def read(record: SourceRecord): Decoded = {
     decoded.clear()
     values.decode(record, decoded)
+    completed(record)
+  }
+
+  /** Whether the record that was read last has more row changes. */
+  def hasMore: Boolean = values.hasMore
+
+  /** The next row changes of the same record; the result is reused. */
+  def readMore(record: SourceRecord): Decoded = {
+    decoded.clear()
+    values.decodeMore(decoded)
+    completed(record)
+  }
+
+  private def completed(record: SourceRecord): Decoded = {
     if (decoded.beforeKind != Decoded.Absent) complete(record, decoded.before, decoded.beforeKind)
     if (decoded.afterKind != Decoded.Absent) complete(record, decoded.after, decoded.afterKind)
     decoded
@@ -86,6 +100,8 @@ private object RecordReader {
     Reason.JsonMalformed,
     Reason.JsonField,
     Reason.JsonMissingField,
+    Reason.CsvMalformed,
+    Reason.CsvField,
     Reason.Envelope,
     Reason.Truncate,
     Reason.Message,

@@ -21,6 +21,8 @@ object Reason {
   final val AvroUnknownId = "avro-unknown-schema-id"
   final val AvroMalformed = "avro-malformed"
   final val AvroMismatch = "avro-schema-mismatch"
+  final val CsvMalformed = "csv-malformed"
+  final val CsvField = "csv-field-malformed"
   final val RawLength = "raw-bad-length"
   final val Envelope = "debezium-no-envelope"
   final val Truncate = "debezium-truncate"

@@ -13,7 +13,7 @@ import rejoin.core.row.{Envelope, KeyGroup, PartialRow, RowKind, SourcePosition,
 
 /** Makes envelopes of decoded rows: filter, event time, key and key group, and the columns that are kept.
   *
-  * The two rows that hold a record's envelopes are reused for each record.
+  * The rows that hold a record's envelopes are reused for each record.
   */
 private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   private val spec = plan.spec
@@ -22,7 +22,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
   private val projectKey = Expressions.compiledProjection(plan.key, spec.timeZone)
   private val projectRow = Expressions.compiledProjection(plan.row, spec.timeZone)
   private val dropNullKeys = spec.dropNullKeys.toArray
-  private val out = Array.fill(2)(EnvelopeRow.mutable())
+  private var out = Array.fill(2)(EnvelopeRow.mutable())
   private val isUpsert = spec.isUpsert
   private val carriesPosition = spec.debezium.positions
   private lazy val missingValues = new MissingValues(plan)
@@ -101,6 +101,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
       progress: PartitionProgress): Unit = {
     val key = evaluate(projectKey, row)
     if (!hasDroppedNull(key)) {
+      if (used == out.length) out ++= Array.fill(used)(EnvelopeRow.mutable())
       val packedKey = Packed(key)
       val next = out(used)
       next.setInt(EnvelopeRow.Group, KeyGroup.of(packedKey, spec.groups))
@@ -112,8 +113,25 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
       next.update(EnvelopeRow.Key, packedKey)
       next.update(EnvelopeRow.Row, positioned(Packed(evaluate(projectRow, row))))
       used += 1
+      if (used > 2 && !RowKind.isAdd(kind)) cancel()
     }
   }
+
+  /** Leaves the last row out, and the one of the same record that it takes back. Rows of one place in Kafka are
+    * ordered by their kind alone: it would come before the other.
+    */
+  private def cancel(): Unit = {
+    val last = out(used - 1)
+    val added = (0 until used - 1).indexWhere(i => RowKind.isAdd(kindOf(out(i))) && EnvelopeRows.isSame(out(i), last))
+    if (added >= 0) {
+      val free = out(added)
+      System.arraycopy(out, added + 1, out, added, used - 2 - added)
+      out(used - 2) = free
+      used -= 2
+    }
+  }
+
+  private def kindOf(row: InternalRow): Byte = row.getByte(EnvelopeRow.Kind)
 
   private def positioned(row: Array[Byte]): Array[Byte] =
     if (carriesPosition) position.append(row) else row
@@ -149,6 +167,11 @@ private[rejoin] object EnvelopeRows {
   /** Headers of the two events that Debezium writes when a primary key changes. */
   private val NewKey = UTF8String.fromString("__debezium.newkey")
   private val OldKey = UTF8String.fromString("__debezium.oldkey")
+
+  private def isSame(a: InternalRow, b: InternalRow): Boolean =
+    a.getLong(EnvelopeRow.Time) == b.getLong(EnvelopeRow.Time) &&
+      util.Arrays.equals(a.getBinary(EnvelopeRow.Key), b.getBinary(EnvelopeRow.Key)) &&
+      util.Arrays.equals(a.getBinary(EnvelopeRow.Row), b.getBinary(EnvelopeRow.Row))
 
   private def has(headers: ArrayData, name: UTF8String): Boolean =
     (0 until headers.numElements()).exists(headers.getStruct(_, 2).getUTF8String(0) == name)

@@ -137,7 +137,8 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
     currentPartition = -1
   }
 
-  /** The envelopes of one record: none, one, the two halves of an update; or the chunks now full. */
+  /** The envelopes of one record: none, one, the two halves of an update, those of several rows; or the
+    * chunks now full. */
   def add(record: SourceRecord): Iterator[InternalRow] = {
     val progress = progressOf(record)
     if (record.timestampType == Ingest.LoadedMarker) {
@@ -153,9 +154,8 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
         rows.at(decoded)
         if (decoded.truncates) rows.truncate(record, progress)
         else {
-          if (decoded.beforeKind != Decoded.Absent)
-            rows.add(decoded.beforeKind, decoded.before, record, progress)
-          if (decoded.afterKind != Decoded.Absent) addAfter(decoded, record, progress)
+          addRows(decoded, record, progress)
+          while (reader.hasMore) addRows(reader.readMore(record), record, progress)
           if (followsKeys && decoded.isOneChange) rows.follow(record.headers)
           rowCount += rows.size
           if (chunks == null) rows.iterator()
@@ -165,6 +165,11 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
       } catch {
         case bad: BadRecord => reject(record, progress, bad)
       }
+  }
+
+  private def addRows(decoded: Decoded, record: SourceRecord, progress: PartitionProgress): Unit = {
+    if (decoded.beforeKind != Decoded.Absent) rows.add(decoded.beforeKind, decoded.before, record, progress)
+    if (decoded.afterKind != Decoded.Absent) addAfter(decoded, record, progress)
   }
 
   private def addAfter(decoded: Decoded, record: SourceRecord, progress: PartitionProgress): Unit =

@@ -105,10 +105,13 @@ final class JsonFields(
     }
   }
 
+  /** Sets for each target whether the last object had its field. */
+  def copyFound(into: Array[Boolean]): Unit = System.arraycopy(found, 0, into, 0, found.length)
+
   /** Reads the object that the parser has just opened, up to its end. */
   def read(parser: JsonParser, row: InternalRow): Unit = {
     clear(row)
-    if (options.failOnMissingField) util.Arrays.fill(found, false)
+    util.Arrays.fill(found, false)
     val context = parser.getParsingContext
     var position = 0
     var token = parser.nextToken()

@@ -1,0 +1,25 @@
+"""What the kernel has to know of a record's columns where the record itself does not name them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from spark_jobs.formats.avro import avro_schema, correct, legacy
+from spark_jobs.options.formats import AvroOptions, CsvOptions, Format
+from spark_jobs.sql.types.data_types import RowField
+
+
+def with_columns(declared: Format, fields: Sequence[RowField]) -> Format:
+    """The format with all columns of its key or value; as it is where records name them.
+
+    Plain Avro gets the schema of the columns, CSV their names.
+    """
+    match declared.options:
+        case AvroOptions(legacy_timestamps=is_legacy):
+            schema = avro_schema(fields, legacy if is_legacy else correct)
+            return replace(declared, texts={**declared.texts, "schema": schema})
+        case CsvOptions():
+            names = json.dumps([field.name for field in fields])
+            return replace(declared, texts={**declared.texts, "columns": names})
+        case _:
+            return declared
