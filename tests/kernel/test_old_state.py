@@ -92,6 +92,25 @@ def test_temporal_joins_go_on_without_a_memory_of_their_probe_rows(tmp_path: Pat
     }
 
 
+def test_visits_that_one_cell_listed_still_come(tmp_path: Path) -> None:
+    """The cells are of a kernel that listed all slots in use in the group's cell."""
+    job = OldJob(ROOT / "slots", tmp_path, "localhost:9092")
+    now = InMemory(job)
+    now.restore(read_cells(job.folder))
+    assert versions_of_groups(now) == {1}
+    half = {r["value"]["page"]: r["value"]["bought_at"] for r in now.step("half")}
+    assert half == dict.fromkeys(range(200)) | {7: "2024-01-01 04:30:00"}
+    assert versions_of_groups(now) == {2}
+    rest = {r["value"]["page"]: r["value"]["bought_at"] for r in now.step("rest")}
+    assert rest == dict.fromkeys([*range(200, 400), -2]) | {250: "2024-01-15 04:01:00"}
+    assert versions_of_groups(now) == {1}
+
+
+def versions_of_groups(run: InMemory) -> set[int]:
+    [operator] = run.cells()["bought"]
+    return {bytes.fromhex(cells[b"G".hex()])[0] for cells in operator.values()}
+
+
 def test_every_kind_of_cell_is_there() -> None:
     """By the tag in front of a cell's name: what is not there is not tested either."""
     kept = read_cells(ROOT / NEWEST).values()

@@ -17,7 +17,9 @@ from tests.kernel.oracle.check import (
 from tests.kernel.oracle.regular import JOIN_TYPES, ChangelogWriter, Join, random_side
 from tests.kernel.oracle.rows import PADDING, RESIDUALS, J, K, Row
 
-_FAR = 10**9  # later than any expiry
+_FAR = 10**12  # later than any expiry
+_SHORT = (0, 30, 3_000, 5_000, 50_000)
+_LONG = (0, 3_600_000, 30 * 24 * 3_600_000)  # with many times at which rows expire
 
 
 @dataclass(slots=True)
@@ -175,7 +177,8 @@ class ExpiringModel:
 def random_case(name: str, rng: random.Random, size: int) -> Case:
     key: tuple[int, ...] = rng.choice([(K,), (K,), (K, J), ()])
     left, right = random_side(key, rng), random_side(key, rng)
-    ttls = [0, 30, 3_000, 5_000, 50_000]
+    is_long = rng.random() < 0.2
+    ttls = _LONG if is_long else _SHORT
     join = Join(
         left,
         right,
@@ -190,25 +193,30 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
         ChangelogWriter(name, side, rng, spread)
         for name, side in (("left", left), ("right", right))
     ]
-    clock = _Clock(rng, join.ttl_ms)
+    clock = _Clock(rng, join.ttl_ms, jumps=0.005 if is_long else 1)
+    ticks = 0.5 if is_long else 0.2
     events: list[Event] = []
-    while len(events) < size:
-        events += clock.tick() if rng.random() < 0.2 else writers[rng.random() < 0.5].write()
+    while len(events) < (max(size, 600) if is_long else size):
+        events += clock.tick() if rng.random() < ticks else writers[rng.random() < 0.5].write()
     batches = [*cut_into_batches(events, rng), [["clock", _FAR]]]
     model = ExpiringModel
     return Case(name, join.node(), batches, random_restarts(batches, rng), lambda: model(join))
 
 
 class _Clock:
-    """Jumps that end just before, at and just after an expiry, and far ones."""
+    """Jumps that end just before, at and just after an expiry, far ones, and small steps."""
 
-    def __init__(self, rng: random.Random, ttl_ms: tuple[int, int]) -> None:
+    def __init__(self, rng: random.Random, ttl_ms: tuple[int, int], jumps: float) -> None:
         self._rng = rng
         self._ttl_ms = ttl_ms
+        self._jumps = jumps
         self._now = 0
 
     def tick(self) -> list[Any]:
         ttl = self._rng.choice(self._ttl_ms)
         near = [max(ttl - 1, 0), ttl, ttl + 1]
-        self._now += self._rng.choice([1, 7, ttl // 3, ttl // 2, *near, 4_096, 20_000])
+        steps = [4_096, 20_000, 100_000]
+        if self._rng.random() < self._jumps:
+            steps = [1, 7, ttl // 3, ttl // 2, *near, 4_096, 20_000]
+        self._now += self._rng.choice(steps)
         return [["clock", self._now]]

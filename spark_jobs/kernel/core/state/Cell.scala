@@ -44,6 +44,16 @@ object Cell {
     cell
   }
 
+  /** A page of the slots in which keys are due. */
+  def duePage(tag: Char, level: Int, page: Long): Array[Byte] = {
+    val cell = new Array[Byte](10)
+    cell(0) = tag.toByte
+    cell(1) = level.toByte
+    writeInt(cell, 2, (page >>> 32).toInt)
+    writeInt(cell, 6, page.toInt)
+    cell
+  }
+
   private def writeInt(bytes: Array[Byte], at: Int, value: Int): Unit = {
     bytes(at) = (value >>> 24).toByte
     bytes(at + 1) = (value >>> 16).toByte

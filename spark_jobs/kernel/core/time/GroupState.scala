@@ -9,11 +9,11 @@ import rejoin.core.state.{Cell, KeyedState, StateCell}
   *
   * {{{
   * cell 'G' : version, rows left, rows right, late rows, unknown retractions, gate, gate timeouts,
-  *            watermarks, event-time slots in use, clock slots in use
+  *            watermarks, event-time slots in use, clock slots in use ([[DueIndex]])
   * }}}
   */
 final class GroupState private (state: KeyedState) {
-  private val cell = new StateCell(Cell.GroupTag)
+  private val cell = new StateCell(Cell.GroupTag, DueIndex.PagedVersion)
 
   /** Stored rows of each side, copies counted. */
   val rows = new Array[Long](2)
@@ -73,18 +73,19 @@ final class GroupState private (state: KeyedState) {
     isOpen = in.byte() == 1
     gateTimeouts = in.varLong()
     watermarks.read(in)
-    due.read(in)
-    expiries.read(in)
+    due.read(in, cell.version)
+    expiries.read(in, cell.version)
   }
 
   def save(state: KeyedState): Unit = {
     due.flush(state)
     expiries.flush(state)
-    val out = cell.write().varLong(rows(0)).varLong(rows(1)).varLong(lateRows).varLong(unknownRetractions)
+    val version = DueIndex.versionOf(due, expiries)
+    val out = cell.write(version).varLong(rows(0)).varLong(rows(1)).varLong(lateRows).varLong(unknownRetractions)
     out.byte(if (isOpen) 1 else 0).varLong(gateTimeouts)
     watermarks.write(out)
-    due.write(out)
-    expiries.write(out)
+    due.write(out, version)
+    expiries.write(out, version)
     cell.save(state)
   }
 }

@@ -15,9 +15,9 @@ import rejoin.core.state.{Cell, KeyedState, StateCell}
 final class VisitIndex(far: DueIndex, state: KeyedState) {
   import VisitIndex._
 
-  private val near = new DueIndex('N')
-  private val nearSlots = new StateCell('H')
-  Option(nearSlots.open(Cell.NoKey, state)).foreach(near.read)
+  private val near = new DueIndex('N', maxListed = 1 << FarBits - NearBits)
+  private val nearSlots = new StateCell('H', DueIndex.PagedVersion)
+  Option(nearSlots.open(Cell.NoKey, state)).foreach(near.read(_, nearSlots.version))
 
   /** Takes all keys whose visit is at or before the time; a key may come more than once. */
   def take(time: Long): Iterator[Array[Byte]] =
@@ -37,7 +37,8 @@ final class VisitIndex(far: DueIndex, state: KeyedState) {
   /** Writes the near index to its cells; the group writes the far one together with its own cell. */
   def flush(): Unit = {
     near.flush(state)
-    near.write(nearSlots.write())
+    val version = DueIndex.versionOf(near)
+    near.write(nearSlots.write(version), version)
     nearSlots.save(state, isEmpty = near.isEmpty)
   }
 }

@@ -32,7 +32,7 @@ final class ProbeMemory(side: SideSpec, isEventTime: Boolean, timing: Timing, fu
   private val isTimed = isEventTime && side.layout == SideSpec.NoUniqueKey
   private val stored = new SideRows('P', 0, keepsMatches = false, idIsRow = false, ttlMs, if (ttlMs > 0) 1 else 0)
   private val header = new StateCell('J')
-  private val slots = new StateCell('Q')
+  private val slots = new StateCell('Q', DueIndex.PagedVersion)
   private val entry = new CellWriter
   private var expiries = new DueIndex('F')
   private var key: Array[Byte] = _
@@ -47,7 +47,7 @@ final class ProbeMemory(side: SideSpec, isEventTime: Boolean, timing: Timing, fu
     else {
       now = group.nowOrZero
       expiries = new DueIndex('F')
-      Option(slots.open(Cell.NoKey, state)).foreach(expiries.read)
+      Option(slots.open(Cell.NoKey, state)).foreach(expiries.read(_, slots.version))
       expiries.take(DueIndex.slotOf(now) - 1, state).flatMap(expire(_, group, state)).toVector.iterator
     }
 
@@ -68,7 +68,8 @@ final class ProbeMemory(side: SideSpec, isEventTime: Boolean, timing: Timing, fu
   def end(state: KeyedState): Unit =
     if (ttlMs > 0) {
       expiries.flush(state)
-      expiries.write(slots.write())
+      val version = DueIndex.versionOf(expiries)
+      expiries.write(slots.write(version), version)
       slots.save(state, isEmpty = expiries.isEmpty)
     }
 
