@@ -43,6 +43,10 @@ class QueryLife:
     failure: RejoinError | None = None  # the last one
     phase: Phase = "running"
     query: StreamingQuery | None = None
+    running_ms: int = 0  # how long its epoch has run when the query was last observed
+    _epoch: tuple[object, float] | None = field(
+        default=None, init=False
+    )  # the one that runs, since
     _judged: bool = field(default=False, init=False)  # `phase` takes the last run into account
     _retry_at: float = field(default=0.0, init=False)
 
@@ -90,6 +94,21 @@ class QueryLife:
     def runs_epoch(self) -> bool:
         query = self.query
         return query is not None and query.isActive and bool(query.status["isTriggerActive"])
+
+    def observe(self) -> Mapping[str, Any] | None:
+        """Note how long the running epoch has run; returns the newest report."""
+        latest = self.progress
+        now = time.monotonic()
+        if not (
+            self.runs_epoch and self.query is not None and self.query.status["isDataAvailable"]
+        ):
+            self._epoch = None  # or it only looks for new records
+        else:
+            last = None if latest is None else latest["batchId"]
+            if self._epoch is None or self._epoch[0] != last:
+                self._epoch = (last, now)
+        self.running_ms = 0 if self._epoch is None else int((now - self._epoch[1]) * 1000)
+        return latest
 
     @property
     def progress(self) -> Mapping[str, Any] | None:
