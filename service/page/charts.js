@@ -4,6 +4,7 @@ import { count, element } from "./graph.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LEAST_S = 60;  // of the time axis
+const LEAST_TOP = { s: .1 };  // of the value axis; 1 in other units: less is noise
 const WIDTH = 300;
 const HEIGHT = 60;
 
@@ -17,17 +18,19 @@ export function drawCharts(panel, charts) {
 function chart(lines) {
   const points = lines.flatMap((line) => line.points);
   const oldest = Math.max(...points.map(([ago]) => ago), LEAST_S);
-  const top = Math.max(...points.map(([, value]) => value ?? 0));
+  const unit = lines[0].unit;
+  const most = Math.max(...points.map(([, value]) => value ?? 0));
+  const top = Math.max(most, LEAST_TOP[unit] ?? 1);
   const drawing = document.createElementNS(SVG, "svg");
   drawing.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
   drawing.setAttribute("preserveAspectRatio", "none");
   drawing.setAttribute("role", "img");
-  drawing.setAttribute("aria-label", `${lines.map(inWords).join("; ")}; at most ${figure(top, lines[0].unit)}`);
-  drawing.append(...lines.map((line, i) => path(line.points, oldest, top || 1, i)));
+  drawing.setAttribute("aria-label", `${lines.map(inWords).join("; ")}; at most ${figure(most, unit)}`);
+  drawing.append(...lines.map((line, i) => path(line.points, oldest, top, i)));
   const names = lines.map((line, i) => element("span", { class: `line-${i}` }, line.name, " ",
     element("strong", {}, figure(line.points.at(-1)?.[1] ?? null, line.unit))));
   const axis = element("div", { class: "axis" }, element("span", {}, `${span(oldest)} ago`),
-    element("span", {}, `top ${figure(top, lines[0].unit)}`), element("span", {}, "now"));
+    element("span", {}, `top ${figure(top, unit)}`), element("span", {}, "now"));
   return element("figure", { class: "chart" }, element("figcaption", {}, ...names), drawing, axis);
 }
 

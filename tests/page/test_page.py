@@ -215,12 +215,14 @@ def test_figures_move(page: Page, driver: Driver) -> None:
 
 def test_charts_and_latency(page: Page) -> None:
     figures = page.locator(".figures")
-    expect(figures).to_contain_text("latency p50 325 ms, p99 399 ms")
+    # the sidecar takes a sample every five seconds, and a line needs three
+    expect(figures).to_contain_text("latency p50 325 ms, p99 399 ms", timeout=30_000)
     charts = page.locator(".charts .chart")
     expect(charts).to_have_count(4)
     latency = page.get_by_role("img", name="latency p99 now 399 ms; p50 now 325 ms")
     expect(latency.locator("path")).to_have_count(2)
-    expect(latency.locator("path.line-0")).to_have_attribute("d", re.compile(r"^ *M [\d. ]+ L "))
+    drawn = re.compile(r"^ *M [\d. ]+ L ")
+    expect(latency.locator("path.line-0")).to_have_attribute("d", drawn, timeout=30_000)
     expect(page.locator(".silence")).to_be_hidden()
 
 
