@@ -4,7 +4,7 @@ import { count, element } from "./graph.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LEAST_S = 60;  // of the time axis
-const LEAST_TOP = { s: .1 };  // of the value axis; 1 in other units: less is noise
+const LEAST_TOP = { s: .1, records: 10 };  // of the value axis; 1 in other units: less is noise
 const WIDTH = 300;
 const HEIGHT = 60;
 

@@ -95,18 +95,21 @@ class QueryLife:
         query = self.query
         return query is not None and query.isActive and bool(query.status["isTriggerActive"])
 
+    @property
+    def _runs_records(self) -> bool:
+        """Whether the running epoch has records, rather than looking for some."""
+        query = self.query
+        return self.runs_epoch and query is not None and bool(query.status["isDataAvailable"])
+
     def observe(self) -> Mapping[str, Any] | None:
         """Note how long the running epoch has run; returns the newest report."""
         latest = self.progress
+        last = None if latest is None else latest["batchId"]
         now = time.monotonic()
-        if not (
-            self.runs_epoch and self.query is not None and self.query.status["isDataAvailable"]
-        ):
-            self._epoch = None  # or it only looks for new records
-        else:
-            last = None if latest is None else latest["batchId"]
-            if self._epoch is None or self._epoch[0] != last:
-                self._epoch = (last, now)
+        if not self._runs_records:
+            self._epoch = None
+        elif self._epoch is None or self._epoch[0] != last:
+            self._epoch = (last, now)
         self.running_ms = 0 if self._epoch is None else int((now - self._epoch[1]) * 1000)
         return latest
 
