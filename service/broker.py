@@ -68,7 +68,7 @@ class BrokerClient:
                 found = _tail(client, topic, sorted(known), count)
             except _QUERY_ERRORS as error:
                 return (), self._reset_client(error)
-        rows = sample_rows(found, frozenset(hidden), is_upsert=_mode(job, query.name) == "upsert")
+        rows = sample_rows(found, frozenset(hidden), _mode(job, query.name))
         newest = sorted(rows, key=lambda row: (row.timestamp_ms, row.offset), reverse=True)
         return tuple(newest[:count]), None
 
@@ -171,17 +171,17 @@ def _mode(job: JobRecord | None, query: str) -> object:
 
 
 def sample_rows(
-    messages: Sequence[Message], hidden: frozenset[str], *, is_upsert: bool
+    messages: Sequence[Message], hidden: frozenset[str], mode: object
 ) -> Iterator[SampleRow]:
     """The records of a topic as rows, with what each of them takes back."""
     present: dict[object, str | None] = {}  # the newest value of each key so far
     for message in sorted(messages, key=lambda m: (m.partition() or 0, m.offset() or 0)):
         value = _text(message.value(), hidden)
         before = None
-        if is_upsert:
+        if mode == "upsert":
             before = present.get(message.key())
             present[message.key()] = value
-        is_gone = value is None if is_upsert else _is_deletion(message.value())
+        is_gone = value is None if mode == "upsert" else mode == "retract" and _is_deletion(message)
         yield SampleRow(
             change="taken back" if is_gone else "written" if before is None else "corrected",
             before=before,
@@ -194,13 +194,15 @@ def sample_rows(
         )
 
 
-def _is_deletion(value: bytes | str | None) -> bool:
-    """Whether a record of a changelog in JSON takes a row back."""
+def _is_deletion(message: Message) -> bool:
+    """Whether a record of a changelog in JSON takes a row back, in the words of its format."""
     try:
-        parsed = json.loads(value or b"")
+        parsed = json.loads(message.value() or b"")
     except (ValueError, RecursionError):
         return False
-    return isinstance(parsed, dict) and parsed.get("op") in ("d", "-U", "-D")
+    if not isinstance(parsed, dict):
+        return False
+    return parsed.get("op") in ("d", "-U", "-D") or parsed.get("type") in ("DELETE", "delete")
 
 
 def _text(data: bytes | str | None, hidden: frozenset[str]) -> str | None:
