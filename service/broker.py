@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from service.models import LagBody, PartitionLag, Reason, SampleRow
 from spark_jobs.job_record import JobRecord
-from spark_jobs.status import JobStatus
+from spark_jobs.status import JobStatus, QueryStatus
 
 TIMEOUT_S = 3.0
 FRESH_S = 2.0
@@ -57,9 +57,10 @@ class BrokerClient:
         )
 
     def latest_rows(
-        self, topic: str, count: int, hidden: Iterable[str], job: JobRecord | None
+        self, query: QueryStatus, count: int, hidden: Iterable[str], job: JobRecord | None
     ) -> tuple[tuple[SampleRow, ...], Reason | None]:
-        """The newest committed records of a topic, newest first."""
+        """The newest committed records of a query's sink topic, newest first."""
+        topic = query.sink
         with self._lock:
             try:
                 client = self._open(job)
@@ -67,8 +68,9 @@ class BrokerClient:
                 found = _tail(client, topic, sorted(known), count)
             except _QUERY_ERRORS as error:
                 return (), self._reset_client(error)
-        newest = sorted(found, key=lambda m: m.timestamp()[1], reverse=True)[:count]
-        return tuple(_row(message, frozenset(hidden)) for message in newest), None
+        rows = sample_rows(found, frozenset(hidden), _mode(job, query.name))
+        newest = sorted(rows, key=lambda row: (row.timestamp_ms, row.offset), reverse=True)
+        return tuple(newest[:count]), None
 
     def _latest(
         self, places: Sequence[tuple[str, int]], job: JobRecord | None
@@ -163,15 +165,44 @@ def _tail(client: Consumer, topic: str, partitions: Sequence[int], count: int) -
     return found
 
 
-def _row(message: Message, hidden: frozenset[str]) -> SampleRow:
-    return SampleRow(
-        topic=message.topic() or "",
-        partition=message.partition() or 0,
-        offset=message.offset() or 0,
-        timestamp_ms=message.timestamp()[1],
-        key=_text(message.key(), hidden),
-        value=_text(message.value(), hidden),
-    )
+def _mode(job: JobRecord | None, query: str) -> object:
+    """How the query writes: `append`, `upsert` or `retract`."""
+    return next((q.plan.get("mode") for q in (job.queries if job else ()) if q.name == query), None)
+
+
+def sample_rows(
+    messages: Sequence[Message], hidden: frozenset[str], mode: object
+) -> Iterator[SampleRow]:
+    """The records of a topic as rows, with what each of them takes back."""
+    present: dict[object, str | None] = {}  # the newest value of each key so far
+    for message in sorted(messages, key=lambda m: (m.partition() or 0, m.offset() or 0)):
+        value = _text(message.value(), hidden)
+        before = None
+        if mode == "upsert":
+            before = present.get(message.key())
+            present[message.key()] = value
+        is_gone = value is None if mode == "upsert" else mode == "retract" and _is_deletion(message)
+        yield SampleRow(
+            change="taken back" if is_gone else "written" if before is None else "corrected",
+            before=before,
+            topic=message.topic() or "",
+            partition=message.partition() or 0,
+            offset=message.offset() or 0,
+            timestamp_ms=message.timestamp()[1],
+            key=_text(message.key(), hidden),
+            value=value,
+        )
+
+
+def _is_deletion(message: Message) -> bool:
+    """Whether a record of a changelog in JSON takes a row back, in the words of its format."""
+    try:
+        parsed = json.loads(message.value() or b"")
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(parsed, dict):
+        return False
+    return parsed.get("op") in ("d", "-U", "-D") or parsed.get("type") in ("DELETE", "delete")
 
 
 def _text(data: bytes | str | None, hidden: frozenset[str]) -> str | None:

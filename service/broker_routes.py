@@ -29,11 +29,11 @@ def build_broker_router(driver: Driver, settings: Settings) -> APIRouter:
         if not settings.sample_rows:
             return SampleBody(enabled=False, problem=None, rows=())
         view = driver.look()
-        sinks = {q.name: q.sink for q in (view.status.queries if view.status else ())}
-        if query not in sinks:
+        queries = {q.name: q for q in (view.status.queries if view.status else ())}
+        if query not in queries:
             raise HTTPException(404, "no such query")
         found, problem = broker.latest_rows(
-            sinks[query], settings.sample_rows, settings.hidden, driver.job()
+            queries[query], settings.sample_rows, settings.hidden, driver.job()
         )
         return SampleBody(enabled=True, problem=problem, rows=found)
 

@@ -21,6 +21,7 @@ from service.models import (
     StatusBody,
 )
 from service.state import operator_states, query_summaries
+from service.trends import trends
 from service.watermarks import watermarks
 from spark_jobs.job_record import AdviceRecord, GraphEdge, GraphNode, JobRecord, QueryRecord
 from spark_jobs.status import (
@@ -28,6 +29,7 @@ from spark_jobs.status import (
     BuildStatus,
     ErrorStatus,
     JobStatus,
+    LatencyStatus,
     OperatorStatus,
     PartitionStatus,
     QueryStatus,
@@ -63,6 +65,7 @@ _STATUS = JobStatus(
             trigger_ms=310,
             input_rows_total=9624,
             output_rows_total=4790,
+            latency=LatencyStatus(counts={"400": 4780, "600": 10}, sum_ms=1_434_000),
             changes={"+I": 4790},
             transactions_committed_total=1624,
             rejects={"json-malformed": 2},
@@ -132,9 +135,12 @@ _DOWN = Reason(code="broker_unreachable", message="127.0.0.1:9092: timed out")
 
 
 def _history() -> History:
-    """Two samples, a minute apart, so that there are rates."""
-    moments = chain((0.0,), repeat(60.0))
+    """A minute, of which the last 40 seconds have brought no result."""
+    moments = chain((0.0, 20.0), repeat(60.0))
     history = History(lambda: next(moments))
+    before = {"output_rows_total": 4690, "latency": LatencyStatus(counts={"400": 4690})}
+    queries = tuple(query.model_copy(update=before) for query in _STATUS.queries)
+    history.add(_STATUS.model_copy(update={"queries": queries}))
     history.add(_STATUS)
     history.add(_STATUS)
     return history
@@ -164,6 +170,7 @@ STATUS = _answer(
 )
 QUERIES = _answer(query_summaries(_VIEW, _JOB, _history()))
 STATE = _answer(operator_states(_VIEW, _JOB, _history()))
+TRENDS = _answer(trends(("enriched",), _history()))
 WATERMARKS = _answer(watermarks(_STATUS, _JOB))
 CONFIG = _answer(ConfigBody(settings=_JOB.config, tables=_JOB.tables))
 PLAN = _answer(
@@ -193,6 +200,8 @@ ROWS = _answer(
         problem=_DOWN,
         rows=(
             SampleRow(
+                change="corrected",
+                before='{"id": 17, "email": "***", "price": null}',
                 topic="shop.enriched",
                 partition=0,
                 offset=4790,

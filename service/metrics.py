@@ -1,24 +1,35 @@
-"""All metrics of the sidecar: names, labels, help texts and values.
-
-`python -m service.metrics` prints docs/metrics.md.
-"""
+"""All metrics of the sidecar: names, labels, help texts and values."""
 
 import gzip
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from prometheus_client import generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from service.driver import Driver, DriverView
-from spark_jobs.status import JobStatus, LookupStatus, QueryStatus, SourceStatus
+from spark_jobs.status import (
+    LATENCY_BOUNDS_MS,
+    JobStatus,
+    LatencyStatus,
+    LookupStatus,
+    QueryStatus,
+    SourceStatus,
+)
 
-Sample: TypeAlias = tuple[str, tuple[str, ...], float]
+Sample: TypeAlias = tuple[str, tuple[str, ...], float | LatencyStatus]
+_Values: TypeAlias = dict[tuple[str, ...], float | LatencyStatus]
+_BOUNDS = (*map(str, LATENCY_BOUNDS_MS), "+Inf")  # names of the counts in a status
 _MAX_LABEL_CHARS = 200
 _MS = 1000.0
 
@@ -33,10 +44,13 @@ class MetricInfo:
     is_of_clock: bool = False
 
     @property
-    def kind(self) -> Literal["counter", "gauge"]:
+    def kind(self) -> Literal["counter", "gauge", "histogram"]:
+        if self.name == LATENCY:
+            return "histogram"
         return "counter" if self.name.endswith("_total") else "gauge"
 
 
+LATENCY = "rejoin_result_latency_seconds"
 _QUERY = ("query",)
 _PARTITION = ("query", "table", "topic", "partition")
 _OPERATOR = ("query", "operator", "kind")
@@ -82,6 +96,11 @@ METRICS: tuple[MetricInfo, ...] = (
     MetricInfo(
         "rejoin_output_rows_total",
         "Records written to the sink since the checkpoint began.",
+        _QUERY,
+    ),
+    MetricInfo(
+        LATENCY,
+        "Time from the newest input record behind a result to the commit of the result. See below.",
         _QUERY,
     ),
     MetricInfo(
@@ -236,19 +255,34 @@ class _Families(Collector):
 
 
 def _render(metrics: Sequence[MetricInfo], samples: Iterable[Sample]) -> bytes:
-    values: dict[str, dict[tuple[str, ...], float]] = {m.name: {} for m in metrics}
+    values: dict[str, _Values] = {m.name: {} for m in metrics}
     for name, labels, value in samples:
         # by label set: a status file that names a query twice must not break the scrape
         values[name][tuple(label[:_MAX_LABEL_CHARS] for label in labels)] = value
-    families = []
-    for metric in metrics:
-        kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-        family = kind(metric.name, metric.help, labels=metric.labels)
-        for labels, value in values[metric.name].items():
+    return generate_latest(_Families([_family(metric, values[metric.name]) for metric in metrics]))
+
+
+def _family(metric: MetricInfo, values: _Values) -> Metric:
+    if metric.kind == "histogram":
+        return _histogram(metric, values)
+    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    family = kind(metric.name, metric.help, labels=metric.labels)
+    for labels, value in values.items():
+        if not isinstance(value, LatencyStatus):
             # a status file with negative counts must not break the scrape either
             family.add_metric(labels, max(value, 0) if metric.kind == "counter" else value)
-        families.append(family)
-    return generate_latest(_Families(families))
+    return family
+
+
+def _histogram(metric: MetricInfo, values: _Values) -> Metric:
+    family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
+    for labels, found in values.items():
+        if isinstance(found, LatencyStatus):
+            counts = [max(found.counts.get(bound, 0), 0) for bound in _BOUNDS]
+            seconds = [str(ms / _MS) for ms in LATENCY_BOUNDS_MS]
+            buckets = list(zip((*seconds, "+Inf"), accumulate(counts), strict=True))
+            family.add_metric(labels, buckets, sum_value=max(found.sum_ms, 0) / _MS)
+    return family
 
 
 def _clock_samples(view: DriverView, read_errors: int) -> Iterator[Sample]:
@@ -292,6 +326,7 @@ def _query_samples(query: QueryStatus) -> Iterator[Sample]:
     yield "rejoin_epochs_total", one, query.epochs_total
     yield "rejoin_input_rows_total", one, query.input_rows_total
     yield "rejoin_output_rows_total", one, query.output_rows_total
+    yield LATENCY, one, query.latency
     yield "rejoin_late_rows_total", one, query.late_rows_total
     yield "rejoin_query_restarts_total", one, query.restarts_total
     yield "rejoin_lost_records_total", one, query.lost_records_total
@@ -336,29 +371,3 @@ def _source_samples(query: str, source: SourceStatus) -> Iterator[Sample]:
         if part.watermark_ms is not None:
             at = part.watermark_ms / _MS
             yield "rejoin_source_watermark_timestamp_seconds", labels, at
-
-
-_PAGE_HEAD = """\
-# Metrics
-
-The metrics at the sidecar's `/metrics`. `python -m service.metrics` prints this page; a
-test compares it with the code. Totals that are kept in the checkpoint survive restarts
-(a killed driver may lose ten seconds of them); transactions, registry calls, failed queries of
-lookups and restarts start at zero with the driver. Let Prometheus derive rates.
-
-| Name | Type | Labels | Meaning |
-|---|---|---|---|
-"""
-
-
-def metrics_page() -> str:
-    """docs/metrics.md."""
-    page = _PAGE_HEAD
-    for metric in METRICS:
-        labels = ", ".join(f"`{label}`" for label in metric.labels) or "none"
-        page += f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |\n"
-    return page
-
-
-if __name__ == "__main__":
-    sys.stdout.write(metrics_page())

@@ -1,6 +1,6 @@
 """Response bodies of the sidecar; times are in Unix milliseconds, sizes in bytes."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -77,6 +77,28 @@ class OperatorState(_Body):
     )
 
 
+class Silence(_Body):
+    """No result for a while: how long, and the likely reasons, the most certain one first."""
+
+    seconds: float
+    reasons: tuple[Reason, ...]
+
+
+class Trend(_Body):
+    """A line of a chart: seconds ago and value, oldest first; null where it is not known."""
+
+    name: str = Field(examples=["watermark delay"])
+    unit: str = Field(examples=["s"])
+    points: tuple[tuple[float, float | None], ...]
+
+
+class QueryTrends(_Body):
+    """The charts of one query over the last minutes, each of one or two lines."""
+
+    query: str
+    charts: tuple[tuple[Trend, ...], ...]
+
+
 class QuerySummary(_Body):
     """One INSERT as it runs."""
 
@@ -88,6 +110,8 @@ class QuerySummary(_Body):
     input_rows_per_second: float | None
     output_rows_total: int
     output_rows_per_second: float | None
+    latency_p50_seconds: float | None = Field(description="of the last minute; docs/metrics.md")
+    latency_p99_seconds: float | None
     lag_records: int
     late_rows_total: int
     rejects: dict[str, int]
@@ -96,6 +120,7 @@ class QuerySummary(_Body):
     last_failure: ErrorStatus | None
     lost_records_total: int
     warnings: tuple[str, ...]
+    silence: Silence | None = Field(description="why no result comes; null if results come")
 
 
 class QueryPlan(_Body):
@@ -168,8 +193,13 @@ class ConfigBody(_Body):
 
 
 class SampleRow(_Body):
-    """A record of a sink topic as text; masked columns are `***`."""
+    """A record of a sink topic as text; masked columns are `***`.
 
+    `before` is what a corrected or deleted row was, if that is among the latest records too.
+    """
+
+    change: Literal["written", "corrected", "taken back"]
+    before: str | None
     topic: str
     partition: int
     offset: int

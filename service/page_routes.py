@@ -1,4 +1,4 @@
-"""Serves the live page, which consists of four files and loads nothing from other hosts."""
+"""Serves the live page, which consists of five files and loads nothing from other hosts."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -9,6 +9,7 @@ FOLDER = Path(__file__).parent / "page"
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/charts.js": ("charts.js", "text/javascript; charset=utf-8"),
     "/graph.js": ("graph.js", "text/javascript; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
 }

@@ -17,10 +17,12 @@ from service.models import (
     OperatorState,
     QueryPlan,
     QuerySummary,
+    QueryTrends,
     QueryWatermarks,
     StatusBody,
 )
 from service.state import operator_states, query_summaries
+from service.trends import trends
 from service.watermarks import watermarks
 
 _JSON = "application/json"
@@ -47,6 +49,12 @@ def build_router(driver: Driver, history: History) -> APIRouter:
     async def queries() -> tuple[QuerySummary, ...]:
         """Each INSERT with epoch, rates of the last minute, lag and rejected records."""
         return query_summaries(_sampled(driver, history), driver.job(), history)
+
+    @router.get("/trends", responses=examples.TRENDS)
+    async def charts() -> tuple[QueryTrends, ...]:
+        """Throughput, latency, lag and watermark delay of the last ten minutes."""
+        status = _sampled(driver, history).status
+        return trends([query.name for query in status.queries] if status else [], history)
 
     @router.get("/state", responses=examples.STATE)
     async def state() -> tuple[OperatorState, ...]:

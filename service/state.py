@@ -5,6 +5,9 @@ import shlex
 from service.driver import DriverView
 from service.history import History
 from service.models import OperatorState, QuerySummary
+from service.silence import silence
+from service.trends import latencies
+from service.watermarks import watermarks
 from spark_jobs.job_record import GraphNode, JobRecord, QueryRecord
 from spark_jobs.status import OperatorStatus
 
@@ -14,6 +17,7 @@ def query_summaries(
 ) -> tuple[QuerySummary, ...]:
     """One summary per INSERT."""
     records = _records(job)
+    marks = {mark.query: mark for mark in watermarks(view.status, job)}
     return tuple(
         QuerySummary.model_validate(
             dict(query)
@@ -21,12 +25,19 @@ def query_summaries(
                 "epoch_ms": query.trigger_ms,
                 "input_rows_per_second": history.input_rate(query.name),
                 "output_rows_per_second": history.output_rate(query.name),
+                **_latencies(query.name, history),
                 "lag_records": query.lag_records,
                 "warnings": records[query.name].warnings if query.name in records else (),
+                "silence": silence(view, query, marks[query.name], history),
             }
         )
         for query in (view.status.queries if view.status else ())
     )
+
+
+def _latencies(query: str, history: History) -> dict[str, float | None]:
+    p50, p99 = latencies(query, history)
+    return {"latency_p50_seconds": p50, "latency_p99_seconds": p99}
 
 
 def operator_states(

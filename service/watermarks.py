@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
+from service.history import END_MS
 from service.models import HeldBack, PartitionWatermark, QueryWatermarks
 from spark_jobs.job_record import GraphNode, JobRecord
 from spark_jobs.status import JobStatus, QueryStatus
-
-_END_MS = 2**62  # inputs that have ended have a watermark above this
 
 
 def watermarks(status: JobStatus | None, job: JobRecord | None) -> tuple[QueryWatermarks, ...]:
@@ -31,7 +30,7 @@ def _query_watermarks(query: QueryStatus, nodes: dict[str, GraphNode]) -> QueryW
     holding = silent or [p for p in counted if p.watermark_ms == slowest and slowest is not None]
     if not counted:
         holding = counting[:1]
-    ended = slowest is not None and slowest >= _END_MS
+    ended = slowest is not None and slowest >= END_MS
     return QueryWatermarks(
         query=query.name,
         watermark_ms=query.watermark_ms,

@@ -106,6 +106,23 @@ class OperatorStatus(_Record):
     lookups: LookupStatus | None = None
 
 
+LATENCY_BOUNDS_MS = (
+    *(10, 15, 25, 40, 60, 100, 150, 250, 400, 600, 1_000, 1_500, 2_500, 4_000, 6_000),
+    *(10_000, 15_000, 25_000, 40_000, 60_000, 100_000, 300_000, 1_000_000, 3_600_000),
+)
+"""Upper bounds of the kernel's histogram of latencies."""
+
+
+class LatencyStatus(_Record):
+    """Results by how long after the newest record behind them they were committed.
+
+    `counts` by upper bound in milliseconds, as text; those beyond the last bound as `+Inf`.
+    """
+
+    counts: dict[str, Count] = Field(default_factory=dict)
+    sum_ms: Count = 0
+
+
 class ErrorStatus(_Record):
     """Why a job or a query failed, as in its last log line."""
 
@@ -122,10 +139,12 @@ class QueryStatus(_Record):
     epoch: Count | None = None
     epochs_total: Count = 0
     trigger_ms: Count = 0
+    epoch_running_ms: Count = 0  # how long the running epoch has run; 0 between epochs
     input_rows_total: Count = 0
     input_rows_per_second: Rate = 0.0
     processed_rows_per_second: Rate = 0.0
     output_rows_total: Count = 0
+    latency: LatencyStatus = Field(default_factory=LatencyStatus)
     changes: dict[str, Count] = Field(default_factory=dict)  # results by row kind: +I, -U, +U, -D
     transactions_committed_total: Count = 0
     transactions_aborted_total: Count = 0

@@ -19,7 +19,7 @@ IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 MARGIN = 12
 # width of the window, and the part of the page at which the picture ends
-SHOTS = {"wide": (1000, ".panels"), "narrow": (390, ".columns")}
+SHOTS = {"wide": (1000, ".panels"), "narrow": (390, ".charts")}
 START_TIMEOUT_S = 180
 # the rates and the history of the state need a while
 SETTLE_S = 60

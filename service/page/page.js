@@ -1,6 +1,7 @@
 // Polls the sidecar and updates the page. Rates are differences between answers that are ten
 // seconds apart, because an epoch can take several seconds.
 
+import { drawCharts, figure, span } from "./charts.js";
 import { count, drawEdges, drawNodes, element, fill, sparkline } from "./graph.js";
 
 const EVERY_MS = 1500;
@@ -9,7 +10,9 @@ const BEHIND_MS = 5_000;  // a partition that is less behind than this counts as
 const END_MS = 2 ** 62;  // watermark of inputs that have ended
 const SINK = "";  // key of the sink among the totals by table; no table has this name
 const queries = new Map();  // by name: plan, elements, and the totals of the last seconds
+const CHARTS_EVERY = 3;  // refreshes; the sidecar takes a sample every five seconds
 let planText = "";
+let refreshes = 0;
 
 async function fetchJson(address) {
   const answer = await fetch(address, { cache: "no-store" });
@@ -19,16 +22,24 @@ async function fetchJson(address) {
 
 async function refresh() {
   try {
-    const [status, plan, state, marks] = await Promise.all(["status", "plan", "state", "watermarks"].map(fetchJson));
+    const [status, plan, state, marks, summaries] = await Promise.all(
+      ["status", "plan", "state", "watermarks", "queries"].map(fetchJson));
     showJob(status);
     if (JSON.stringify(plan.map((p) => [p.name, p.nodes])) !== planText) draw(plan);
     for (const query of status.status?.queries ?? [])
-      if (queries.has(query.name)) showQuery(query, state, marks, status.status);
+      if (queries.has(query.name))
+        showQuery(query, state, marks, status.status, summaries.find((s) => s.name === query.name));
+    if (refreshes++ % CHARTS_EVERY === 0) await showCharts();
   } catch (error) {
     badge("no answer", "bad-text");
     document.getElementById("summary").textContent = `The sidecar does not answer: ${error.message}`;
   }
   setTimeout(refresh, EVERY_MS);
+}
+
+async function showCharts() {
+  for (const { query, charts } of await fetchJson("trends"))
+    if (queries.has(query)) drawCharts(queries.get(query).section.querySelector(".charts"), charts);
 }
 
 function badge(text, kind) {
@@ -45,7 +56,7 @@ function showJob({ status, age_seconds: age, problem, unready }) {
     document.getElementById("job").textContent = status.job;
     document.title = `${status.job}: ${isReady ? "ready" : "not ready"}`;
     document.getElementById("summary").textContent =
-      `rejoin ${status.build.version}, up ${span(Date.now() - Date.parse(status.started_at))}, status ${span(age * 1000)} old`;
+      `rejoin ${status.build.version}, up ${span((Date.now() - Date.parse(status.started_at)) / 1000)}, status ${span(age)} old`;
   } else document.getElementById("summary").textContent = problem?.message ?? "";
   document.getElementById("reasons").replaceChildren(
     ...unready.map((r) => element("li", { class: "warn" }, `${r.code}: ${r.message}`)));
@@ -53,6 +64,7 @@ function showJob({ status, age_seconds: age, problem, unready }) {
 
 function draw(plan) {
   planText = JSON.stringify(plan.map((p) => [p.name, p.nodes]));
+  refreshes = 0;
   queries.clear();
   const main = document.getElementById("queries");
   main.replaceChildren();
@@ -79,7 +91,7 @@ function drawAdvice(panel, { warnings, advice }) {
   details.querySelector("ul").replaceChildren(...better.map(item));
 }
 
-function showQuery(query, state, marks, job) {
+function showQuery(query, state, marks, job, summary) {
   const shown = queries.get(query.name);
   const { plan, section, boxes } = shown;
   const mark = marks.find((m) => m.query === query.name);
@@ -87,17 +99,33 @@ function showQuery(query, state, marks, job) {
   const held = mark ? holding(mark, shown.seen) : [];
   section.querySelector(".figures").textContent =
     `epoch ${query.epoch ?? "-"} took ${(query.trigger_ms / 1000).toFixed(1)} s, lag ${count(lagOf(query))} records, ` +
-    `watermark ${moment(query.watermark_ms)}`;
+    `watermark ${moment(query.watermark_ms)}, latency ${latency(summary)}`;
   for (const node of plan.nodes) fill(boxes.get(node.id), facts(node, query, state, mark, rates));
   for (const node of plan.nodes)
     boxes.get(node.id).classList.toggle("holds",
       held.some((h) => node.kind === "source" && h.partition.table === node.table));
+  showSilence(section, summary?.silence);
   showHeld(section, mark, held);
   showBad(section, query);
   showTrouble(section, plan, query, job);
   showRows(section, query);
   shown.rateOf = (edge) => rateOf(edge, plan, rates);
   drawEdges(section.querySelector(".graph"), plan, boxes, shown.rateOf);
+}
+
+/** Of the last minute: from the newest record behind a result to its commit. */
+function latency(summary) {
+  const [p50, p99] = [summary?.latency_p50_seconds ?? null, summary?.latency_p99_seconds ?? null];
+  return p50 === null ? "-" : `p50 ${figure(p50, "s")}, p99 ${figure(p99, "s")}`;
+}
+
+function showSilence(section, silence) {
+  const panel = section.querySelector(".silence");
+  panel.hidden = !silence;
+  if (panel.hidden) return;
+  panel.querySelector("h3").textContent = `No result for ${span(silence.seconds)}`;
+  panel.querySelector("ul").replaceChildren(...silence.reasons.map((r) =>
+    element("li", { "data-code": r.code }, `${r.message[0].toUpperCase()}${r.message.slice(1)}.`)));
 }
 
 /** Records read per table and rows written, with the time of the status. */
@@ -220,10 +248,16 @@ async function showRows(section, query) {
   panel.hidden = !answer?.enabled;
   if (panel.hidden) return;
   const rows = answer.rows.map((r) => element("tr", {}, element("td", {}, moment(r.timestamp_ms)),
-    element("td", {}, element("code", {}, r.key ?? "")),
-    element("td", {}, element("code", {}, r.value ?? "tombstone"))));
+    element("td", { class: r.change === "written" ? "ok" : "warn" }, r.change),
+    element("td", {}, element("code", {}, r.key ?? "")), element("td", {}, ...values(r))));
   panel.querySelector(".body").replaceChildren(answer.problem ? answer.problem.message :
     element("table", {}, element("tbody", {}, ...rows)));
+}
+
+/** What was taken back, struck out, and the row that is there now. */
+function values({ before, value }) {
+  const gone = before === null ? [] : [element("del", {}, element("code", {}, before))];
+  return value === null ? gone.length ? gone : ["tombstone"] : [...gone, element("code", {}, value)];
 }
 
 function lagOf(query) {
@@ -233,11 +267,6 @@ function lagOf(query) {
 function moment(ms) {
   if (ms === null || ms === undefined) return "none yet";
   return ms >= END_MS ? "end" : new Date(ms).toISOString().replace("T", " ").slice(0, 19);
-}
-
-function span(ms) {
-  const s = Math.max(Math.round(ms / 1000), 0);
-  return s < 120 ? `${s} s` : s < 7200 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`;
 }
 
 function bytes(n) {

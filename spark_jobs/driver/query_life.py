@@ -43,6 +43,10 @@ class QueryLife:
     failure: RejoinError | None = None  # the last one
     phase: Phase = "running"
     query: StreamingQuery | None = None
+    running_ms: int = 0  # how long its epoch has run when the query was last observed
+    _epoch: tuple[object, float] | None = field(
+        default=None, init=False
+    )  # the one that runs, since
     _judged: bool = field(default=False, init=False)  # `phase` takes the last run into account
     _retry_at: float = field(default=0.0, init=False)
 
@@ -90,6 +94,24 @@ class QueryLife:
     def runs_epoch(self) -> bool:
         query = self.query
         return query is not None and query.isActive and bool(query.status["isTriggerActive"])
+
+    @property
+    def _runs_records(self) -> bool:
+        """Whether the running epoch has records, rather than looking for some."""
+        query = self.query
+        return self.runs_epoch and query is not None and bool(query.status["isDataAvailable"])
+
+    def observe(self) -> Mapping[str, Any] | None:
+        """Note how long the running epoch has run; returns the newest report."""
+        latest = self.progress
+        last = None if latest is None else latest["batchId"]
+        now = time.monotonic()
+        if not self._runs_records:
+            self._epoch = None
+        elif self._epoch is None or self._epoch[0] != last:
+            self._epoch = (last, now)
+        self.running_ms = 0 if self._epoch is None else int((now - self._epoch[1]) * 1000)
+        return latest
 
     @property
     def progress(self) -> Mapping[str, Any] | None:

@@ -18,6 +18,7 @@ from spark_jobs.status import (
     BuildStatus,
     ErrorStatus,
     JobStatus,
+    LatencyStatus,
     LoadStatus,
     LookupStatus,
     OperatorStatus,
@@ -110,7 +111,7 @@ class JobReport:
             registry = counters.jvm.get("registry", {})
             self._registry = registry.get("calls", 0), registry.get("failures", 0)
             found = (query_status(s, (progress or {}).get(s.name), counters) for s in self.shapes)
-            queries = tuple(_with_restarts(status, lives) for status in found)
+            queries = tuple(_of_life(status, lives) for status in found)
         self.latest = JobStatus(
             job=self.job,
             pid=os.getpid(),
@@ -156,6 +157,9 @@ def query_status(
         input_rows_per_second=_rate(report.get("inputRowsPerSecond")),
         processed_rows_per_second=_rate(report.get("processedRowsPerSecond")),
         output_rows_total=counted.get("written", 0),
+        latency=LatencyStatus(
+            counts=counted.get("latency", {}), sum_ms=counted.get("latency_ms", 0)
+        ),
         changes=counted.get("changes", {}),
         transactions_committed_total=counters.jvm.get("commits", {}).get(shape.name, 0),
         transactions_aborted_total=counters.jvm.get("aborts", {}).get(shape.name, 0),
@@ -169,9 +173,12 @@ def query_status(
     )
 
 
-def _with_restarts(status: QueryStatus, lives: Sequence[QueryLife]) -> QueryStatus:
+def _of_life(status: QueryStatus, lives: Sequence[QueryLife]) -> QueryStatus:
     life = next((life for life in lives if life.name == status.name), None)
-    if life is None or life.failure is None:
+    if life is None:
+        return status
+    status = status.model_copy(update={"epoch_running_ms": life.running_ms})
+    if life.failure is None:
         return status
     restarts = {"restarts_total": life.restarts.total, "last_failure": _error(life.failure)}
     return status.model_copy(update=restarts)

@@ -55,7 +55,7 @@ object Kernel {
 
   /** An operator's changes to envelopes under another key. */
   def rekey(changes: DataFrame, node: String): DataFrame = {
-    val inputs = Seq("kind", "hash", "left", "right").map(name => ExpressionUtils.expression(col(name)))
+    val inputs = Encoders.product[Changelog].schema.fieldNames.toSeq.map(name => ExpressionUtils.expression(col(name)))
     changes.select(ExpressionUtils.column(RekeyRows(inputs, RekeySpec.read(node))))
   }
 

@@ -126,11 +126,19 @@ def _manifest(units: Sequence[Unit]) -> dict[str, str]:
     """What decides the jar's content: the sources, the jars they are compiled against, flags."""
     content = {"flags": " ".join(FLAGS)}
     for number, unit in enumerate(units):
-        content[f"jars {number}"] = " ".join(path.name for path in unit.jars)
+        content[f"jars {number}"] = " ".join(_identity(path) for path in unit.jars)
         for path in unit.sources:
             name = os.path.relpath(path, ROOT)
             content[name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return content
+
+
+def _identity(jar: Path) -> str:
+    """A release has its version in its name; a jar that is compiled here is what it was made of."""
+    made_of = jar.with_suffix(".json")
+    if not made_of.is_file():
+        return jar.name
+    return f"{jar.name}:{hashlib.sha256(made_of.read_bytes()).hexdigest()}"
 
 
 def _is_fresh(jar: Path, manifest: dict[str, str]) -> bool:

@@ -53,6 +53,8 @@ class QueryCounters(TypedDict, total=False):
     changes: dict[str, int]
     unwritten: dict[str, int]
     written: int
+    latency: dict[str, int]
+    latency_ms: int
     lookups: dict[str, dict[str, int]]
     operators: dict[str, OperatorLevels]
 

@@ -18,6 +18,10 @@ def build_project(
     if isinstance(project.input, KafkaScan):
         hashed = "`group`" if project.input.key else "source"
         rows = rows.where("kind < 16 OR kind = 32").selectExpr(
-            "kind", f"{hashed} AS hash", "`row` AS `left`", "CAST(NULL AS BINARY) AS `right`"
+            "kind",
+            f"{hashed} AS hash",
+            "`row` AS `left`",
+            "CAST(NULL AS BINARY) AS `right`",
+            "recordMs",
         )
     return Kernel.of(running.spark).emit(rows, described, number)

@@ -27,7 +27,9 @@ from tests.harness.manifests import (
     passes,
 )
 
-NAMES = {metric.name for metric in METRICS} | {"up"}
+NAMES = {"up"} | {
+    f"{metric.name}_bucket" if metric.kind == "histogram" else metric.name for metric in METRICS
+}
 
 
 def promtool() -> str:

@@ -1,16 +1,22 @@
 """The live page in headless Chromium over a sidecar whose driver a test plays."""
 
+import json
+import re
 import shutil
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from playwright.sync_api import Page, expect, sync_playwright
 
+from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import Child, free_ports, port_answers
 from spark_jobs.job_record import write_job
 from spark_jobs.plan.planner import plan
@@ -20,6 +26,7 @@ from spark_jobs.status import (
     BuildStatus,
     ErrorStatus,
     JobStatus,
+    LatencyStatus,
     LoadStatus,
     OperatorStatus,
     PartitionStatus,
@@ -32,6 +39,16 @@ from spark_jobs.status import (
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "shop.sql"
 NAME = "enriched_orders"
+SINK = "page-enriched-orders"
+UPSERT_JOB = """\
+CREATE TABLE orders (id INT, name STRING, card INT)
+WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json',
+  'properties.bootstrap.servers' = 'localhost:9092');
+CREATE TABLE enriched_orders (id INT, name STRING, card INT, PRIMARY KEY (id) NOT ENFORCED)
+WITH ('connector' = 'upsert-kafka', 'topic' = 'page-enriched-orders', 'key.format' = 'json',
+  'value.format' = 'json', 'properties.bootstrap.servers' = 'localhost:9092');
+INSERT INTO enriched_orders SELECT * FROM orders;
+"""
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -43,6 +60,7 @@ class Driver:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.results_come = True
         self.error: ErrorStatus | None = None
         self.third_speaks = False
         self.products_read = 423
@@ -77,6 +95,7 @@ class Driver:
             for p, ms in marks
         )
         products = (PartitionStatus(partition=0, offset=9, latest_offset=9, watermark_ms=at_ms),)
+        written = count * 100 if self.results_come else 0
         load = LoadStatus(read=self.products_read, total=1000)
         join = OperatorStatus(
             id=f"{NAME}/temporal-join",
@@ -86,10 +105,12 @@ class Driver:
         )
         query = QueryStatus(
             name=NAME,
-            sink=NAME,
+            sink=SINK,
             epoch=count,
             epochs_total=count,
-            output_rows_total=count * 100,
+            input_rows_total=count * 100,
+            output_rows_total=written,
+            latency=LatencyStatus(counts={"400": written}, sum_ms=written * 300),
             rejects={"json-malformed": 12},
             restarts_total=2,
             last_failure=ErrorStatus(code="X", message="gone"),
@@ -122,35 +143,55 @@ def chromium() -> str:
     return found
 
 
+@contextmanager
+def sidecar(driver: Driver, *options: str) -> Iterator[str]:
+    """The address of a sidecar beside the driver."""
+    [port] = free_ports(1)
+    command = [sys.executable, "-m", "service.main", "--port", str(port), *options]
+    child = Child([*command, "--status-dir", str(driver.folder)], driver.folder / "sidecar.log")
+    try:
+        while not port_answers(port):
+            assert child.exit_code is None, child.log_tail()
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        child.stop(5.0)
+
+
+@contextmanager
+def browser_at(address: str, chromium: str) -> Iterator[Page]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        opened = browser.new_page()
+        problems: list[str] = []
+        opened.on("pageerror", lambda error: problems.append(str(error)))
+        opened.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+        opened.set_default_timeout(30_000)
+        opened.goto(address)
+        yield opened
+        assert problems == []
+        browser.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def silent_job(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A job without results; it is silent for a while when the last test opens its page."""
+    with Driver(tmp_path_factory.mktemp("silent")) as playing:
+        playing.results_come = False
+        with sidecar(playing) as address:
+            yield address
+
+
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Driver]:
-    (tmp_path / "status").mkdir()
-    with Driver(tmp_path / "status") as playing:
+    with Driver(tmp_path) as playing:
         yield playing
 
 
 @pytest.fixture
-def page(chromium: str, driver: Driver, tmp_path: Path) -> Iterator[Page]:
-    [port] = free_ports(1)
-    command = [sys.executable, "-m", "service.main", "--port", str(port)]
-    sidecar = Child([*command, "--status-dir", str(driver.folder)], tmp_path / "sidecar.log")
-    try:
-        while not port_answers(port):
-            assert sidecar.exit_code is None, sidecar.log_tail()
-            time.sleep(0.1)
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-            opened = browser.new_page()
-            problems: list[str] = []
-            opened.on("pageerror", lambda error: problems.append(str(error)))
-            opened.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
-            opened.set_default_timeout(30_000)
-            opened.goto(f"http://127.0.0.1:{port}/")
-            yield opened
-            assert problems == []
-            browser.close()
-    finally:
-        sidecar.stop(5.0)
+def page(chromium: str, driver: Driver) -> Iterator[Page]:
+    with sidecar(driver) as address, browser_at(address, chromium) as opened:
+        yield opened
 
 
 def test_figures_move(page: Page, driver: Driver) -> None:
@@ -170,6 +211,19 @@ def test_figures_move(page: Page, driver: Driver) -> None:
     expect(loading).to_have_attribute("value", "423")
     driver.products_read = 1000
     expect(loading).to_have_count(0)
+
+
+def test_charts_and_latency(page: Page) -> None:
+    figures = page.locator(".figures")
+    # the sidecar takes a sample every five seconds, and a line needs three
+    expect(figures).to_contain_text("latency p50 325 ms, p99 399 ms", timeout=30_000)
+    charts = page.locator(".charts .chart")
+    expect(charts).to_have_count(4)
+    latency = page.get_by_role("img", name="latency p99 now 399 ms; p50 now 325 ms")
+    expect(latency.locator("path")).to_have_count(2)
+    drawn = re.compile(r"^ *M [\d. ]+ L ")
+    expect(latency.locator("path.line-0")).to_have_attribute("d", drawn, timeout=30_000)
+    expect(page.locator(".silence")).to_be_hidden()
 
 
 def test_the_partition_that_holds_back_is_named(page: Page, driver: Driver) -> None:
@@ -217,3 +271,37 @@ def test_narrow_and_dark(page: Page) -> None:
     assert ground == "rgb(18, 22, 29)"
     # nothing is wider than the window
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_rows_show_what_was_taken_back(
+    chromium: str, broker: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic(SINK, 1, 1)])[SINK].result(30)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    upsert = UPSERT_JOB.replace("localhost:9092", broker.bootstrap_servers)
+    job = bind(upsert)
+    write_job(tmp_path, job_record(job, plan(job), "shop", {}))
+    for name in ("<b>Bob</b>", "Robert", None):
+        value = None if name is None else json.dumps({"id": 1, "name": name, "card": 4111})
+        producer.produce(SINK, value, json.dumps({"id": 1}))
+    assert producer.flush(30) == 0
+    options = ("--sample-rows", "5", "--mask-columns", "card")
+    with sidecar(driver, *options) as address, browser_at(address, chromium) as page:
+        rows = page.locator(".rows tbody tr")
+        expect(rows).to_have_count(3)
+        changes = page.locator(".rows td:nth-child(2)")
+        expect(changes).to_have_text(["taken back", "corrected", "written"])
+        expect(rows.nth(0).locator("del")).to_contain_text('"name": "Robert"')
+        expect(rows.nth(1).locator("del")).to_contain_text("<b>Bob</b>")
+        expect(page.locator(".rows")).not_to_contain_text("4111")
+
+
+def test_why_nothing_comes(silent_job: str, chromium: str) -> None:
+    with browser_at(silent_job, chromium) as page:
+        panel = page.locator(".silence")
+        expect(panel.locator("h3")).to_have_text(re.compile(r"No result for \d+ s"), timeout=60_000)
+        expect(panel.locator("[data-code=input_idle]")).to_contain_text(
+            "Table product_changelog has had no record for"
+        )
+        expect(panel.locator("[data-code=no_match]")).to_contain_text("rows were read")

@@ -327,3 +327,6 @@ def test_changed_key_groups_are_refused(shop: Shop) -> None:
         10 + len(payments(0, 10)),
         paid(0, 10).total(),
     )
+    # each result was committed some time after its newest record, and the checkpoint knows of it
+    assert sum(query.latency.counts.values()) == query.output_rows_total
+    assert 0 < query.latency.sum_ms < query.output_rows_total * START_S * 1000

@@ -15,6 +15,7 @@ from spark_jobs.embedded.broker import Broker
 from tests.harness.gateway import jvm, kernel
 
 _WAIT_S = 60.0
+UNKNOWN_TIME = -(2**63)
 
 
 class Sink:
@@ -68,13 +69,20 @@ class Sink:
             package.sink.SinkSpec.read(spec), package.run.Counters()
         )
 
-    def send(self, writer: Any, key: str | None, value: str = "v", join_key: int = 0) -> None:
+    def send(
+        self,
+        writer: Any,
+        key: str | None,
+        value: str = "v",
+        join_key: int = 0,
+        record_ms: int = UNKNOWN_TIME,
+    ) -> None:
         """`join_key`: the hash of the row's key in the operator before the sink."""
         package: Any = jvm().org.apache.spark.sql.rejoin
         none = jvm().scala.Option.apply(None)
         bytes_ = None if key is None else key.encode()
         record = package.sink.SinkRecord(
-            self.topic, bytes_, value.encode(), join_key, none, None, False, False
+            self.topic, bytes_, value.encode(), join_key, none, None, False, False, record_ms
         )
         writer.process(record)
 
@@ -352,3 +360,35 @@ def test_task_that_is_tried_again_elsewhere_trusts_no_pool(sink: Sink) -> None:
     assert not b.write(sink, 1, "d", retry=True)
     assert a.write(sink, 2, "e", retry=True)
     assert sink.keys() == ["a", "c", "e"]
+
+
+def test_latencies_are_counted_at_the_commit(sink: Sink) -> None:
+    sink.take_over(sink.spec(1), 0)
+    package: Any = jvm().org.apache.spark.sql.rejoin
+    counters = package.run.Counters()
+    writer = package.sink.TransactionalWriter(package.sink.SinkSpec.read(sink.spec(1)), counters)
+    ages_ms = [0, 7, 123, 4_321, 3_000_000, 86_400_000]
+    begun = time.time()
+    assert writer.open(0, 0)
+    for age_ms in ages_ms:
+        sink.send(writer, "k", record_ms=int(begun * 1000) - age_ms)
+    sink.send(writer, "k")  # of a record without a timestamp
+    assert "latency" not in json.loads(counters.value()).get("q", {})
+    writer.close(None)
+    took_ms = (time.time() - begun) * 1000 + 1
+    counted = json.loads(counters.value())["q"]
+    assert sum(counted["latency"].values()) == len(ages_ms)
+    assert counted["latency"]["+Inf"] == 1
+    least = sum(ages_ms) * 31 / 32
+    assert least <= counted["latency_ms"] <= sum(ages_ms) * 33 / 32 + len(ages_ms) * took_ms
+
+
+def test_an_epoch_that_is_in_kafka_already_has_no_latency(sink: Sink) -> None:
+    sink.take_over(sink.spec(1), 0)
+    assert sink.write(sink.writer(sink.spec(1)), 0, "a")
+    package: Any = jvm().org.apache.spark.sql.rejoin
+    counters = package.run.Counters()
+    repeated = package.sink.TransactionalWriter(package.sink.SinkSpec.read(sink.spec(1)), counters)
+    assert not repeated.open(0, 0)
+    repeated.close(None)
+    assert json.loads(counters.value()) == {}

@@ -1,6 +1,8 @@
 """The life of a query, and the error a person gets out of Java's, without Spark."""
 
-from typing import Any
+import json
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -88,6 +90,44 @@ def test_bounded_query_without_anything_to_flush() -> None:
     run(found)
     assert started == [False]
     assert found.phase == "finished"
+
+
+class WorkingQuery:
+    """Runs epochs; a test says which one ended last, and what Spark says of the present one."""
+
+    isActive = True
+
+    def __init__(self) -> None:
+        self.status = {"isTriggerActive": True, "isDataAvailable": True}
+        self.ended: int | None = None
+        self._jsq = self
+
+    def lastProgress(self) -> "WorkingQuery | None":
+        return None if self.ended is None else self
+
+    def json(self) -> str:
+        return json.dumps({"batchId": self.ended})
+
+
+def test_how_long_an_epoch_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
+    monkeypatch.setattr(module, "time", clock)
+    query = WorkingQuery()
+    found = QueryLife("q", lambda _: cast(Any, query), None, False, never())
+    found.query = cast(Any, query)
+
+    def running_ms(after_s: float) -> int:
+        clock.now += after_s
+        found.observe()
+        return found.running_ms
+
+    assert (running_ms(1), running_ms(40), running_ms(1)) == (0, 40_000, 41_000)
+    query.ended = 0
+    assert (running_ms(1), running_ms(2)) == (0, 2_000)
+    query.status["isDataAvailable"] = False  # it looks for new records
+    assert (running_ms(1), running_ms(1)) == (0, 0)
+    query.status = {"isTriggerActive": False, "isDataAvailable": True}
+    assert running_ms(1) == 0
 
 
 def test_end_that_lies_ahead_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def test_answers_are_as_described(app: Any, folder: Path, job: Job, state: str) 
     for name, data in written.items():
         (folder / name).write_bytes(data)
     asked = fuzz(app, GOOD, 10 if state == "good" else 2)
-    assert len(asked) == 16
+    assert len(asked) == 17
     has_job = TestClient(app).get("/status").json()["status"] is not None
     assert has_job == (state in ("good", "old", "hostile"))
 

@@ -10,8 +10,16 @@ from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 import service.metrics
-from service.metrics import METRICS, Exposition, metrics_page
-from spark_jobs.status import BootstrapStatus, JobStatus, LookupStatus, QueryStatus
+from service.metrics import LATENCY, METRICS, Exposition
+from service.metrics_page import metrics_page
+from spark_jobs.status import (
+    LATENCY_BOUNDS_MS,
+    BootstrapStatus,
+    JobStatus,
+    LatencyStatus,
+    LookupStatus,
+    QueryStatus,
+)
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
 UNITS = ("seconds", "bytes", "rows", "records", "epochs", "errors", "restarts", "info", "changes",
@@ -63,7 +71,8 @@ def test_every_metric_has_a_value(client: TestClient, write: Write, job: Job) ->
     )
     write(failed)
     found = exposed(client)
-    assert set(found) == {metric.name for metric in METRICS}
+    names = {m.name for m in METRICS if m.kind != "histogram"}
+    assert set(found) == names | {f"{LATENCY}_{part}" for part in ("bucket", "count", "sum")}
     lag = found["rejoin_source_lag_records"]
     assert {dict(labels)["partition"]: value for labels, value in lag.items()} == {"0": 4, "1": 0}
     rows = found["rejoin_state_rows"]
@@ -85,6 +94,21 @@ def test_every_metric_has_a_value(client: TestClient, write: Write, job: Job) ->
     }
     assert list(found["rejoin_lookup_queries_total"].values()) == [2]
     assert list(found["rejoin_lookup_wait_seconds_total"].values()) == [1.5]
+
+
+def test_latencies_are_a_histogram(client: TestClient, write: Write, job: Job) -> None:
+    counts = {"100": 5, "250": 3, "+Inf": 2, "a bound of tomorrow": 7}
+    latency = LatencyStatus(counts=counts, sum_ms=9_500_000)
+    write(job(queries=(job().queries[0].model_copy(update={"latency": latency}),)))
+    found = exposed(client)
+    buckets = {dict(labels)["le"]: n for labels, n in found[f"{LATENCY}_bucket"].items()}
+    assert [buckets[le] for le in ("0.06", "0.1", "0.15", "0.25", "3600.0", "+Inf")] == [
+        0, 5, 5, 8, 8, 10,
+    ]  # fmt: skip
+    assert len(buckets) == len(LATENCY_BOUNDS_MS) + 1
+    assert list(found[f"{LATENCY}_count"].values()) == [10]
+    assert list(found[f"{LATENCY}_sum"].values()) == [9_500.0]
+    assert f"# TYPE {LATENCY} histogram" in client.get("/metrics").text
 
 
 @pytest.mark.parametrize(("state", "known"), [("starting", False), ("running", True)])

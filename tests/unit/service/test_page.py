@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 FILES = {
     "/": "text/html",
     "/page.js": "text/javascript",
+    "/charts.js": "text/javascript",
     "/graph.js": "text/javascript",
     "/page.css": "text/css",
 }

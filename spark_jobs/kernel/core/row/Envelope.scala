@@ -89,6 +89,9 @@ object RowKind {
   *   packed join key
   * @param row
   *   packed row of the columns that the query needs
+  * @param recordMs
+  *   timestamp of the newest Kafka record behind it, in milliseconds; Long.MinValue if unknown. Measures
+  *   latency; no result depends on it.
   */
 final case class Envelope(
     group: Int,
@@ -98,7 +101,8 @@ final case class Envelope(
     source: Int,
     seq: Long,
     key: Array[Byte],
-    row: Array[Byte])
+    row: Array[Byte],
+    recordMs: Long = Envelope.NoTime)
 
 object Envelope {
   final val NoTime: Long = Long.MinValue
@@ -111,22 +115,29 @@ object Envelope {
 
   def partitionOf(source: Int): Int = source % 65536
 
-  def watermark(group: Int, side: Byte, source: Int, timeMs: Long): Envelope =
-    mark(RowKind.Watermark, group, side, source, timeMs)
+  def watermark(group: Int, side: Byte, source: Int, timeMs: Long, recordMs: Long = NoTime): Envelope =
+    mark(RowKind.Watermark, group, side, source, timeMs, recordMs)
 
-  def loaded(group: Int, side: Byte, source: Int): Envelope = mark(RowKind.Loaded, group, side, source, 0)
+  def loaded(group: Int, side: Byte, source: Int, recordMs: Long = NoTime): Envelope =
+    mark(RowKind.Loaded, group, side, source, 0, recordMs)
 
   def clock(group: Int, topicIndex: Int, partitions: Int, timeMs: Long): Envelope =
     mark(RowKind.Clock, group, 0, topicIndex, timeMs).copy(seq = partitions.toLong)
 
   def end(group: Int): Envelope = mark(RowKind.End, group, 0, 0, Long.MaxValue)
 
-  private[row] def mark(kind: Byte, group: Int, side: Byte, source: Int, timeMs: Long): Envelope =
-    Envelope(group, side, kind, timeMs, source, 0, Nothing, Nothing)
+  private[row] def mark(
+      kind: Byte,
+      group: Int,
+      side: Byte,
+      source: Int,
+      timeMs: Long,
+      recordMs: Long = NoTime): Envelope =
+    Envelope(group, side, kind, timeMs, source, 0, Nothing, Nothing, recordMs)
 
-  /** The rows that [[RowChunks]] has packed. */
-  def rows(group: Int, side: Byte, count: Int, packed: Array[Byte]): Envelope =
-    content(RowKind.Rows, group, side, 0, count.toLong, packed)
+  /** The rows that [[RowChunks]] has packed; their record timestamps count from `recordMs`. */
+  def rows(group: Int, side: Byte, count: Int, packed: Array[Byte], recordMs: Long): Envelope =
+    Envelope(group, side, RowKind.Rows, NoTime, 0, count.toLong, Nothing, packed, recordMs)
 
   def truncate(group: Int, side: Byte, source: Int, offset: Long, position: Array[Byte]): Envelope =
     content(RowKind.Truncate, group, side, source, offset, position)
@@ -148,5 +159,12 @@ object Envelope {
   *   for a reject, the packed [[DeadLetter]]
   * @param right
   *   null where there is no right row
+  * @param recordMs
+  *   as in an [[Envelope]]
   */
-final case class Changelog(kind: Byte, hash: Int, left: Array[Byte], right: Array[Byte])
+final case class Changelog(
+    kind: Byte,
+    hash: Int,
+    left: Array[Byte],
+    right: Array[Byte],
+    recordMs: Long = Envelope.NoTime)

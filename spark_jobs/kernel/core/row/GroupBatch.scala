@@ -24,6 +24,15 @@ final class GroupBatch {
   private var hashes = new Array[Int](64)
   private var count = 0
   private var heads: Array[Int] = _
+  private var newestOfKey = Envelope.NoTime
+  private var newest = Envelope.NoTime
+  private var clockMs = Envelope.NoTime
+
+  /** Timestamp of the newest record behind a result that leaves now: of the rows of the key that is visited. What
+    * leaves otherwise is due to the newest record that the group has heard of, else to the clock.
+    */
+  def recordMs: Long =
+    if (newestOfKey != Envelope.NoTime) newestOfKey else if (newest != Envelope.NoTime) newest else clockMs
 
   def add(envelope: Envelope): Unit =
     if (envelope.kind == RowKind.Rows) RowChunks.foreach(envelope)(addRow)
@@ -31,9 +40,15 @@ final class GroupBatch {
     else if (envelope.kind == RowKind.Reject) rejects += envelope
     else if (envelope.kind == RowKind.Truncate) truncations += envelope
     else if (envelope.kind == RowKind.News) news += envelope
-    else marks += envelope
+    else addMark(envelope)
 
   def size: Int = count
+
+  private def addMark(mark: Envelope): Unit = {
+    marks += mark
+    newest = math.max(newest, mark.recordMs)
+    if (mark.kind == RowKind.Clock) clockMs = math.max(clockMs, mark.time)
+  }
 
   private def addRow(envelope: Envelope): Unit = {
     if (count == rows.length) {
@@ -42,6 +57,7 @@ final class GroupBatch {
     }
     rows(count) = envelope
     hashes(count) = GroupBatch.hash(envelope.key)
+    newest = math.max(newest, envelope.recordMs)
     count += 1
   }
 
@@ -54,6 +70,7 @@ final class GroupBatch {
       while (heads(slot) >= 0) heads(slot) = takeKey(heads(slot), keyRows, visit)
       slot += 1
     }
+    newestOfKey = Envelope.NoTime
   }
 
   private def chain(): Unit = {
@@ -87,6 +104,7 @@ final class GroupBatch {
       row = following
     }
     keyRows.order()
+    newestOfKey = keyRows.recordMs
     visit(keyRows)
     rest
   }
@@ -105,10 +123,14 @@ final class KeyRows {
   private var count = 0
   private var sorted = true
   private var ofKey: Array[Byte] = _
+  private var newest = Envelope.NoTime
 
   def key: Array[Byte] = ofKey
 
   def isEmpty: Boolean = count == 0
+
+  /** Timestamp of the newest record behind the rows. */
+  private[rejoin] def recordMs: Long = newest
 
   def foreach(visit: Envelope => Unit): Unit = {
     var i = 0
@@ -122,6 +144,7 @@ final class KeyRows {
     ofKey = key
     count = 0
     sorted = true
+    newest = Envelope.NoTime
     this
   }
 
@@ -129,6 +152,7 @@ final class KeyRows {
     if (count == rows.length) rows = util.Arrays.copyOf(rows, count * 2)
     if (count > 0) sorted &&= KeyRows.inOrder(rows(count - 1), row)
     rows(count) = row
+    newest = math.max(newest, row.recordMs)
     count += 1
   }
 

@@ -15,7 +15,7 @@ object Mark {
 
   /** The mark that an operator passed on, for one group of the next operator. */
   def envelope(passed: Changelog, group: Int, side: Byte): Envelope =
-    Envelope.mark(passed.kind, group, side, passed.hash, timeOf(passed.left))
+    Envelope.mark(passed.kind, group, side, passed.hash, timeOf(passed.left), passed.recordMs)
 
   def timeOf(left: Array[Byte]): Long = ByteBuffer.wrap(left).getLong
 }

@@ -12,6 +12,7 @@ import rejoin.core.row.{CellWriter, Envelope, RowChunks}
 final class ChunkWriter(groups: Int, side: Byte) {
   private val writers = new Array[CellWriter](groups)
   private val counts = new Array[Int](groups)
+  private val recordMs = new Array[Long](groups) // of the first row of the chunk
 
   /** Adds a row; returns the chunk if it is full now. */
   def add(envelope: InternalRow): Iterator[InternalRow] = {
@@ -21,6 +22,7 @@ final class ChunkWriter(groups: Int, side: Byte) {
       writer = new CellWriter
       writers(group) = writer
     }
+    if (counts(group) == 0) recordMs(group) = envelope.getLong(EnvelopeRow.RecordMs)
     RowChunks.write(
       envelope.getByte(EnvelopeRow.Kind),
       envelope.getLong(EnvelopeRow.Time),
@@ -28,6 +30,7 @@ final class ChunkWriter(groups: Int, side: Byte) {
       envelope.getLong(EnvelopeRow.Seq),
       envelope.getBinary(EnvelopeRow.Key),
       envelope.getBinary(EnvelopeRow.Row),
+      envelope.getLong(EnvelopeRow.RecordMs) - recordMs(group),
       writer)
     counts(group) += 1
     if (writer.length < ChunkWriter.FullBytes) Iterator.empty else Iterator.single(take(group))
@@ -37,7 +40,7 @@ final class ChunkWriter(groups: Int, side: Byte) {
   def drain(): Iterator[InternalRow] = (0 until groups).iterator.filter(counts(_) > 0).map(take)
 
   private def take(group: Int): InternalRow = {
-    val chunk = Envelope.rows(group, side, counts(group), writers(group).result())
+    val chunk = Envelope.rows(group, side, counts(group), writers(group).result(), recordMs(group))
     writers(group).reset()
     counts(group) = 0
     EnvelopeRow(chunk)

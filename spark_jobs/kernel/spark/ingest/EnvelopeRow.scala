@@ -18,12 +18,13 @@ private[rejoin] object EnvelopeRow {
   final val Seq = 5
   final val Key = 6
   final val Row = 7
+  final val RecordMs = 8
 
   /** An empty row, which can be filled again and again. */
   def mutable(): SpecificInternalRow = new SpecificInternalRow(schema.map(_.dataType))
 
   def apply(e: Envelope): InternalRow =
-    new GenericInternalRow(Array[Any](e.group, e.side, e.kind, e.time, e.source, e.seq, e.key, e.row))
+    new GenericInternalRow(Array[Any](e.group, e.side, e.kind, e.time, e.source, e.seq, e.key, e.row, e.recordMs))
 
   def read(row: InternalRow): Envelope =
     Envelope(
@@ -34,5 +35,6 @@ private[rejoin] object EnvelopeRow {
       row.getInt(Source),
       row.getLong(Seq),
       row.getBinary(Key),
-      row.getBinary(Row))
+      row.getBinary(Row),
+      row.getLong(RecordMs))
 }

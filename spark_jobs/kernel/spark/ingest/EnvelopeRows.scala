@@ -112,6 +112,7 @@ private[rejoin] final class EnvelopeRows(plan: IngestPlan) {
       next.setLong(EnvelopeRow.Seq, record.offset)
       next.update(EnvelopeRow.Key, packedKey)
       next.update(EnvelopeRow.Row, positioned(Packed(evaluate(projectRow, row))))
+      next.setLong(EnvelopeRow.RecordMs, Ingest.recordMs(record))
       used += 1
       if (used > 2 && !RowKind.isAdd(kind)) cancel()
     }

@@ -24,6 +24,9 @@ object Ingest {
   /** A timestamp type of its own: the record is a marker, the partition's initial content is complete. */
   final val LoadedMarker = -2
 
+  /** The record's timestamp; unknown if the record has none. */
+  def recordMs(record: SourceRecord): Long = if (record.timestampMs < 0) Envelope.NoTime else record.timestampMs
+
   /** `records` has the columns of Spark's Kafka source, with or without headers. */
   def apply(records: DataFrame, spec: IngestSpec, counters: Counters, query: String): DataFrame = {
     val names = Columns ++ records.columns.find(_ == "headers")
@@ -106,6 +109,7 @@ object IngestGenerator {
 /** How far a task has read one source partition. */
 private final class PartitionProgress(val source: Int) {
   var watermark: Long = Envelope.NoTime
+  var recordMs: Long = Envelope.NoTime // of the newest record
   var hasRecords = false
   var isLoaded = false
 }
@@ -148,6 +152,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
       try {
         unreported += 1
         progress.hasRecords = true
+        progress.recordMs = math.max(progress.recordMs, Ingest.recordMs(record))
         if (unreported == RejectWindow.ReportEvery) report()
         rows.start()
         val decoded = reader.read(record)
@@ -199,8 +204,9 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
       progress <- partitions.valuesIterator
       isActive = spec.marks && spec.watermark.isDefined && progress.hasRecords
       group <- Iterator.range(0, spec.groups)
-      mark <- Option.when(isActive)(Envelope.watermark(group, spec.side, progress.source, progress.watermark)) ++
-        Option.when(progress.isLoaded)(Envelope.loaded(group, spec.side, progress.source))
+      mark <- Option.when(isActive)(
+        Envelope.watermark(group, spec.side, progress.source, progress.watermark, progress.recordMs)) ++
+        Option.when(progress.isLoaded)(Envelope.loaded(group, spec.side, progress.source, progress.recordMs))
     } yield EnvelopeRow(mark)
 
   private def progressOf(record: SourceRecord): PartitionProgress =

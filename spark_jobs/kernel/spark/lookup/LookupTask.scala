@@ -87,11 +87,11 @@ final class LookupTask(spec: LookupSpec, table: LookupTable, log: Option[LookupL
     val chunks = new mutable.TreeMap[Int, (CellWriter, Array[Int])]
     places.foreach { case (key, place) =>
       val (chunk, count) = chunks.getOrElseUpdate(place.group, (new CellWriter, Array(0)))
-      RowChunks.write(RowKind.Insert, Envelope.NoTime, place.source, place.seq, key.bytes, counting(key), chunk)
+      RowChunks.write(RowKind.Insert, Envelope.NoTime, place.source, place.seq, key.bytes, counting(key), 0, chunk)
       count(0) += 1
     }
     chunks.iterator.map { case (group, (chunk, count)) =>
-      Envelope.rows(group, LookupAnswer.Side, count(0), chunk.result())
+      Envelope.rows(group, LookupAnswer.Side, count(0), chunk.result(), Envelope.NoTime)
     }
   }
 }

@@ -22,7 +22,7 @@ import rejoin.core.row.{RowKind, Unhealed}
   * {{{
   * sums    rows, query, table          rejects, query, table, reason     lost, query, scan
   *         changes, query, row kind    unwritten, query, reason          written, query
-  *         lookups, query, operator, what
+  *         lookups, query, operator, what      latency, query, bound    latency_ms, query
   * levels  query, operator, metric     query, operator, rows, side       query, operator, source, number, metric
   * }}}
   */
@@ -55,6 +55,14 @@ final class Counters extends AccumulatorV2[(List[String], Long), String] {
 
   /** Records that `n` more records of a query are in Kafka. */
   def written(query: String, n: Long): Unit = add((List("written", query), n))
+
+  /** Records that `n` more results of a query were committed at most `bound` milliseconds after the newest record
+    * behind them, but more than the bound before it; `sumMs` in all.
+    */
+  def latency(query: String, bound: String, n: Long, sumMs: Long): Unit = {
+    add((List("latency", query, bound), n))
+    add((List("latency_ms", query), sumMs))
+  }
 
   /** Records what tasks look up for an operator of a query; failures are counted beside, with those of failed tasks. */
   def lookups(query: String, operator: String): LookupCounts = new LookupCounts {
@@ -146,6 +154,8 @@ object Counters {
     "changes" -> 1,
     "unwritten" -> 1,
     "written" -> 0,
+    "latency" -> 1,
+    "latency_ms" -> 0,
     "lookups" -> 2)
 
   /** Metrics of which an operator has the least of its key groups, rather than their sum. */

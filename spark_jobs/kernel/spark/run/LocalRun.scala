@@ -209,10 +209,10 @@ private final class LocalOperator(
   def changes(clock: Seq[Envelope]): Seq[Changelog] = {
     val marks = if (timing.usesClock) clock else Nil
     val results = new ArrayBuffer[Changelog]
-    val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right)
     (inputs.flatMap(_.envelopes(clock)) ++ marks).groupBy(_.group).toSeq.sortBy(_._1).foreach { case (group, rows) =>
       val batch = new GroupBatch
       rows.foreach(batch.add)
+      val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right, batch.recordMs)
       val after = Machine.run(machine, timing, group, batch, states.getOrElseUpdate(group, new MemoryState), out)
       if (passesLoaded && group == 0) Mark.passLoaded(batch, out)
       tellUnhealed(after.unhealed)
@@ -273,9 +273,9 @@ private final class LocalScan(val spec: IngestSpec, val isGated: Boolean, runner
   def changes(clock: Seq[Envelope]): Seq[Changelog] =
     envelopes(clock).collect {
       case e if RowKind.isChange(e.kind) || e.kind == RowKind.Reject =>
-        Changelog(e.kind, KeyGroup.hash(e.key), e.row, null)
+        Changelog(e.kind, KeyGroup.hash(e.key), e.row, null, e.recordMs)
       case e if e.kind == RowKind.Partial =>
-        Changelog(RowKind.UpdateAfter, KeyGroup.hash(e.key), PartialRow.unpack(e.row).row, null)
+        Changelog(RowKind.UpdateAfter, KeyGroup.hash(e.key), PartialRow.unpack(e.row).row, null, e.recordMs)
     }
 
   private def loadedMarks(): Seq[Envelope] =
@@ -301,7 +301,8 @@ private final class LocalOutput {
       rows += JArray(JString(RowKind.name(change.kind)) :: values)
       if (emitter.spec.sink.isDefined) {
         val written = emitter.record(change)
-        records += JObject(record(written) :+ ("retraction" -> JBool(written.getBoolean(7))))
+        records += JObject(
+          record(written) :+ ("retraction" -> JBool(written.getBoolean(7))) :+ ("recordMs" -> JInt(written.getLong(8))))
       }
     }
 

@@ -96,7 +96,8 @@ final class Rekeyer(spec: RekeySpec) {
       val group = KeyGroup.of(packed, spec.groups)
       val place = (change.hash & 0xffffffffL) << Rekeyer.PlaceBits | math.min(seq, Rekeyer.LastPlace)
       val order = if (spec.isOrdered || !RowKind.isAdd(change.kind)) place else place | Rekeyer.AfterRetractions
-      Iterator.single(Envelope(group, spec.side, change.kind, time, 0, order, packed, Packed(spec.projectRow(row))))
+      val packedRow = Packed(spec.projectRow(row))
+      Iterator.single(Envelope(group, spec.side, change.kind, time, 0, order, packed, packedRow, change.recordMs))
     }
   }
 }
@@ -107,7 +108,7 @@ object Rekeyer {
   private final val AfterRetractions = 1L << 62
 }
 
-/** [[Rekeyer]] as the only column of a select; children are kind, hash, left and right. */
+/** [[Rekeyer]] as the only column of a select; children are the columns of a [[Changelog]]. */
 final case class RekeyRows(children: Seq[Expression], spec: RekeySpec) extends Generator with CodegenFallback {
   @transient private lazy val rekeyer = new Rekeyer(spec)
 
@@ -119,7 +120,8 @@ final case class RekeyRows(children: Seq[Expression], spec: RekeySpec) extends G
         children(0).eval(input).asInstanceOf[Byte],
         children(1).eval(input).asInstanceOf[Int],
         children(2).eval(input).asInstanceOf[Array[Byte]],
-        children(3).eval(input).asInstanceOf[Array[Byte]])).map(EnvelopeRow(_))
+        children(3).eval(input).asInstanceOf[Array[Byte]],
+        children(4).eval(input).asInstanceOf[Long])).map(EnvelopeRow(_))
 
   override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): RekeyRows =
     copy(children = newChildren)

@@ -38,7 +38,7 @@ final class StatefulAdapter(
     val batch = new GroupBatch
     rows.foreach(batch.add)
     val results = new ArrayBuffer[Changelog]
-    val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right)
+    val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right, batch.recordMs)
     val after = Machine.run(machine, operator.spec.timing, group, batch, new MapKeyedState(cells), out)
     if (passesLoaded && group == 0) Mark.passLoaded(batch, out)
     counters.unhealed(query, after.unhealed)

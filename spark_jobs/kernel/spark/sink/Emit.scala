@@ -17,8 +17,8 @@ import rejoin.core.row.{Changelog, RowKind}
 /** Turns changes into the records of a sink: the SELECT list in generated code, then the encoder. */
 object Emit {
 
-  /** Number of columns before those of the sink: kind, hash, dead letter. */
-  private[rejoin] final val Leading = 3
+  /** Number of columns before those of the sink: kind, hash, dead letter, record timestamp. */
+  private[rejoin] final val Leading = 4
 
   def apply(changes: DataFrame, spec: EmitSpec, counters: Counters, query: String): DataFrame = {
     val sink = spec.sink.getOrElse(throw new IllegalArgumentException("the query has no sink"))
@@ -27,7 +27,7 @@ object Emit {
     val isReject = EqualTo(input("kind"), Literal(RowKind.Reject))
     val nothing = Literal(null, input("left").dataType)
     val leading =
-      Seq(input("kind"), input("hash"), If(isReject, input("left"), nothing))
+      Seq(input("kind"), input("hash"), If(isReject, input("left"), nothing), input("recordMs"))
     val left = UnpackRow(If(isReject, nothing, input("left")), spec.left)
     val right = UnpackRow(input("right"), spec.right)
     val columns = leading ++ selectList(spec).map(overSides(_, left, right, spec.left.size))
@@ -52,7 +52,7 @@ object Emit {
   }
 }
 
-/** [[RecordRows]] as an expression over kind, hash, dead letter and the sink's columns.
+/** [[RecordRows]] as an expression over kind, hash, dead letter, record timestamp and the sink's columns.
   *
   * `terminate` counts how many changes of each kind the task has encoded.
   */
@@ -73,7 +73,7 @@ final case class EmitGenerator(children: Seq[Expression], sink: RecordSpec, coun
     val row = if (isInOrder) input else inOrder(input)
     val kind = row.getByte(0)
     if (RowKind.isChange(kind)) changes(kind) += 1
-    Iterator.single(records(kind, row.getInt(1), row.getBinary(2), row))
+    Iterator.single(records(kind, row.getInt(1), row.getBinary(2), row.getLong(3), row))
   }
 
   override def terminate(): IterableOnce[InternalRow] = {
@@ -97,10 +97,11 @@ private[rejoin] final class RecordRows(sink: RecordSpec, offset: Int) {
   private val topic = UTF8String.fromString(sink.topic)
   private val out = new SpecificInternalRow(EmitGenerator.Schema.map(_.dataType))
 
-  def apply(kind: Byte, hash: Int, deadLetter: Array[Byte], row: InternalRow): InternalRow = {
+  def apply(kind: Byte, hash: Int, deadLetter: Array[Byte], recordMs: Long, row: InternalRow): InternalRow = {
     out.setInt(3, hash)
     out.setBoolean(6, kind == RowKind.Reject)
     out.setBoolean(7, RowKind.isChange(kind) && !RowKind.isAdd(kind))
+    out.setLong(8, recordMs)
     if (kind == RowKind.Reject) reject(DeadLetter.unpack(deadLetter))
     else {
       out.update(0, topic)
@@ -132,6 +133,6 @@ final class Emitter(val spec: EmitSpec) {
 
   /** The record of a change, or the dead letter of a reject, as a row of [[SinkRecord]]; reused. */
   def record(change: Changelog): InternalRow =
-    if (change.kind == RowKind.Reject) records(change.kind, change.hash, change.left, null)
-    else records(change.kind, change.hash, null, values(change))
+    if (change.kind == RowKind.Reject) records(change.kind, change.hash, change.left, change.recordMs, null)
+    else records(change.kind, change.hash, null, change.recordMs, values(change))
 }

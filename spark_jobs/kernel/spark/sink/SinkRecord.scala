@@ -1,5 +1,7 @@
 package org.apache.spark.sql.rejoin.sink
 
+import rejoin.core.row.Envelope
+
 /** A header of a record on its way to Kafka. */
 final case class SinkHeader(key: String, value: Array[Byte])
 
@@ -15,6 +17,8 @@ final case class SinkHeader(key: String, value: Array[Byte])
   *   whether it is a rejected record or a late row rather than a result
   * @param isRetraction
   *   whether it takes back a result row
+  * @param recordMs
+  *   timestamp of the newest record behind the result, as in a [[rejoin.core.row.Changelog]]
   */
 final case class SinkRecord(
     topic: String,
@@ -24,4 +28,5 @@ final case class SinkRecord(
     timestamp: Option[Long],
     headers: Seq[SinkHeader],
     isDeadLetter: Boolean,
-    isRetraction: Boolean)
+    isRetraction: Boolean,
+    recordMs: Long = Envelope.NoTime)

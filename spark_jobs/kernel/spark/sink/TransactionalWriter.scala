@@ -40,10 +40,12 @@ private[rejoin] final class EpochWriter(
   private var waiting: ArrayBuffer[SinkRecord] = _
   private var epoch: Long = _
   private var records: Long = _
+  private val latencies = new Latencies
 
   def open(writer: Long, epoch: Long): Boolean = {
     this.epoch = epoch
     records = 0
+    latencies.start(System.currentTimeMillis())
     waiting = if (spec.deletesFirst) new ArrayBuffer[SinkRecord] else null
     producer = if (isRetry) producers.replace(spec, writer) else producers.take(spec, writer, epoch)
     try {
@@ -68,6 +70,7 @@ private[rejoin] final class EpochWriter(
           if (waiting != null) waiting.foreach(send)
           producer.commit(epoch)
           counters.written(spec.name, records)
+          latencies.commit(System.currentTimeMillis(), counters.latency(spec.name, _, _, _))
           if (spec.exactlyOnce) JvmCounts.add("commits", spec.name)
           release()
         } catch {
@@ -81,7 +84,10 @@ private[rejoin] final class EpochWriter(
     val admitted = producer.admission(record, epoch, counters)
     if (admitted != null) {
       producer.send(admitted)
-      if (!admitted.isDeadLetter) records += 1
+      if (!admitted.isDeadLetter) {
+        records += 1
+        latencies.add(admitted.recordMs)
+      }
     }
   }
 
