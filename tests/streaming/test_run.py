@@ -197,6 +197,7 @@ def run_with_kills(shop: Shop, sql: str, kills: int) -> list[float]:
     return pauses
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_kill_in_unions_of_two_sinks_loses_and_repeats_nothing(shop: Shop) -> None:
     """One sink of two joins, and one of two scans with an operator between them."""
