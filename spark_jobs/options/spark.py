@@ -33,6 +33,8 @@ FIXED = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
+    # the kernel writes the rows of the state store itself
+    "spark.sql.streaming.stateStore.encodingFormat": "unsaferow",
     # from the first epoch on, because v1 could never change to real-time mode
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     f"{ROCKSDB}changelogCheckpointing.enabled": "true",

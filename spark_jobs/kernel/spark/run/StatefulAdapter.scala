@@ -2,12 +2,11 @@ package org.apache.spark.sql.rejoin.run
 
 import scala.collection.mutable.ArrayBuffer
 
-import org.apache.spark.sql.Encoders
-import org.apache.spark.sql.streaming.{MapState, OutputMode, StatefulProcessor, TTLConfig, TimeMode, TimerValues}
+import org.apache.spark.sql.execution.streaming.state.RocksDB
+import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode, TimerValues}
 
 import rejoin.core.machine.{Machine, TemporalJoinSpec}
 import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, Output}
-import rejoin.core.state.{Cell, KeyedState}
 import rejoin.core.time.{GroupState, Watermarks}
 
 /** Runs a state machine inside transformWithState: one call per key group and batch.
@@ -29,17 +28,16 @@ final class StatefulAdapter(
     case _ => Nil
   })).distinct
   @transient private lazy val machine = operator.machine()
-  @transient private var cells: MapState[Array[Byte], Array[Byte]] = _
+  @transient private var database: RocksDB = _
 
-  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
-    cells = getHandle.getMapState("cells", Encoders.BINARY, Encoders.BINARY, TTLConfig.NONE)
+  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = database = StoreCells.open(getHandle)
 
   override def handleInputRows(group: Int, rows: Iterator[Envelope], timers: TimerValues): Iterator[Changelog] = {
     val batch = new GroupBatch
     rows.foreach(batch.add)
     val results = new ArrayBuffer[Changelog]
     val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right, batch.recordMs)
-    val after = Machine.run(machine, operator.spec.timing, group, batch, new MapKeyedState(cells), out)
+    val after = Machine.run(machine, operator.spec.timing, group, batch, new StoreCells(database, group), out)
     if (passesLoaded && group == 0) Mark.passLoaded(batch, out)
     counters.unhealed(query, after.unhealed)
     report(group, after)
@@ -69,12 +67,4 @@ final class StatefulAdapter(
       say("idle", if (partition.isIdle) 1 else 0)
       say("loaded", if (partition.isLoaded) 1 else 0)
     }
-}
-
-/** The cells of the group that transformWithState is handling. */
-private final class MapKeyedState(cells: MapState[Array[Byte], Array[Byte]]) extends KeyedState {
-  def get(cell: Array[Byte]): Array[Byte] = cells.getValue(cell)
-  def put(cell: Array[Byte], value: Array[Byte]): Unit = cells.updateValue(cell, value)
-  def remove(cell: Array[Byte]): Unit = cells.removeKey(cell)
-  def names(tag: Char): Seq[Array[Byte]] = cells.keys().filter(Cell.hasTag(_, tag)).toVector
 }

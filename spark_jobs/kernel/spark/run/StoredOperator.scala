@@ -85,21 +85,21 @@ final class StoredPartition(provider: StateStoreProvider, version: Long, name: S
 
   private val store = provider.getReadStore(version, Some(name))
   store.asInstanceOf[StateStore].createColFamilyIfAbsent(
-    Spark.Variable,
+    StoreCells.Variable,
     Spark.KeySchema,
     Spark.ValueSchema,
     PrefixKeyScanStateEncoderSpec(Spark.KeySchema, 1))
 
   /** Group, name and value of every cell; cells of a group stand together. */
   def cells: Iterator[(Int, Array[Byte], Array[Byte])] =
-    store.iterator(Spark.Variable).map { pair =>
+    store.iterator(StoreCells.Variable).map { pair =>
       (pair.key.getStruct(0, 1).getInt(0), pair.key.getStruct(1, 1).getBinary(0), pair.value.getBinary(0))
     }
 
   /** The cells of one key group; reading is all that can be done to them. */
   def group(group: Int): KeyedState = new KeyedState {
     def get(cell: Array[Byte]): Array[Byte] = {
-      val value = store.get(Spark.key(group, cell), Spark.Variable)
+      val value = store.get(Spark.key(group, cell), StoreCells.Variable)
       if (value == null) null else value.getBinary(0)
     }
     def names(tag: Char): Seq[Array[Byte]] = throw new UnsupportedOperationException("a key is looked up, not searched")
@@ -115,10 +115,8 @@ final class StoredPartition(provider: StateStoreProvider, version: Long, name: S
 
 private object StoredOperator {
 
-  /** How Spark keeps [[StatefulAdapter]]'s map. */
+  /** How Spark keeps the map of [[StoreCells]]. */
   object Spark {
-    final val Variable = "cells"
-
     /** The seed of the hash by which Spark distributes rows over partitions. */
     final val Seed = 42
     val GroupSchema: StructType = new StructType().add("group", IntegerType)

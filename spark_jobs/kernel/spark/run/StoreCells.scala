@@ -1,0 +1,111 @@
+package org.apache.spark.sql.rejoin.run
+
+import java.util
+
+import org.apache.spark.sql.Encoders
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate
+import transformwithstate.statefulprocessor.StatefulProcessorHandleImpl
+import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBStateStoreProvider, StateStore}
+import org.apache.spark.sql.streaming.{StatefulProcessorHandle, TTLConfig}
+import org.apache.spark.unsafe.Platform
+
+import rejoin.core.state.{Cell, KeyedState}
+
+/** The cells of a key group in the RocksDB of a task.
+  *
+  * They are the entries of a map variable of transformWithState, byte for byte, so that whatever reads Spark's state
+  * finds them. Spark's own `MapState` runs a dozen generated projections for one entry; here its bytes are written in
+  * place:
+  * {{{
+  * key   : length of what concerns the group (4 bytes), 0 (1), row (row (group)), 0 (1), row (row (name of the cell))
+  * value : 0 (1), row (value of the cell)
+  * }}}
+  * The zeros are the version of Spark's encoding; the rows are UnsafeRows.
+  */
+final class StoreCells(db: RocksDB, group: Int) extends KeyedState {
+  import StoreCells._
+
+  private val beginning = new Array[Byte](NameRowAt)
+  Platform.putInt(beginning, Start, GroupBytes)
+  putField(beginning, GroupRowAt, length = 16)
+  Platform.putInt(beginning, Start + GroupAt, group)
+
+  def get(cell: Array[Byte]): Array[Byte] = {
+    val stored = db.get(key(cell), Variable)
+    if (stored == null) null else util.Arrays.copyOfRange(stored, ValueAt, ValueAt + fieldLength(stored, ValueRowAt))
+  }
+
+  def put(cell: Array[Byte], value: Array[Byte]): Unit = {
+    val stored = new Array[Byte](ValueAt + padded(value.length))
+    putField(stored, ValueRowAt, value.length)
+    System.arraycopy(value, 0, stored, ValueAt, value.length)
+    db.put(key(cell), stored, Variable)
+  }
+
+  def remove(cell: Array[Byte]): Unit = db.remove(key(cell), Variable)
+
+  def names(tag: Char): Seq[Array[Byte]] =
+    db.prefixScan(util.Arrays.copyOf(beginning, NameRowAt - 1), Variable).map(entry => nameOf(entry.key))
+      .filter(Cell.hasTag(_, tag)).toVector
+
+  private def key(cell: Array[Byte]): Array[Byte] = {
+    val bytes = util.Arrays.copyOf(beginning, NameAt + padded(cell.length))
+    putField(bytes, NameRowAt, 16 + padded(cell.length))
+    putField(bytes, NameRowAt + 16, cell.length)
+    System.arraycopy(cell, 0, bytes, NameAt, cell.length)
+    bytes
+  }
+
+  private def nameOf(key: Array[Byte]): Array[Byte] =
+    util.Arrays.copyOfRange(key, NameAt, NameAt + fieldLength(key, NameRowAt + 16))
+}
+
+object StoreCells {
+  final val Variable = "cells"
+  private final val Start = Platform.BYTE_ARRAY_OFFSET
+
+  // places in a key
+  private final val GroupRowAt = 5
+  private final val GroupBytes = 33
+  private final val GroupAt = GroupRowAt + 24
+  private final val NameRowAt = 4 + GroupBytes + 1
+  private final val NameAt = NameRowAt + 32
+
+  // places in a value
+  private final val ValueRowAt = 1
+  private final val ValueAt = ValueRowAt + 16
+
+  /** The database of a task; null on the driver, which asks only which variables an operator has. */
+  def open(handle: StatefulProcessorHandle): RocksDB = handle match {
+    case task: StatefulProcessorHandleImpl =>
+      storeOf(task) match {
+        case store: RocksDBStateStoreProvider#RocksDBStateStore => open(store.dbInstance())
+        case other => throw new IllegalStateException(s"state is kept in RocksDB, not in ${other.getClass.getName}")
+      }
+    case driver =>
+      driver.getMapState(Variable, Encoders.BINARY, Encoders.BINARY, TTLConfig.NONE)
+      null
+  }
+
+  /** A database in which there is the map. */
+  private[run] def open(db: RocksDB): RocksDB = {
+    db.createColFamilyIfAbsent(Variable, isInternal = false)
+    db
+  }
+
+  /** Spark keeps the store of a task to itself. */
+  private def storeOf(handle: StatefulProcessorHandleImpl): StateStore = {
+    val field = classOf[StatefulProcessorHandleImpl].getDeclaredField("store")
+    field.setAccessible(true)
+    field.get(handle).asInstanceOf[StateStore]
+  }
+
+  /** Writes the only field of the row that begins there: bytes, which follow the word of nulls and their own. */
+  private def putField(bytes: Array[Byte], row: Int, length: Int): Unit =
+    Platform.putLong(bytes, Start.toLong + row + 8, (16L << 32) | length)
+
+  private def fieldLength(bytes: Array[Byte], row: Int): Int = Platform.getLong(bytes, Start.toLong + row + 8).toInt
+
+  /** UnsafeRows are made of whole words. */
+  private def padded(length: Int): Int = (length + 7) & ~7
+}

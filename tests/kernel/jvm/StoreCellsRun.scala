@@ -1,0 +1,169 @@
+package org.apache.spark.sql.rejoin.run
+
+import java.lang.management.ManagementFactory
+import java.nio.ByteBuffer
+import java.util.{HexFormat, UUID}
+
+import scala.util.Random
+
+import org.apache.hadoop.conf.Configuration
+import org.json4s._
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
+
+import org.apache.spark.sql.Encoders
+import org.apache.spark.sql.catalyst.encoders.{ExpressionEncoder, encoderFor}
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate
+import transformwithstate.statefulprocessor.ImplicitGroupingKeyTracker
+import transformwithstate.statevariables.MapStateImpl
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.internal.SQLConf
+
+import rejoin.core.state.{Cell, KeyedState}
+
+/** One partition of Spark's RocksDB store in a folder, written through [[StoreCells]] or through Spark's map state. */
+final class StoreCellsRun(folder: String) {
+  private final val Groups = 64
+  private val hex = HexFormat.of()
+  private val provider = open()
+  private var version = 0L
+  private var name: Option[String] = None
+
+  private def open(): StateStoreProvider = {
+    val conf = new SQLConf
+    conf.setConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION, 2)
+    conf.setConf(SQLConf.STATE_STORE_PROVIDER_CLASS, classOf[RocksDBStateStoreProvider].getName)
+    Seq("changelogCheckpointing.enabled" -> "true", "trackTotalNumberOfRows" -> "false", "boundedMemoryUsage" -> "true")
+      .foreach { case (key, value) => conf.setConfString(s"spark.sql.streaming.stateStore.rocksdb.$key", value) }
+    val run = UUID.randomUUID()
+    val hadoop = new Configuration
+    hadoop.set(StreamExecution.RUN_ID_KEY, run.toString)
+    StateStoreProvider.createAndInit(
+      StateStoreProviderId(StateStoreId(folder, 0L, 0), run),
+      StoredOperator.Spark.GroupSchema,
+      StoredOperator.Spark.ValueSchema,
+      NoPrefixKeyStateEncoderSpec(StoredOperator.Spark.GroupSchema),
+      useColumnFamilies = true,
+      StateStoreConf(conf),
+      hadoop,
+      useMultipleValuesPerKey = false,
+      stateSchemaProvider = None)
+  }
+
+  /** Applies `[group, cell, value]` in hexadecimal, value null to remove, in a version of its own; gives what each
+    * `[group, cell]` of `readsJson` then has.
+    */
+  def run(through: String, writesJson: String, readsJson: String): String = inVersion(through) { state =>
+    parse(writesJson).children.foreach {
+      case JArray(List(JInt(group), JString(cell), JString(value))) => state(group.toInt).put(bytes(cell), bytes(value))
+      case JArray(List(JInt(group), JString(cell), _)) => state(group.toInt).remove(bytes(cell))
+      case other => throw new IllegalArgumentException(s"no write: $other")
+    }
+    compact(render(JArray(parse(readsJson).children.map {
+      case JArray(List(JInt(group), JString(cell))) =>
+        Option(state(group.toInt).get(bytes(cell))).fold[JValue](JNull)(value => JString(hex.formatHex(value)))
+      case other => throw new IllegalArgumentException(s"no cell: $other")
+    })))
+  }
+
+  /** The names of a group's cells with this tag. */
+  def names(through: String, group: Int, tag: String): String = inVersion(through) { state =>
+    compact(render(JArray(state(group).names(tag.head).map(name => JString(hex.formatHex(name))).toList)))
+  }
+
+  /** All entries as they stand in RocksDB. */
+  def entries(): String = inVersion("cells") { _ =>
+    val found = database.prefixScan(Array.emptyByteArray, StoreCells.Variable)
+    compact(render(JArray(found.map(e => JString(s"${hex.formatHex(e.key)} ${hex.formatHex(e.value)}")).toList)))
+  }
+
+  /** Reads and rewrites `size` of `keys` cells in each of so many versions.
+    *
+    * Gives nanoseconds of the thread: per version to open the cells, per cell to read and to write it, and for its part
+    * of the commit.
+    */
+  def cost(through: String, keys: Int, size: Int, versions: Int, valueBytes: Int): String = {
+    val random = new Random(7)
+    var at = threadNs()
+    def lap(): Long = {
+      val before = at
+      at = threadNs()
+      at - before
+    }
+    val spent = new Array[Long](4)
+    for (_ <- 1 to versions) {
+      val chosen = if (size >= keys) Array.range(0, keys) else Array.fill(size)(random.nextInt(keys))
+      val names = chosen.sortBy(_ % Groups).map(key => (key % Groups, name(key)))
+      lap()
+      inVersion(through) { state =>
+        spent(0) += lap()
+        val values = names.map { case (group, name) => state(group).get(name) }
+        spent(1) += lap()
+        values.indices.foreach { i =>
+          val value = if (values(i) == null) new Array[Byte](valueBytes) else values(i)
+          value(0) = (value(0) + 1).toByte
+          state(names(i)._1).put(names(i)._2, value)
+        }
+        spent(2) += lap()
+      }
+      spent(3) += lap()
+    }
+    spent.zip(Seq(versions, versions * size, versions * size, versions * size)).map { case (ns, by) => ns / by }
+      .mkString("[", ",", "]")
+  }
+
+  private def threadNs(): Long = ManagementFactory.getThreadMXBean.getCurrentThreadCpuTime
+
+  /** The header cell of a join key of one BIGINT. */
+  private def name(key: Int): Array[Byte] =
+    Cell.key('K', ByteBuffer.allocate(16).putLong(8, key * 0x9e3779b97f4a7c15L).array)
+
+  private var store: StateStore = _
+
+  private def database: RocksDB =
+    store.asInstanceOf[RocksDBStateStoreProvider#RocksDBStateStore].dbInstance()
+
+  private def opened(through: String): Int => KeyedState =
+    if (through == "cells") {
+      val opened = StoreCells.open(database)
+      new StoreCells(opened, _)
+    } else {
+      val cells = new MapCells(store)
+      cells.of(_)
+    }
+
+  private def inVersion[T](through: String)(use: (Int => KeyedState) => T): T = {
+    store = provider.getStore(version, name)
+    val result = try use(opened(through)) catch { case e: Throwable => store.abort(); throw e }
+    version = store.commit()
+    name = store.getStateStoreCheckpointInfo().stateStoreCkptId
+    result
+  }
+
+  private def bytes(text: String): Array[Byte] = hex.parseHex(text)
+
+  def close(): Unit = provider.close()
+}
+
+/** Cells as Spark itself keeps a map. */
+private final class MapCells(store: StateStore) extends KeyedState {
+  private val binary = encoder(encoderFor(Encoders.BINARY))
+  private val map = new MapStateImpl[Array[Byte], Array[Byte]](
+    store,
+    StoreCells.Variable,
+    encoder(encoderFor(Encoders.scalaInt)),
+    binary,
+    binary)
+
+  private def encoder(of: ExpressionEncoder[_]): ExpressionEncoder[Any] = of.asInstanceOf[ExpressionEncoder[Any]]
+
+  def of(group: Int): this.type = {
+    ImplicitGroupingKeyTracker.setImplicitKey(group)
+    this
+  }
+
+  def get(cell: Array[Byte]): Array[Byte] = map.getValue(cell)
+  def put(cell: Array[Byte], value: Array[Byte]): Unit = map.updateValue(cell, value)
+  def remove(cell: Array[Byte]): Unit = map.removeKey(cell)
+  def names(tag: Char): Seq[Array[Byte]] = map.keys().filter(Cell.hasTag(_, tag)).toVector
+}

@@ -1,0 +1,69 @@
+"""Cells in Spark's RocksDB: written in place, with the bytes of Spark's own map state."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from tests.harness.gateway import jvm
+
+Write: TypeAlias = tuple[int, str, str | None]  # group, name and value in hexadecimal
+GROUPS = (0, 1, 127, 32_767)
+OpenStore: TypeAlias = Callable[[str], Any]
+
+
+@pytest.fixture
+def open_store(tmp_path: Path) -> Iterator[OpenStore]:
+    opened: list[Any] = []
+
+    def open_named(name: str) -> Any:
+        opened.append(jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun(str(tmp_path / name)))
+        return opened[-1]
+
+    yield open_named
+    for store in opened:
+        store.close()
+
+
+def random_writes(rng: random.Random) -> list[Write]:
+    """Names of the lengths that cells have, and longer; values of every length up to 40."""
+    names = [bytes([rng.choice(b"GKLR"), *rng.randbytes(n)]).hex() for n in range(40)]
+    writes: list[Write] = [
+        (rng.choice(GROUPS), rng.choice(names), rng.randbytes(n % 41).hex()) for n in range(300)
+    ]
+    return writes + [(group, name, None) for group, name, _ in rng.sample(writes, 60)]
+
+
+def run(store: Any, through: str, writes: list[Write]) -> list[str | None]:
+    """The cells that were named, as they are read behind the writes."""
+    asked = sorted({(group, name) for group, name, _ in writes} | {(5, "4b00")})
+    found: list[str | None] = json.loads(store.run(through, json.dumps(writes), json.dumps(asked)))
+    last = {(group, name): value for group, name, value in writes}
+    assert found == [last.get(key) for key in asked]
+    return found
+
+
+def test_entries_are_those_of_sparks_map_state(open_store: OpenStore) -> None:
+    own, sparks = open_store("own"), open_store("sparks")
+    writes = random_writes(random.Random(5))  # noqa: S311 - repeatable, not secret
+    assert run(own, "cells", writes) == run(sparks, "map", writes)
+    entries = json.loads(own.entries())
+    assert entries == json.loads(sparks.entries())
+    assert len(entries) > 80
+    for group in GROUPS:
+        assert own.names("cells", group, "K") == sparks.names("map", group, "K")
+
+
+def test_one_goes_on_with_the_cells_of_the_other(open_store: OpenStore) -> None:
+    store = open_store("both")
+    rng = random.Random(6)  # noqa: S311 - repeatable, not secret
+    for through, other in (("cells", "map"), ("map", "cells")):
+        writes = random_writes(rng)
+        run(store, through, writes)
+        asked = sorted({(group, name) for group, name, _ in writes})
+        last = {(group, name): value for group, name, value in writes}
+        found = json.loads(store.run(other, "[]", json.dumps(asked)))
+        assert found == [last[key] for key in asked]
