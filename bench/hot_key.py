@@ -1,7 +1,8 @@
 """`python -m bench.hot_key`: measures the cost of a change when many rows share one join key.
 
 Runs a regular join in a JVM without Spark, with its state in memory. Time per change and bytes per
-row show whether the cost grows with the number of rows. Run it by hand.
+row show whether the cost grows with the number of rows; the updates of one row in one batch, what
+is left of them to be joined. Run it by hand.
 """
 
 import argparse
@@ -29,6 +30,7 @@ _CASES = {
     "anti join, hot left side": ("anti", "left", (0, 0)),
 }
 _CHANGES = 2_000
+_UPDATES, _MATCHES = 20, 20_000  # of one row in one batch, each of which meets so many others
 _LOAD_BATCH = 10_000
 
 
@@ -87,8 +89,28 @@ def run_case(name: str, layout: str, rows: int) -> None:
     line += f" {per_row:5.1f} bytes/row"
     for change, cost in costs.items():
         line += f"; {change} {cost.micros:.0f} us, {cost.cells:.1f} cells, {cost.kilobytes:.1f} kB"
+    say(line)
+
+
+def say(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def run_updates() -> None:
+    """A row that all rows of the other side match is updated several times in one batch."""
+    updated = Side("join-key-contains-unique-key", (K,), upsert=True)
+    join = Join(updated, _SIDES["no-unique-key"], "inner", (K,), (True,), None)
+    machine = new_machine(json.dumps(join.node()))
+    load(machine, "right", _MATCHES)
+    machine.run(json.dumps([[["left", "+U", row(0, 0)]]]))
+    batch = [["left", "+U", row(0, value)] for value in range(1, _UPDATES + 1)]
+    started = time.perf_counter()
+    results = len(json.loads(machine.run(json.dumps([batch])))[0])
+    seconds = time.perf_counter() - started
+    say(
+        f"{_UPDATES} updates of one row, {_MATCHES:,} matches: {seconds:.2f} s, {results:,} results"
+    )
 
 
 def main() -> None:
@@ -96,6 +118,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 100_000, 1_000_000])
     parser.add_argument("--case", choices=_CASES, nargs="+", default=list(_CASES))
     given = parser.parse_args()
+    run_updates()
     for name in given.case:
         for layout in _SIDES:
             for rows in given.rows:

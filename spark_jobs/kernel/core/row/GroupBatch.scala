@@ -127,7 +127,11 @@ final class KeyRows {
 
   def key: Array[Byte] = ofKey
 
+  def size: Int = count
+
   def isEmpty: Boolean = count == 0
+
+  def apply(i: Int): Envelope = rows(i)
 
   /** Timestamp of the newest record behind the rows. */
   private[rejoin] def recordMs: Long = newest

@@ -2,8 +2,8 @@ package rejoin.core.machine.join
 
 import java.util.Arrays
 
-import rejoin.core.row.{CellReader, Changes, Envelope, GroupBatch, KeptRow, KeyContents, Output, PartialRow,
-  RowKind}
+import rejoin.core.row.{CellReader, Changes, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output,
+  PartialRow, RowKind}
 import rejoin.core.state.{KeyedState, StateCell, StoredRow}
 import rejoin.core.time.{DueIndex, GroupState}
 
@@ -41,6 +41,7 @@ final class JoinState(
     changes: Changes,
     canMatch: Array[Byte] => Boolean) {
   private val header = new StateCell(JoinState.Tag)
+  private val folded = new FoldedChanges(sides)
   private val usesTtl = sides.exists(_.ttlMs > 0)
   private var changed = false
   private var now = 0L
@@ -52,12 +53,7 @@ final class JoinState(
     }
     batch.foreachKey { rows =>
       load(rows.key, state)
-      val matchable = canMatch(rows.key)
-      rows.foreach { change =>
-        val input = sides(change.side.toInt)
-        if (change.kind == RowKind.Partial) applyPartial(input, change, matchable, group)
-        else apply(input, change.kind, change.row, matchable, group)
-      }
+      applyAll(rows, canMatch(rows.key), group)
       changes.flush(GroupBatch.hash(rows.key), out)
       save(group, state)
     }
@@ -102,16 +98,34 @@ final class JoinState(
     save(group, state)
   }
 
+  private def applyAll(rows: KeyRows, matchable: Boolean, group: GroupState): Unit = {
+    folded.read(rows)
+    var i = 0
+    while (i < rows.size) {
+      val change = rows(i)
+      val input = sides(change.side.toInt)
+      if (change.kind == RowKind.Partial) applyPartial(input, change, matchable, group)
+      else if (usesTtl || !folded.skips(rows, i)) apply(input, change.kind, folded.id(i), change.row, matchable, group)
+      i += 1
+    }
+  }
+
   /** An upsert that lacks values has them from the row that it replaces. */
   private def applyPartial(input: JoinSide, change: Envelope, matchable: Boolean, group: GroupState): Unit = {
     val partial = PartialRow.unpack(change.row)
-    val stored = input.stored.find(input.idOf(partial.row))
+    val id = input.idOf(partial.row)
+    val stored = input.stored.find(id)
     if (stored == null) group.unhealed += partial.unhealed
-    else apply(input, RowKind.UpdateAfter, input.functions.heal(partial, stored.row), matchable, group)
+    else apply(input, RowKind.UpdateAfter, id, input.functions.heal(partial, stored.row), matchable, group)
   }
 
-  private def apply(input: JoinSide, change: Byte, row: Array[Byte], matchable: Boolean, group: GroupState): Unit = {
-    val id = input.idOf(row)
+  private def apply(
+      input: JoinSide,
+      change: Byte,
+      id: Array[Byte],
+      row: Array[Byte],
+      matchable: Boolean,
+      group: GroupState): Unit = {
     val stored = input.stored.find(id)
     if (RowKind.isAdd(change)) {
       if (stored == null || !input.hasUniqueKey || input.isTrusted) {
