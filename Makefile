@@ -37,7 +37,7 @@ lint: setup ## ruff, mypy --strict, import-linter, Scala warnings
 format: setup ## rewrite the Python files as ruff formats them
 	@$(BIN)/ruff check --quiet --fix-only && $(BIN)/ruff format
 
-classes: setup ## keep Spark's loaded classes: its JVM then starts in half the time
+classes: setup ## keep Spark's loaded classes anew: its JVM then starts in half the time
 	@$(BIN)/python -m bench.class_archive
 
 kernel: setup ## compile the Scala kernel if a source changed

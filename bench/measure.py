@@ -141,14 +141,16 @@ def process_tree(root: int) -> list[int]:
 
 def tree_rss_bytes(root: int) -> int:
     """Resident memory of a process and its descendants."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    total = 0
-    for pid in process_tree(root):
-        try:
-            total += int((_PROC / str(pid) / "statm").read_text().split()[1]) * page
-        except OSError:  # the process has ended, or there is no /proc
-            continue
-    return total
+    return sum(rss_bytes(pid) for pid in process_tree(root))
+
+
+def rss_bytes(pid: int) -> int:
+    """Resident memory of a process; 0 if it has ended or there is no /proc."""
+    try:
+        pages = int((_PROC / str(pid) / "statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def processor_s(pid: int, last: float = 0.0) -> float:

@@ -17,6 +17,7 @@ from spark_jobs.operators.running import Running
 from spark_jobs.operators.sink_spec import describe
 from spark_jobs.operators.stateful import build_stateful
 from spark_jobs.plan.nodes.physical import JoinInput, KafkaScan, KafkaSink, LookupJoin, Stateful
+from spark_jobs.plan.nodes.walk import looks_up
 
 ReadScan = Callable[[KafkaScan, bool], DataFrame]
 
@@ -24,7 +25,9 @@ ReadScan = Callable[[KafkaScan, bool], DataFrame]
 def build_query(sink: KafkaSink, running: Running) -> DataStreamWriter:
     """The query of one INSERT, ready to be given a trigger and a checkpoint."""
     described = describe(sink, running)
-    records = records_of(sink, described, running, partial(build_scan, running))
+    # the log of lookups knows tasks by their number, also where another release began the epoch
+    read = partial(build_scan, running, shares_tasks=not looks_up(sink))
+    records = records_of(sink, described, running, read)
     return build_sink(sink, described, records, running)
 
 

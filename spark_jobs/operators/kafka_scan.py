@@ -11,12 +11,18 @@ from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.streaming.sources import source_options
 
 SOURCE = "org.apache.spark.sql.rejoin.ingest.GatedKafka"
+# what a task reads and decodes in about the time that Spark takes to start and end it
+_RECORDS_PER_TASK = 5_000
 
 
-def build_scan(running: Running, scan: KafkaScan, chunked: bool) -> DataFrame:
+def build_scan(
+    running: Running, scan: KafkaScan, chunked: bool, *, shares_tasks: bool = True
+) -> DataFrame:
     """The envelopes of one table: rows, rejects and, for joins that need them, marks.
 
-    `chunked`: many rows per envelope, as stateful operators expect them.
+    `chunked`: many rows per envelope, as stateful operators expect them. `shares_tasks`: one task
+    may read several partitions if they have few records; never where rows are not exchanged, since
+    the sink's writers are known by the number of their task.
     """
     topic_ids = {topic.name: running.manifest.topic_ids[topic.name] for topic in scan.topics}
     options = {
@@ -26,6 +32,7 @@ def build_scan(running: Running, scan: KafkaScan, chunked: bool) -> DataFrame:
         "failOnDataLoss": str(not running.goes_on_after_data_loss).lower(),
         "rejoin.query": running.query,
         "rejoin.table": scan.id,
+        "rejoin.records-per-task": str(_RECORDS_PER_TASK if chunked and shares_tasks else 0),
     }
     if scan.alignment is not None:
         aligned = {

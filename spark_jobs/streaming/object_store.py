@@ -1,4 +1,4 @@
-"""Checkpoints on S3: the jars and Spark's settings that they need."""
+"""Where a checkpoint is, on a disk or on S3: the jars and Spark's settings that it needs."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -24,10 +24,10 @@ _CREDENTIALS = (
     f"{_AMAZON}.ProfileCredentialsProvider",
     f"{_S3A}.auth.IAMInstanceCredentialsProvider",
 )
+_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_DISK_SETTINGS = {_FILE_MANAGER: "org.apache.spark.sql.rejoin.run.DiskFiles"}
 _S3_SETTINGS = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.rejoin.run.ObjectStoreFiles"
-    ),
+    _FILE_MANAGER: "org.apache.spark.sql.rejoin.run.ObjectStoreFiles",
     # S3 compares checksums of its own; these would be as many files again
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.hadoop.fs.s3a.aws.credentials.provider": ",".join(_CREDENTIALS),
@@ -53,7 +53,13 @@ def jars_for(checkpoint: str) -> list[Path]:
 
 def settings_for(checkpoint: str) -> Mapping[str, str]:
     """Defaults that a user's properties may change."""
-    return _S3_SETTINGS if _scheme(checkpoint) == _S3 else {}
+    match _scheme(checkpoint):
+        case None | "file":
+            return _DISK_SETTINGS
+        case "s3a":
+            return _S3_SETTINGS
+        case _:
+            return {}
 
 
 def properties_for(given: Mapping[str, str], *checkpoints: str) -> dict[str, str]:
@@ -62,8 +68,8 @@ def properties_for(given: Mapping[str, str], *checkpoints: str) -> dict[str, str
     Raises:
         ConfigError: a reference of the user's leads nowhere.
     """
-    defaults = {key: value for each in checkpoints for key, value in settings_for(each).items()}
-    return {**defaults, **resolve_all(given)}
+    on_s3 = any(_scheme(each) == _S3 for each in checkpoints)
+    return {**(_S3_SETTINGS if on_s3 else {}), **resolve_all(given)}
 
 
 @contextmanager

@@ -47,13 +47,26 @@ _JVM_OPTIONS = (
     "-XX:+ExitOnOutOfMemoryError",
 )
 _EXECUTOR_HEAP_MB = 1024  # Spark's own default
+# the space for new objects grows with the load, up to its half of the heap: a quiet job fills, and
+# so occupies, only this much of it between two collections
+_NEW_MB = 192
 # what a user's properties may change
 _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "2",
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.stopTimeout": "5s",
     "spark.sql.streaming.stateStore.numStateStoreMaintenanceThreads": "2",
+}
+# Spark keeps for its page what thousands of past epochs did; nobody asks for it without the page
+_WITHOUT_PAGE = {
+    "spark.ui.liveUpdate.period": "-1",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.sql.ui.explainMode": "simple",
 }
 # a silent executor is replaced after a minute, and a task that waits for its files asks twice; with
 # Spark's own values both take ten minutes, as long as a transaction may be open
@@ -71,6 +84,8 @@ _EXECUTOR_DEFAULTS = {
 def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
     """Start a JVM that logs to `JVM_LOG` and ends with this process, and Spark in it."""
     options = session_options(settings, [str(jar) for jar in jars])
+    if options["spark.ui.enabled"] != "true":
+        options = {**_WITHOUT_PAGE, **options}
     # the JVM's command line is public: values with references follow when it runs
     at_launch = {key: value for key, value in options.items() if not REFERENCE.search(value)}
     log = settings.status_dir / JVM_LOG
@@ -120,7 +135,7 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         overhead = f"{overhead_mb(task_heap_mb, state_mb)}m"
         options |= {**_EXECUTOR_DEFAULTS, "spark.executor.memoryOverhead": overhead}
     path = ":".join([*jars, *_listed(given, DRIVER_PATH)])
-    options_of_driver = (f"-Xms{heap_mb}m", *java_options(environment.class_archive))
+    options_of_driver = (*_heap_of_driver(heap_mb), *java_options(environment.class_archive))
     options_of_executors = [f"-Xms{task_heap_mb}m"]
     if with_executors and is_on_this_machine(settings.master):
         # the driver's class path, because the archive of loaded classes is for no other one
@@ -136,6 +151,12 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         PLUGINS: ",".join([EXECUTOR_REPORTS, *_listed(given, PLUGINS)]),
     }
     return {**options, **given, **own, **FIXED}
+
+
+def _heap_of_driver(heap_mb: int) -> tuple[str, str]:
+    """Old objects have their half from the beginning: to give them more, all would be collected."""
+    new_mb = min(_NEW_MB, heap_mb // 4)
+    return f"-Xms{heap_mb // 2 + new_mb}m", f"-XX:NewSize={new_mb}m"
 
 
 def memory_mb(text: str) -> int | None:

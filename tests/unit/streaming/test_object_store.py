@@ -1,4 +1,4 @@
-"""What a checkpoint on S3 adds to Spark's settings and class path, and one elsewhere does not."""
+"""What the place of a checkpoint adds to Spark's settings and class path."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from spark_jobs.options.settings import declared_settings
 from spark_jobs.settings import Overrides, job_settings, read_environment
-from spark_jobs.streaming.object_store import jars_for
+from spark_jobs.streaming.object_store import jars_for, properties_for
 from spark_jobs.streaming.session import session_options
 
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
@@ -30,14 +30,27 @@ def test_s3_has_settings_that_properties_may_change(
     assert found[STREAM] == "prefetch"
 
 
-@pytest.mark.parametrize("checkpoint", ["/data/a:b", "file:///data/a", "gs://bucket/a"])
-def test_other_places_have_none(
+@pytest.mark.parametrize("checkpoint", ["/data/a:b", "file:///data/a"])
+def test_files_on_a_disk_have_a_manager_of_their_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, checkpoint: str
 ) -> None:
     file = tmp_path / "spark.properties"
     file.write_text("")
-    assert MANAGER not in options(monkeypatch, checkpoint, str(file))
+    assert options(monkeypatch, checkpoint, str(file))[MANAGER].endswith(".DiskFiles")
     assert jars_for(checkpoint) == []
+
+
+def test_other_places_have_sparks_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "spark.properties"
+    file.write_text("")
+    assert MANAGER not in options(monkeypatch, "gs://bucket/a", str(file))
+    assert jars_for("gs://bucket/a") == []
+
+
+def test_a_store_beside_a_disk_keeps_its_manager() -> None:
+    found = properties_for({}, "/data/a", "s3a://bucket/a")
+    assert found[MANAGER].endswith(".ObjectStoreFiles")
+    assert MANAGER not in properties_for({}, "/data/a")
 
 
 def test_s3_has_jars_of_its_own() -> None:

@@ -3,6 +3,7 @@ package org.apache.spark.sql.rejoin.ingest
 import java.util
 import java.util.Optional
 
+import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import org.apache.kafka.common.TopicPartition
@@ -14,7 +15,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection}
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability, TableProvider}
 import org.apache.spark.sql.connector.expressions.Transform
-import org.apache.spark.sql.connector.metric.CustomMetric
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, PartitionOffset, ReadLimit,
   ReportsSourceMetrics, SupportsRealTimeMode, SupportsTriggerAvailableNow}
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
@@ -45,6 +46,7 @@ object Gate {
   *     timestamp type is [[Ingest.LoadedMarker]]
   *   - `rejoin.alignment`: an [[Alignment]]; the table is not read while it is too far ahead
   *   - `rejoin.topic-ids`: `{topic: id}` for the [[SourceGuard]]
+  *   - `rejoin.records-per-task`: how many records are worth a task; 0 if each partition needs a task of its own
   */
 final class GatedKafka extends TableProvider {
   private lazy val kafka = DataSource
@@ -87,6 +89,21 @@ object GatedKafka {
     (read ++ ranges.keys).distinct.sorted.flatMap(ranges.getOrElse(_, Seq(NoRecords)))
   }
 
+  /** As many tasks as the records are worth, each of neighbouring partitions.
+    *
+    * Starting a task takes longer than reading a few hundred records. Like the numbers of the tasks, this must depend
+    * on the offsets alone.
+    */
+  private def shared(planned: Seq[InputPartition], records: Long, perTask: Long): Seq[InputPartition] = {
+    val tasks = if (perTask == 0) planned.size.toLong else math.max((records + perTask - 1) / perTask, 1L)
+    if (tasks >= planned.size) planned
+    else planned.grouped((planned.size + tasks.toInt - 1) / tasks.toInt).map(Several(_)).toSeq
+  }
+
+  private def recordsOf(from: Ends, to: Ends): Long =
+    (for ((topic, offsets) <- to.iterator; (partition, end) <- offsets)
+      yield math.max(end - offsetAt(from, topic, partition), 0L)).sum
+
   /** A partition that the source has not read yet is read from its first record on. */
   private def offsetAt(offsets: Ends, topic: String, partition: String): Long =
     offsets.get(topic).flatMap(_.get(partition)).getOrElse(0L)
@@ -98,6 +115,7 @@ object GatedKafka {
       ends: Option[Ends],
       loaded: Ends,
       alignment: Option[Alignment],
+      recordsPerTask: Long,
       guard: () => SourceGuard)
 
   private type Ends = Map[String, Map[String, Long]]
@@ -121,6 +139,7 @@ object GatedKafka {
         offsets("rejoin.ends"),
         offsets("rejoin.loaded").getOrElse(Map.empty),
         Option(options.get("rejoin.alignment")).map(Alignment.read),
+        options.getLong("rejoin.records-per-task", 0),
         () => new SourceGuard(table, idsOf(options), toleratesLoss, clientOf(options)))
       () => new GatedScan(scan, own)
     }
@@ -156,15 +175,17 @@ object GatedKafka {
       with SupportsTriggerAvailableNow
       with SupportsRealTimeMode
       with ReportsSourceMetrics {
-    import options.{alignment, ends, loaded, query, table}
+    import options.{alignment, ends, loaded, query, recordsPerTask, table}
     private val guard = options.guard()
     private val name = s"$query/$table" // a query's name has no slash
+    private val backoff = new PollBackoff(System.nanoTime)
 
     override def latestOffset(start: Offset, limit: ReadLimit): Offset =
-      if (Gate.isClosed) start
+      if (Gate.isClosed || (ends.isEmpty && !backoff.isDue(System.nanoTime))) start
       else {
         guard.checkTopics()
         val next = bounded(kafka.latestOffset(start, limit))
+        backoff.asked(System.nanoTime, next != start)
         if (alignment.exists(isAhead(_, next != start))) start else next
       }
 
@@ -190,7 +211,8 @@ object GatedKafka {
         topic -> offsets.map { case (partition, _) => partition -> offsetAt(from, topic, partition) }
       })
       if (lost > 0) Counters.of(SparkContext.getOrCreate()).lost(query, table, lost)
-      (numbered(kafka.planInputPartitions(start, end).toSeq, from, to) ++ loadedBy(from, to)).toArray
+      val planned = numbered(kafka.planInputPartitions(start, end).toSeq, from, to) ++ loadedBy(from, to)
+      shared(planned, recordsOf(from, to), recordsPerTask).toArray
     }
     override def planInputPartitions(start: Offset): Array[InputPartition] = kafka.planInputPartitions(start)
     override def mergeOffsets(offsets: Array[PartitionOffset]): Offset = kafka.mergeOffsets(offsets)
@@ -231,10 +253,14 @@ object GatedKafka {
 
   private val NoRecords = LoadedMarkers(Nil)
 
-  /** Kafka's readers, and a reader for markers. */
+  /** Partitions that one task reads, one after the other. */
+  private final case class Several(partitions: Seq[InputPartition]) extends InputPartition
+
+  /** Kafka's readers, and those for markers and for several partitions. */
   private final class GatedReaders(kafka: PartitionReaderFactory, schema: StructType) extends PartitionReaderFactory {
     override def createReader(partition: InputPartition): PartitionReader[InternalRow] = partition match {
       case LoadedMarkers(markers) => new RowReader(markers.iterator.map(row), schema)
+      case Several(partitions) => new SeveralReader(partitions.iterator.map(createReader))
       case records => kafka.createReader(records)
     }
 
@@ -249,6 +275,43 @@ object GatedKafka {
       })
   }
 }
+
+/** Reads what several readers read. Each is made when the one before it has ended. */
+private final class SeveralReader(readers: Iterator[PartitionReader[InternalRow]])
+    extends PartitionReader[InternalRow] {
+  private var reader: PartitionReader[InternalRow] = _
+  private val counted = new mutable.HashMap[String, Long]
+
+  override def next(): Boolean = {
+    var found = reader != null && reader.next()
+    while (!found && readers.hasNext) {
+      close()
+      reader = readers.next()
+      found = reader.next()
+    }
+    found
+  }
+
+  override def get(): InternalRow = reader.get()
+
+  override def currentMetricsValues(): Array[CustomTaskMetric] = {
+    val sums = counted.clone()
+    addTo(sums)
+    sums.map { case (name, n) => CountedMetric(name, n) }.toArray
+  }
+
+  override def close(): Unit = if (reader != null) {
+    addTo(counted)
+    reader.close()
+    reader = null
+  }
+
+  private def addTo(sums: mutable.Map[String, Long]): Unit =
+    if (reader != null)
+      reader.currentMetricsValues().foreach(m => sums(m.name) = sums.getOrElse(m.name, 0L) + m.value)
+}
+
+private final case class CountedMetric(name: String, value: Long) extends CustomTaskMetric
 
 /** Reads rows that are already there. */
 private[rejoin] final class RowReader(rows: Iterator[InternalRow], schema: StructType)
