@@ -23,7 +23,14 @@ from confluent_kafka import Consumer, Producer
 from bench.class_archive import ensure_class_archive
 from bench.data import PARTITIONS
 from bench.load import create_topics
-from bench.measure import BenchError, process_tree, processor_s, rss_bytes, stop_tree
+from bench.measure import (
+    BenchError,
+    ended_children_s,
+    process_tree,
+    processor_s,
+    rss_bytes,
+    stop_tree,
+)
 from bench.run import use_cores
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import Child
@@ -97,7 +104,7 @@ class Sender:
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._producer = Producer(
-            {"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "log_level": 3}
+            {"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "log_level": 2}
         )
 
     def send_all(self) -> None:
@@ -139,6 +146,8 @@ class Moment:
         resident: dict[str, int] = {}
         for pid, role in pids.items():
             used[role] = used.get(role, 0.0) + processor_s(pid)
+            if role == "jvm":  # what Hadoop's file system starts
+                used[role] += ended_children_s(pid)
             resident[role] = resident.get(role, 0) + rss_bytes(pid)
         status = read_status(status_dir)
         queries = () if status is None else status.queries
@@ -156,7 +165,7 @@ def _role(pid: int) -> str:
 
 
 def measure(work: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """The figures of one job: its start, `args.seconds` under load, `args.idle` seconds idle."""
+    """The figures of one job: its start, then `args.seconds` with `args.rate` records a second."""
     if read_environment().class_archive == "use":
         ensure_class_archive()
     use_cores(2)
@@ -165,10 +174,8 @@ def measure(work: Path, args: argparse.Namespace) -> dict[str, Any]:
         create_topics(at, ["a", "b", "joined"])
         sender, reader = Sender(at), Reader(at)
         sender.send_all()
-        sets = "".join(f"SET '{n}' = '{v}';\n" for n, _, v in (s.partition("=") for s in args.set))
-        tables = "".join(_TABLE.format(table=table, broker=at) for table in "ab")
         sql = work / "job.sql"
-        sql.write_text(sets + tables + _JOB.format(broker=at, guarantee=args.guarantee))
+        sql.write_text(_job(at, args), encoding="utf-8")
         command = [sys.executable, "-m", "spark_jobs.cli", "run", str(sql)]
         command += ["--checkpoint", f"{work}/checkpoint", "--status-dir", f"{work}/status"]
         with reader.following():
@@ -178,19 +185,21 @@ def measure(work: Path, args: argparse.Namespace) -> dict[str, Any]:
                 if not reader.first.wait(_START_TIMEOUT_S):
                     raise BenchError("BENCH_TIMEOUT", f"no result yet:\n{child.log_tail()}")
                 first = Moment.of(child, work / "status")
-                found = {"first row": _start(first, begun)}
                 sender.send(args.rate, args.warm)
                 reader.measures = True
                 moments = _sampled(child, work / "status", sender, args.rate, args.seconds)
-                reader.measures = False
-                found |= {"load": _load(moments, reader.ages_ms)}
-                if args.idle:
-                    time.sleep(5)
-                    moments = _sampled(child, work / "status", sender, 0, args.idle)
-                    found |= {"idle": _used(moments)}
-                return found
+                return {
+                    "first row": _start(first, begun),
+                    "then": _used(moments) | _epochs(moments) | _ages(reader.ages_ms),
+                }
             finally:
                 stop_tree(child)
+
+
+def _job(bootstrap_servers: str, args: argparse.Namespace) -> str:
+    sets = "".join(f"SET '{n}' = '{v}';\n" for n, _, v in (s.partition("=") for s in args.set))
+    tables = "".join(_TABLE.format(table=table, broker=bootstrap_servers) for table in "ab")
+    return sets + tables + _JOB.format(broker=bootstrap_servers, guarantee=args.guarantee)
 
 
 def _sampled(
@@ -210,33 +219,13 @@ def _start(first: Moment, begun: float) -> dict[str, Any]:
     return {"seconds": round(first.at - begun, 2), "processor seconds": processor}
 
 
-def _load(moments: Sequence[Moment], ages_ms: Sequence[float]) -> dict[str, Any]:
-    known = [m.status for m in moments if m.status is not None]
-    epochs = known[-1].epochs_total - known[0].epochs_total
-    parts = sorted({part for status in known for part in status.durations_ms})
-    medians = {p: statistics.median(s.durations_ms.get(p, 0) for s in known) for p in parts}
-    ordered = sorted(ages_ms)
-    jvm = moments[-1].processor_s["jvm"] - moments[0].processor_s["jvm"]
-    return {
-        **_used(moments),
-        "epochs": epochs,
-        "records per epoch": round(
-            (known[-1].input_rows_total - known[0].input_rows_total) / max(epochs, 1)
-        ),
-        "jvm processor ms per epoch": round(jvm * 1000 / max(epochs, 1)),
-        "median ms of an epoch": medians,
-        "results": len(ordered),
-        "p50 ms": round(ordered[len(ordered) // 2]),
-        "p99 ms": round(ordered[len(ordered) * 99 // 100]),
-    }
-
-
 def _used(moments: Sequence[Moment]) -> dict[str, Any]:
     """Cores used, and memory at the end and at most, in MiB."""
     first, last = moments[0], moments[-1]
-    took = last.at - first.at
+    seconds = last.at - first.at
     cores = {
-        r: round((s - first.processor_s.get(r, 0)) / took, 3) for r, s in last.processor_s.items()
+        role: round((used - first.processor_s.get(role, 0)) / seconds, 3)
+        for role, used in last.processor_s.items()
     }
     return {
         "cores": cores,
@@ -245,12 +234,38 @@ def _used(moments: Sequence[Moment]) -> dict[str, Any]:
     }
 
 
+def _epochs(moments: Sequence[Moment]) -> dict[str, Any]:
+    known = [m.status for m in moments if m.status is not None]
+    epochs = known[-1].epochs_total - known[0].epochs_total if known else 0
+    if epochs == 0:
+        return {"epochs": 0}
+    read = known[-1].input_rows_total - known[0].input_rows_total
+    used_s = moments[-1].processor_s["jvm"] - moments[0].processor_s["jvm"]
+    parts = sorted({part for status in known for part in status.durations_ms})
+    return {
+        "epochs": epochs,
+        "records per epoch": read // epochs,
+        "jvm processor ms per epoch": round(used_s * 1000 / epochs),
+        "median ms of an epoch": {
+            part: statistics.median(s.durations_ms.get(part, 0) for s in known) for part in parts
+        },
+    }
+
+
+def _ages(ages_ms: Sequence[float]) -> dict[str, Any]:
+    found = sorted(ages_ms)
+    if not found:
+        return {"results": 0}
+    shares = {"p50 ms": 0.5, "p99 ms": 0.99}
+    ages = {name: round(found[int(len(found) * share)]) for name, share in shares.items()}
+    return {"results": len(found), **ages}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser("bench.epochs", description=__doc__)
-    parser.add_argument("--rate", type=int, default=1000, help="records a second")
+    parser.add_argument("--rate", type=int, default=1000, help="records a second; 0: an idle job")
     parser.add_argument("--seconds", type=float, default=60, help="how long it is measured")
     parser.add_argument("--warm", type=float, default=30, help="seconds under load before that")
-    parser.add_argument("--idle", type=float, default=0, help="seconds without records after it")
     parser.add_argument("--guarantee", default="exactly-once")
     parser.add_argument("--set", action="append", default=[], help="NAME=VALUE of a SET statement")
     parser.add_argument("--keep", type=Path, help="folder for files and logs, kept")

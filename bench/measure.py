@@ -155,11 +155,23 @@ def rss_bytes(pid: int) -> int:
 
 def processor_s(pid: int, last: float = 0.0) -> float:
     """Seconds that a process computed so far; `last` if it has ended or there is no /proc."""
+    ticks = _ticks(pid)
+    return last if ticks is None else sum(ticks[:2]) / os.sysconf("SC_CLK_TCK")
+
+
+def ended_children_s(pid: int) -> float:
+    """Seconds that children of a process computed which have ended; 0 if it has ended itself."""
+    ticks = _ticks(pid)
+    return 0.0 if ticks is None else sum(ticks[2:]) / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks(pid: int) -> list[int] | None:
+    """Processor time of a process, user's and system's, and the same of its ended children."""
     try:
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return last
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return None
+    return [int(ticks) for ticks in fields[11:15]]
 
 
 def folder_bytes(folder: Path) -> int:

@@ -38,18 +38,20 @@ from spark_jobs.streaming.object_store import settings_for
 
 LOOPBACK = "127.0.0.1"
 JVM_LOG = "driver.log"
-# rows live as long as the tasks of an epoch: half of the heap for them; a large metaspace, because
-# otherwise Spark's classes fill it and cause full collections
+# rows live as long as the tasks of an epoch: up to half of the heap for them, taken while a
+# twentieth of the time goes into collections; a large metaspace, because otherwise Spark's classes
+# fill it and cause full collections
 _JVM_OPTIONS = (
     "-XX:+UseParallelGC",
     "-XX:NewRatio=1",
+    "-XX:GCTimeRatio=19",
     "-XX:MetaspaceSize=256m",
     "-XX:+ExitOnOutOfMemoryError",
 )
 _EXECUTOR_HEAP_MB = 1024  # Spark's own default
-# the space for new objects grows with the load, up to its half of the heap: a quiet job fills, and
-# so occupies, only this much of it between two collections
-_NEW_MB = 192
+# what a quiet job fills, and so occupies, between two collections: the space for new objects grows
+# from here with the load
+_NEW_MB = 128
 # what a user's properties may change
 _DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -122,8 +124,6 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         "spark.redaction.regex": REDACTION,
         "spark.app.name": settings.name,
         "spark.master": settings.master or f"local[{cores}]",
-        # for executors; the driver's class loader needs the jars before the session exists
-        "spark.jars": ",".join(jars),
         "spark.driver.memory": f"{heap_mb}m",
         "spark.log.level": environment.spark_log_level,
         "spark.sql.shuffle.partitions": str(cores),
@@ -134,6 +134,8 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     if with_executors:
         overhead = f"{overhead_mb(task_heap_mb, state_mb)}m"
         options |= {**_EXECUTOR_DEFAULTS, "spark.executor.memoryOverhead": overhead}
+        # the driver has them on its class path, because it needs them before there is a session
+        options["spark.jars"] = ",".join(jars)
     path = ":".join([*jars, *_listed(given, DRIVER_PATH)])
     options_of_driver = (*_heap_of_driver(heap_mb), *java_options(environment.class_archive))
     options_of_executors = [f"-Xms{task_heap_mb}m"]
@@ -154,7 +156,7 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
 
 
 def _heap_of_driver(heap_mb: int) -> tuple[str, str]:
-    """Old objects have their half from the beginning: to give them more, all would be collected."""
+    """Old objects have their half from the start: to give them more, all would be collected."""
     new_mb = min(_NEW_MB, heap_mb // 4)
     return f"-Xms{heap_mb // 2 + new_mb}m", f"-XX:NewSize={new_mb}m"
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,25 @@ def test_other_jars_are_refused_and_removed(jars: Path, change: str) -> None:
     with pytest.raises(ValueError, match="build/jars/broker/"):
         setup_env.verify_jars()
     assert not (jars / "broker").exists()
+
+
+def test_setup_keeps_the_classes_once_and_goes_on_without_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[Sequence[object]] = []
+
+    def fails(command: Sequence[object]) -> None:
+        started.append(command)
+        raise subprocess.CalledProcessError(3, [str(part) for part in command])
+
+    monkeypatch.setattr(setup_env, "run", fails)
+    monkeypatch.setattr(setup_env, "CLASSES", tmp_path / "classes.jsa")
+    setup_env.keep_classes()
+    assert started[0][1:] == ["-m", "bench.class_archive"]
+    assert "without an archive of classes" in capsys.readouterr().out
+    (tmp_path / "classes.jsa").touch()
+    setup_env.keep_classes()
+    assert len(started) == 1
 
 
 def test_scala_text_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

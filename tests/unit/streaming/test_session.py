@@ -39,6 +39,16 @@ def test_memory_is_the_machines(
     assert (found["spark.driver.memory"], found[_ROCKSDB_MB]) == (f"{heap_mb}m", str(state_mb))
 
 
+@pytest.mark.parametrize(("heap_mb", "begins"), [(3_000, (1_628, 128)), (400, (300, 100))])
+def test_a_quiet_driver_occupies_little_of_its_heap(
+    monkeypatch: pytest.MonkeyPatch, heap_mb: int, begins: tuple[int, int]
+) -> None:
+    found = options(monkeypatch, MEMORY_MB=str(heap_mb))
+    begin_mb, new_mb = begins
+    words = found["spark.driver.extraJavaOptions"].split()
+    assert {f"-Xms{begin_mb}m", f"-XX:NewSize={new_mb}m"} <= set(words)
+
+
 def test_variables_win(monkeypatch: pytest.MonkeyPatch) -> None:
     found = options(
         monkeypatch,
