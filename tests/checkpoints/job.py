@@ -83,7 +83,7 @@ class OldJob:
             text = metadata.read_text(encoding="utf-8")
             moved = re.sub(r'file:[^"]*?/checkpoint/', f"file:{self.checkpoint}/", text)
             metadata.write_text(moved, encoding="utf-8")
-            metadata.with_name(f".{metadata.name}.crc").unlink()
+            metadata.with_name(f".{metadata.name}.crc").unlink(missing_ok=True)
 
     def start(self, sources: Path) -> None:
         """With the release whose sources stand there."""
