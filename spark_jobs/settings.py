@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from spark_jobs.errors import ConfigError
 from spark_jobs.options.kinds import REFERENCE
-from spark_jobs.options.settings import DeclaredSettings, RestartSettings
+from spark_jobs.options.settings import REAL_TIME, DeclaredSettings, RestartSettings
 from spark_jobs.options.spark import is_master, known_cores, parse_properties, refusals
 
 MAX_OFFSETS = 1_000_000  # per epoch and table; limits the memory and the transaction of an epoch
@@ -114,11 +114,20 @@ class RestartStrategy:
 
 
 @dataclass(frozen=True, slots=True)
+class RealTime:
+    """Spark's real-time mode: how long an epoch lasts, how often watermarks come at most."""
+
+    epoch_ms: int
+    marks_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class JobSettings:
     """How a job runs. `parallelism` None is that of the checkpoint, else one task per core.
 
     `master` is empty for local threads. `spark_properties` are the user's, with references in them:
-    SET statements of the job, and a file, which wins.
+    SET statements of the job, and a file, which wins. `real_time` is None for micro-batches.
+    `threads`: of a local Spark, where the job needs more than one per core.
     """
 
     name: str
@@ -137,6 +146,8 @@ class JobSettings:
     epoch_written: Sequence[str] = ()
     master: str = ""
     spark_properties: Mapping[str, str] = field(default_factory=dict)
+    real_time: RealTime | None = None
+    threads: int | None = None
 
     def cores(self) -> int:
         """Tasks of a stateful operator; raises ConfigError if nothing says how many."""
@@ -156,12 +167,31 @@ class JobSettings:
         return [
             ("pipeline.name", self.name),
             ("rejoin.checkpoint", self.checkpoint),
-            ("rejoin.trigger-interval", f"{self.trigger_interval_ms} ms"),
-            ("rejoin.max-offsets-per-trigger", str(self.max_offsets_per_trigger)),
+            *self._pace(),
             ("rejoin.parallelism", str(self.parallelism or f"{self.cores()} (one per core)")),
             ("rejoin.key-groups", f"{self.key_groups} (the most that rejoin.parallelism can be)"),
-            ("spark.master", self.master or f"local[{self.cores()}]"),
+            ("spark.master", self._where()),
         ]
+
+    def _where(self) -> str:
+        if self.real_time is not None and not self.master and self.threads is None:
+            return "local, with a thread for each task of the query"
+        return self.spark_master()
+
+    def _pace(self) -> list[tuple[str, str]]:
+        if self.real_time is None:
+            return [
+                ("rejoin.trigger-interval", f"{self.trigger_interval_ms} ms"),
+                ("rejoin.max-offsets-per-trigger", str(self.max_offsets_per_trigger)),
+            ]
+        return [
+            ("rejoin.mode", "real-time: at-least-once, an upsert key makes repetitions harmless"),
+            ("rejoin.real-time.batch-interval", f"{self.real_time.epoch_ms} ms"),
+            ("rejoin.real-time.watermark-interval", f"{self.real_time.marks_ms} ms"),
+        ]
+
+    def spark_master(self) -> str:
+        return self.master or f"local[{self.threads or self.cores()}]"
 
 
 def read_environment() -> Environment:
@@ -238,6 +268,9 @@ def job_settings(
             **declared.spark_properties,
             **({} if properties_file is None else read_spark_properties(properties_file)),
         },
+        real_time=(
+            RealTime(declared.epoch_ms, declared.marks_ms) if declared.mode == REAL_TIME else None
+        ),
     )
     if settings.cores() > settings.key_groups:
         raise ConfigError(

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_jobs.access.topics import open_topics
 from spark_jobs.driver import inputs
@@ -13,6 +14,7 @@ from spark_jobs.driver.ledgers import EpochWritten, Ledgers
 from spark_jobs.driver.ownership import Ownership
 from spark_jobs.driver.queries import is_bounded, needs_clock, present
 from spark_jobs.driver.query_life import QueryLife
+from spark_jobs.driver.real_time import check_master, marks_ms, settle_epoch, slots
 from spark_jobs.driver.recreated_topics import follow_recreated_topics
 from spark_jobs.driver.restarts import Restarts
 from spark_jobs.driver.verdict import Present, accepted, judge, refuse, written_now
@@ -23,7 +25,7 @@ from spark_jobs.operators.lookup import check_lookups
 from spark_jobs.operators.running import Running
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.walk import scans
-from spark_jobs.settings import JobSettings
+from spark_jobs.settings import JobSettings, RealTime
 from spark_jobs.streaming.failure import java_failures
 from spark_jobs.streaming.manifest import VERSION, CheckpointFolder, Manifest
 
@@ -84,6 +86,8 @@ class OpenQuery:
             flushes=needs_clock(self.sink),
             restarts=Restarts(self.settings.restarts),
             recovers=self._recovers,
+            live=self.settings.real_time is not None,
+            held=Kernel.of(self.spark).held_queries,
         )
 
     def refresh_partitions(self) -> None:
@@ -104,6 +108,7 @@ class OpenQuery:
                 self.manifest = follow_recreated_topics(
                     self.spark, scans(self.sink), self.folder, self.manifest, bounded
                 )
+            live = settings.real_time
             running = Running(
                 spark=self.spark,
                 query=self.name,
@@ -114,16 +119,36 @@ class OpenQuery:
                 heartbeat_ms=settings.ledger_heartbeat_ms,
                 goes_on_after_data_loss=settings.goes_on_after_data_loss,
                 folder=self.folder.path,
+                marks_ms=None if live is None else self._prepare_real_time(live),
             )
             running = self.ledgers.take_over(running)
+            self._record_ledgers()
             self.refresh_partitions()
             self.spark.conf.set("spark.sql.shuffle.partitions", self.manifest.parallelism)
             writer = build_query(self.sink, running).queryName(self.name)
             writer = writer.option("checkpointLocation", self.folder.path)
             if bounded:
                 return writer.trigger(availableNow=True).start()
+            if live is not None:
+                return _start_live(writer, live)
             interval = f"{settings.trigger_interval_ms} milliseconds"
             return writer.trigger(processingTime=interval).start()
+
+    def _prepare_real_time(self, live: RealTime) -> int:
+        """Check that the query can run in real-time mode; returns how often watermarks come."""
+        needed = slots(self.sink, self.manifest.parallelism)
+        check_master(str(self.spark.sparkContext.master), self.name, needed)
+        settle_epoch(self.folder, self.name, self.manifest)
+        return marks_ms(live.marks_ms, needed.partitions, self.manifest.groups)
+
+    def _record_ledgers(self) -> None:
+        """Record from which epoch on results are written without epoch ledgers, if they are."""
+        without = self.sink.guarantee != "exactly-once"
+        first = self.manifest.unledgered
+        now = (self.folder.next_epoch if first is None else first) if without else None
+        if now != first:
+            self.manifest = self.manifest.model_copy(update={"unledgered": now})
+            self.folder.write_manifest(self.manifest)
 
     def _remaining(self) -> int:
         committed = [at for at in self.folder.committed_offsets() if at is not None]
@@ -133,6 +158,12 @@ class OpenQuery:
         self.ownership.check()  # a driver that was replaced fails in many ways
         lost = error.code in ("SOURCE_DATA_LOST", "TOPIC_RECREATED")
         return lost and self.settings.goes_on_after_data_loss
+
+
+def _start_live(writer: DataStreamWriter, live: RealTime) -> StreamingQuery:
+    updating: Any = writer.outputMode("update")  # PySpark's types do not know the trigger
+    started: StreamingQuery = updating.trigger(realTime=f"{live.epoch_ms} milliseconds").start()
+    return started
 
 
 def _new_manifest(name: str, sink: KafkaSink, settings: JobSettings, now: Present) -> Manifest:

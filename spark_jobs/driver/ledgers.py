@@ -42,6 +42,8 @@ class Ledgers:
     def _take_over(self, running: Running) -> int:
         writers = most_writers(self.sink, running.manifest.parallelism)
         epoch, repeated = self.folder.next_epoch, self.folder.repeated_epoch() is not None
+        # an epoch that was begun without ledgers is written as if it were new
+        repeated = repeated and running.manifest.may_be_ledgered(epoch)
         known = self.ownership.own.writers
         if self.ownership.before is None and is_dense(self.sink) and epoch > 0:
             known = writers  # drivers of older releases did not record the number

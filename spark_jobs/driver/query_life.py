@@ -31,7 +31,8 @@ class QueryLife:
     ends that no committed epoch has read; None for a query with unbounded inputs. `flushes`: after
     the last record the query needs one more epoch, in which the end mark releases rows that wait
     for time to pass. `recovers`: whether `start` repairs the cause of a failure that is not
-    retryable otherwise.
+    retryable otherwise. `live`: it runs in real-time mode, where an epoch is as long as it is meant
+    to be; `held` says which queries in that mode have ended theirs and wait at the closed gate.
     """
 
     name: str
@@ -43,6 +44,8 @@ class QueryLife:
     failure: RejoinError | None = None  # the last one
     phase: Phase = "running"
     query: StreamingQuery | None = None
+    live: bool = False
+    held: Callable[[], Sequence[str]] = tuple
     running_ms: int = 0  # how long its epoch has run when the query was last observed
     _epoch: tuple[object, float] | None = field(
         default=None, init=False
@@ -93,7 +96,9 @@ class QueryLife:
     @property
     def runs_epoch(self) -> bool:
         query = self.query
-        return query is not None and query.isActive and bool(query.status["isTriggerActive"])
+        if query is None or not query.isActive or not query.status["isTriggerActive"]:
+            return False
+        return not (self.live and self.name in self.held())
 
     @property
     def _runs_records(self) -> bool:
@@ -106,7 +111,7 @@ class QueryLife:
         latest = self.progress
         last = None if latest is None else latest["batchId"]
         now = time.monotonic()
-        if not self._runs_records:
+        if self.live or not self._runs_records:
             self._epoch = None
         elif self._epoch is None or self._epoch[0] != last:
             self._epoch = (last, now)

@@ -3,11 +3,13 @@
 import contextlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Literal
 
 from spark_jobs.commands import discard
 from spark_jobs.driver.console import Console
 from spark_jobs.driver.queries import PlannedJob, shape
+from spark_jobs.driver.real_time import check_master, slots
 from spark_jobs.driver.report import JobReport
 from spark_jobs.driver.rights import check_access, missing_acl
 from spark_jobs.driver.sidecar import check_port, sidecar
@@ -39,7 +41,7 @@ def run(job: PlannedJob, console: Console) -> None:
     with sidecar(settings, console), stop_signals() as early:
         with reporting_failure(report, job.sinks, settings):
             check_access(job.sinks)
-            spark = start_session(settings, jars)
+            spark = start_session(settings_for_start(job), jars)
             try:
                 if not early.is_set():
                     Kernel.of(spark).open_gate()
@@ -48,6 +50,19 @@ def run(job: PlannedJob, console: Console) -> None:
             finally:
                 stop_session(spark, DUMP_WITHIN_S if makes_archive else STOP_WITHIN_S)
         report_end(report, "stopped")
+
+
+def settings_for_start(job: PlannedJob) -> JobSettings:
+    """The settings with as many local threads as the job occupies, if it runs in real-time mode."""
+    settings = job.settings
+    if settings.real_time is None:
+        return settings
+    needed = [(name, slots(sink, settings.cores())) for name, sink in job.sinks.items()]
+    threads = sum(each.with_room for _, each in needed)
+    sized = replace(settings, threads=threads)
+    for name, each in needed:
+        check_master(sized.spark_master(), name, each)
+    return sized
 
 
 def start_report(job: PlannedJob, console: Console) -> JobReport:

@@ -23,18 +23,22 @@ import rejoin.core.row.{Changelog, Envelope}
 object Kernel {
   private implicit val formats: Formats = DefaultFormats
 
-  /** Kafka records to envelopes: rows, rejects and marks of one table; chunked as [[IngestSpec]] says. */
-  def ingest(records: DataFrame, scan: String, query: String, chunked: Boolean): DataFrame =
-    Ingest(records, IngestSpec.read(scan, chunked), counters(records), query)
+  /** Kafka records to envelopes: rows, rejects and marks of one table, as [[IngestSpec]] says. */
+  def ingest(records: DataFrame, scan: String, query: String, chunked: Boolean, realTime: Boolean): DataFrame =
+    Ingest(records, IngestSpec.read(scan, chunked, realTime), counters(records), query)
 
-  /** Envelopes through a stateful operator of a query.
+  /** Envelopes through a stateful operator of a query; the last two as [[StatefulAdapter]] has them.
     *
-    * @param passesLoaded
-    *   whether an operator further on has to hear which partitions are loaded
+    * The output mode says append in either mode of Spark's: it is part of a checkpoint, which both continue.
     */
-  def stateful(envelopes: DataFrame, node: String, query: String, passesLoaded: Boolean): DataFrame = {
+  def stateful(
+      envelopes: DataFrame,
+      node: String,
+      query: String,
+      passesLoaded: Boolean,
+      realTime: Boolean): DataFrame = {
     val operator = Operator.read(node)
-    val adapter = new StatefulAdapter(operator, query, operator.node.id, passesLoaded, counters(envelopes))
+    val adapter = new StatefulAdapter(operator, query, operator.node.id, passesLoaded, realTime, counters(envelopes))
     envelopes
       .as[Envelope](Encoders.product[Envelope])
       .groupBy(col("group"))
@@ -120,8 +124,11 @@ object Kernel {
   /** Lets the sources read; see [[Gate]]. */
   def openGate(): Unit = Gate.open()
 
-  /** Lets the sources plan no further epoch. */
+  /** Lets the sources plan no further epoch, and ends those of real-time mode. */
   def closeGate(): Unit = Gate.close()
+
+  /** JSON: the queries in real-time mode that have ended their epoch because of that. */
+  def heldQueries(): String = compact(render(Extraction.decompose(Gate.held)))
 
   /** How many executors the application has on its cluster. */
   def executors(spark: SparkSession): Int = StatePlaces.executors(spark).size
@@ -156,7 +163,7 @@ object Kernel {
 
   /** Whether a table could read records of a registered schema, as [[AvroFit]] says it. */
   def fit(scan: String, isKey: Boolean, id: Long): String =
-    AvroFit.json(IngestSpec.read(scan, chunked = false), isKey, id)
+    AvroFit.json(IngestSpec.read(scan, chunked = false, realTime = false), isKey, id)
 
   /** The time at a cluster, as [[BrokerClock]] says it; `client` are Kafka's properties as JSON. */
   def brokerClock(client: String): String = BrokerClock.json(parse(client).extract[Map[String, String]])

@@ -128,21 +128,33 @@ class Kernel:
     def of(cls, spark: SparkSession) -> "Kernel":
         return cls(spark._jvm)
 
-    def ingest(self, records: DataFrame, scan: Message, query: str, *, chunked: bool) -> DataFrame:
+    def ingest(
+        self, records: DataFrame, scan: Message, query: str, *, chunked: bool, real_time: bool
+    ) -> DataFrame:
         """Kafka records to envelopes: rows, rejects and marks of one table.
 
-        `chunked`: many rows per envelope, as stateful operators take them.
+        `chunked`: many rows per envelope, as stateful operators take them. `real_time`: rows leave
+        one by one, and marks among them.
         """
-        return _frame(records, self._scala.ingest(records._jdf, json.dumps(scan), query, chunked))
+        made = self._scala.ingest(records._jdf, json.dumps(scan), query, chunked, real_time)
+        return _frame(records, made)
 
     def stateful(
-        self, envelopes: DataFrame, node: Message, query: str, *, passes_loaded: bool
+        self,
+        envelopes: DataFrame,
+        node: Message,
+        query: str,
+        *,
+        passes_loaded: bool,
+        real_time: bool,
     ) -> DataFrame:
         """Envelopes through a stateful operator.
 
         `passes_loaded`: an operator further on has to hear which partitions are loaded.
+        `real_time`: they come one by one.
         """
-        made = self._scala.stateful(envelopes._jdf, json.dumps(node), query, passes_loaded)
+        described = json.dumps(node)
+        made = self._scala.stateful(envelopes._jdf, described, query, passes_loaded, real_time)
         return _frame(envelopes, made)
 
     def lookup(
@@ -226,8 +238,12 @@ class Kernel:
         self._scala.openGate()
 
     def close_gate(self) -> None:
-        """Let the sources start no further epoch."""
+        """Let the sources start no further epoch; in real-time mode it ends the running one."""
         self._scala.closeGate()
+
+    def held_queries(self) -> list[str]:
+        """The queries in real-time mode that have ended their epoch at a closed gate."""
+        return list(json.loads(str(self._scala.heldQueries())))
 
     def follow_process(self, pid: int) -> None:
         """End this JVM soon after a process."""

@@ -27,7 +27,7 @@ def build_scan(
     topic_ids = {topic.name: running.manifest.topic_ids[topic.name] for topic in scan.topics}
     options = {
         **source_options(running.manifest.scans[scan.id], topic_ids, scan.properties),
-        "maxOffsetsPerTrigger": str(running.max_offsets),
+        **_pace(scan, running),
         "includeHeaders": str(_reads_headers(scan)).lower(),
         "failOnDataLoss": str(not running.goes_on_after_data_loss).lower(),
         "rejoin.query": running.query,
@@ -48,8 +48,23 @@ def build_scan(
 
 def envelopes(scan: KafkaScan, records: DataFrame, running: Running, *, chunked: bool) -> DataFrame:
     """The envelopes of Kafka's records."""
-    kernel = Kernel.of(running.spark)
-    return kernel.ingest(records, spec(scan), running.query, chunked=chunked)
+    return Kernel.of(running.spark).ingest(
+        records,
+        spec(scan),
+        running.query,
+        chunked=chunked,
+        real_time=running.real_time,
+    )
+
+
+def _pace(scan: KafkaScan, running: Running) -> dict[str, str]:
+    """How much an epoch reads; in real-time mode how often marks are due in it."""
+    if running.marks_ms is None:
+        return {"maxOffsetsPerTrigger": str(running.max_offsets)}
+    # a record ends the wait of a fetch: the length matters only to a broker without records
+    wait_ms = scan.properties.get("fetch.max.wait.ms", "100")
+    marks_ms = running.marks_ms if scan.marks else 0
+    return {"rejoin.marks-ms": str(marks_ms), "kafka.fetch.max.wait.ms": wait_ms}
 
 
 def _reads_headers(scan: KafkaScan) -> bool:

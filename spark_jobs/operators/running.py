@@ -18,7 +18,8 @@ class Running:
 
     `ending`: the inputs are drained, and this start delivers the end mark. `generation`: the number
     of the driver among those that have owned the checkpoint. `ledgers`: how many epoch ledgers it
-    has taken over. `folder`: the query's part of the checkpoint.
+    has taken over. `folder`: the query's part of the checkpoint. `marks_ms`: how
+    often watermarks come within an epoch of real-time mode; None in micro-batches.
     """
 
     spark: SparkSession
@@ -31,6 +32,11 @@ class Running:
     heartbeat_ms: int = 0
     goes_on_after_data_loss: bool = False
     folder: str = ""
+    marks_ms: int | None = None
+
+    @property
+    def real_time(self) -> bool:
+        return self.marks_ms is not None
 
 
 def spec(node: Physical) -> dict[str, Json]:

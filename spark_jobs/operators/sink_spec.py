@@ -26,6 +26,7 @@ def describe(sink: KafkaSink, running: Running) -> Message:
         "partitions": running.manifest.sink_partitions,
         "heartbeatMs": running.heartbeat_ms,
         "deletesFirst": sink.exchange,
+        "realTime": running.real_time,
     }
 
 

@@ -10,4 +10,10 @@ from spark_jobs.plan.nodes.physical import Stateful
 def build_stateful(node: Stateful, rows: DataFrame, running: Running) -> DataFrame:
     """The operator's changes; `rows`: the envelopes of all its inputs."""
     kernel = Kernel.of(running.spark)
-    return kernel.stateful(rows, spec(node), running.query, passes_loaded=node.passes_loaded)
+    return kernel.stateful(
+        rows,
+        spec(node),
+        running.query,
+        passes_loaded=node.passes_loaded,
+        real_time=running.real_time,
+    )

@@ -15,12 +15,22 @@ from spark_jobs.options.kinds import (
     integer,
     number,
     option,
+    parse_duration_ms,
     share,
     text,
 )
 from spark_jobs.options.spark import is_property
 
+REAL_TIME = "real-time"
+LEAST_EPOCH_MS = 5000
+"""Spark's own limit for a batch of its real-time mode."""
+
 _ZONE_OFFSET = re.compile(r"(GMT|UTC)?[+-]\d{1,2}(:\d{2})?")
+
+
+def _at_least(value: str, least_ms: int) -> int | None:
+    found = parse_duration_ms(value)
+    return None if found is None or found < least_ms else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +202,27 @@ class DeclaredSettings:
         "watermark of a join: the lower or the higher of its inputs",
         "min",
     )
-    mode: OneOf["micro-batch"] = choice("rejoin.mode", "how Spark runs the query", "micro-batch")
+    mode: OneOf["micro-batch", "real-time"] = choice(
+        "rejoin.mode",
+        "how Spark runs the query: results every epoch, exactly once; or within milliseconds, at"
+        " least once",
+        "micro-batch",
+    )
+    epoch_ms: int = option(
+        "rejoin.real-time.batch-interval",
+        "length of an epoch in real-time mode: how much is repeated after a failure, and how often"
+        " results wait for a commit",
+        "a duration of at least '5 s'",
+        lambda value: _at_least(value, LEAST_EPOCH_MS),
+        "1 min",
+    )
+    marks_ms: int = option(
+        "rejoin.real-time.watermark-interval",
+        "how often watermarks come while records are read in real-time mode",
+        "a duration of at least '1 ms'",
+        lambda value: _at_least(value, 1),
+        "20 ms",
+    )
     on_data_loss: OneOf["fail", "continue"] = choice(
         "rejoin.on-data-loss",
         "records that are deleted before they are read, or a source topic that is created anew: the"

@@ -8,9 +8,10 @@ stateful nodes again; what cannot run is refused before.
 from itertools import chain, count
 
 from spark_jobs.errors import PositionedError, SqlErrors, nesting_refused
-from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
-from spark_jobs.plan.check.advice import advise, idle_settings
+from spark_jobs.options.settings import NOTHING_SET, REAL_TIME, DeclaredSettings
+from spark_jobs.plan.check.advice import advise, idle_settings, real_time
 from spark_jobs.plan.check.missing_rows import null_columns
+from spark_jobs.plan.check.real_time_refusals import query_refusals, real_time_refusals
 from spark_jobs.plan.check.refusals import refusals
 from spark_jobs.plan.nodes.physical import QueryPlan
 from spark_jobs.plan.nodes.walk import stateful_nodes
@@ -28,6 +29,8 @@ def plan(job: Job) -> tuple[QueryPlan, ...]:
     """One plan per INSERT. Raises SqlErrors with everything that cannot run."""
     problems: list[PositionedError] = []
     plans: list[QueryPlan] = []
+    if job.settings.mode == REAL_TIME:
+        problems += query_refusals(job.inserts)
     for name, insert in zip(query_names(job), job.inserts, strict=True):
         at = insert.position
         try:
@@ -35,7 +38,9 @@ def plan(job: Job) -> tuple[QueryPlan, ...]:
                 optimized = optimize(insert, job.settings)
                 problems += refusals(insert, optimized, job.settings)
                 if not problems:
-                    plans.append(_plan(optimized, name, job.settings))
+                    made = _plan(optimized, name, job.settings)
+                    problems += _mode_refusals(optimized, made, job.settings)
+                    plans.append(made)
         except PositionedError as too_deep:
             problems.append(too_deep)
     if problems:
@@ -54,9 +59,19 @@ def plan_query(query: Logical, settings: DeclaredSettings = NOTHING_SET) -> Quer
             if problems:
                 raise SqlErrors(problems)
             name = optimized.table.name if isinstance(optimized, Sink) else BARE_QUERY
-            return _plan(optimized, name, settings)
+            made = _plan(optimized, name, settings)
+            if problems := _mode_refusals(optimized, made, settings):
+                raise SqlErrors(problems)
+            return made
     except PositionedError as too_deep:
         raise SqlErrors([too_deep]) from too_deep
+
+
+def _mode_refusals(
+    optimized: Logical, made: QueryPlan, settings: DeclaredSettings
+) -> list[PositionedError]:
+    """What depends on the finished plan."""
+    return list(real_time_refusals(optimized, made.root)) if settings.mode == REAL_TIME else []
 
 
 def query_names(job: Job) -> tuple[str, ...]:
@@ -82,4 +97,5 @@ def _plan(optimized: Logical, name: str, settings: DeclaredSettings) -> QueryPla
         )
         building.warn(warning(f"no late rows go to 'rejoin.late.topic': {senders}"))
     warned = (*building.warnings, *null_columns(optimized))
-    return QueryPlan(name, planned, (*warned, *idle_settings(settings), *advise(planned)))
+    told = (*real_time(planned, settings), *idle_settings(settings), *advise(planned))
+    return QueryPlan(name, planned, (*warned, *told))

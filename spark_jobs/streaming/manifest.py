@@ -47,7 +47,8 @@ class Manifest(BaseModel, frozen=True):
     job's name at the first start, so that a job can be renamed.
     If an older driver has not recorded these three, the next start does.
     `rescaled`: the first of the latest epochs that only moved state to other tasks, and the epoch
-    after the last of them.
+    after the last of them. `unledgered`: the first of the latest epochs that were written without
+    epoch ledgers, at least once; None if the last one has ledgers.
     """
 
     version: int
@@ -64,6 +65,7 @@ class Manifest(BaseModel, frozen=True):
     sink_partitions: int | None = None
     ledgers: str | None = None
     rescaled: tuple[int, int] | None = None
+    unledgered: int | None = None
 
     @classmethod
     def read(cls, text: str, query: str, path: str) -> Self:
@@ -96,10 +98,15 @@ class Manifest(BaseModel, frozen=True):
             rescaled = (rescaled[0] if rescaled and follows else epoch, epoch + 1)
         return self.model_copy(update={"parallelism": parallelism, "rescaled": rescaled})
 
+    def may_be_ledgered(self, epoch: int) -> bool:
+        """Whether an epoch that was begun may stand in a ledger: its first run may have had one."""
+        return self.unledgered is None or epoch <= self.unledgered
+
     def since(self, epoch: int) -> int:
-        """The epoch after the last one before `epoch` that had records to write."""
+        """The epoch after the last one before `epoch` whose records stand in a ledger."""
         first, end = self.rescaled or (epoch, epoch)
-        return first if end == epoch else epoch
+        since = first if end == epoch else epoch
+        return since if self.unledgered is None else min(since, self.unledgered)
 
 
 @dataclass(frozen=True, slots=True)

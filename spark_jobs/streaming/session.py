@@ -81,6 +81,12 @@ _EXECUTOR_DEFAULTS = {
     "spark.executor.maxNumFailures": "20",
     "spark.executor.failuresValidityInterval": "10m",
 }
+# rows wait for others on each way between tasks; and too few slots for the tasks, which all run at
+# once, are an error rather than a wait without end
+_REAL_TIME_DEFAULTS = {
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "2",
+    "spark.scheduler.pipelinedGroup.slotCheck.enabled": "true",
+}
 
 
 def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
@@ -123,12 +129,14 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         **settings_for(settings.checkpoint),
         "spark.redaction.regex": REDACTION,
         "spark.app.name": settings.name,
-        "spark.master": settings.master or f"local[{cores}]",
+        "spark.master": settings.spark_master(),
         "spark.driver.memory": f"{heap_mb}m",
         "spark.log.level": environment.spark_log_level,
         "spark.sql.shuffle.partitions": str(cores),
         f"{ROCKSDB}maxMemoryUsageMB": str(state_mb),
     }
+    if settings.real_time is not None:
+        options |= _REAL_TIME_DEFAULTS
     if is_on_this_machine(settings.master):
         options |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if with_executors:

@@ -45,15 +45,29 @@ class Shop:
         for made in admin.create_topics(wanted).values():
             made.result(30)
 
-    def send(self, name: str, rows: Sequence[Row | bytes], key: str | None = None) -> None:
+    def send(
+        self,
+        name: str,
+        rows: Sequence[Row | bytes],
+        key: str | None = None,
+        partition: int = -1,
+    ) -> None:
+        """Send rows as JSON; to a partition by key, or to the one that is given."""
         producer = Producer(
             {"enable.idempotence": True, "bootstrap.servers": self.broker.bootstrap_servers}
         )
         for row in rows:
             value = row if isinstance(row, bytes) else json.dumps(row).encode()
             own_key = None if key is None or isinstance(row, bytes) else json.dumps({key: row[key]})
-            producer.produce(self.topic(name), value, own_key)
+            producer.produce(self.topic(name), value, own_key, partition)
             producer.poll(0)
+        assert producer.flush(30) == 0
+
+    def delete(self, name: str, key: str, values: Sequence[object]) -> None:
+        """Send tombstones."""
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
+        for value in values:
+            producer.produce(self.topic(name), None, json.dumps({key: value}))
         assert producer.flush(30) == 0
 
     def table(self, name: str, columns: str, connector: str = "kafka", **options: str) -> str:

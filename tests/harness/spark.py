@@ -41,10 +41,10 @@ _LOADED_MARKER = -2  # as the kernel's Kafka source marks a partition whose cont
 
 
 @contextmanager
-def spark_session(folder: Path) -> Iterator[SparkSession]:
+def spark_session(folder: Path, master: str | None = None) -> Iterator[SparkSession]:
     """A session as `rejoin run` starts it; its log and checkpoints are in the folder."""
     given = {"rejoin.parallelism": "2", "rejoin.checkpoint": str(folder)}
-    overrides = Overrides(status_dir=folder / "status")
+    overrides = Overrides(status_dir=folder / "status", master=master)
     settings = job_settings(declared_settings(given), "tests", overrides, read_environment())
     session = start_session(settings, [kernel_jar(), *connector_jars(), *jdbc_jars()])
     Kernel.of(session).open_gate()

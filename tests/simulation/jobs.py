@@ -184,6 +184,7 @@ def simulation(name: str) -> Any:
         "partitions": SINK_PARTITIONS,
         "heartbeatMs": 60_000,
         "deletesFirst": sink.exchange,
+        "realTime": False,
         "onError": "fail",
     }
     package = jvm().org.apache.spark.sql.rejoin.simulation

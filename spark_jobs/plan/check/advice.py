@@ -5,12 +5,13 @@ Warnings come from where the plan is made; what only its finished nodes show is 
 
 from collections.abc import Iterator
 
-from spark_jobs.options.settings import IDLE_SETTINGS, DeclaredSettings
+from spark_jobs.options.settings import IDLE_SETTINGS, REAL_TIME, DeclaredSettings
 from spark_jobs.plan.nodes.parts import FIRST_FORWARD, Advice, Debezium, and_words
 from spark_jobs.plan.nodes.physical import (
     BUILD_SIDE,
     IntervalJoin,
     KafkaScan,
+    KafkaSink,
     Normalize,
     Physical,
     Stateful,
@@ -28,6 +29,24 @@ def advise(root: Physical) -> Iterator[Advice]:
     yield from _normalised(root)
     yield from _wide_rows(root)
     yield from _bad_records(root)
+
+
+def real_time(root: Physical, settings: DeclaredSettings) -> Iterator[Advice]:
+    """What real-time mode means for this query."""
+    if settings.mode != REAL_TIME or not isinstance(root, KafkaSink):
+        return
+    again = f"after a failure it writes those of up to {settings.epoch_ms // 1000} s again"
+    if root.mode == "upsert":
+        ends = f"{again}, under the same keys: readers end with the same rows"
+    else:
+        ends = f"{again}, so that readers of {root.table} find them twice"
+    yield Advice(
+        f"real-time mode writes results before their epoch is committed (at-least-once); {ends}",
+        is_warning=root.mode != "upsert",
+    )
+    for key in ("rejoin.trigger-interval", "rejoin.max-offsets-per-trigger"):
+        if key in settings.given:
+            yield Advice(f"SET '{key}' has no effect in real-time mode: nothing waits there")
 
 
 def idle_settings(settings: DeclaredSettings) -> Iterator[Advice]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from spark_jobs.options.settings import DeclaredSettings
+from spark_jobs.options.settings import REAL_TIME, DeclaredSettings
 from spark_jobs.plan.facts.sources import inline, peel
 from spark_jobs.plan.nodes.parts import Advice, InputFaults
 from spark_jobs.plan.nodes.physical import Stateful
@@ -101,6 +101,10 @@ class Building:
     @property
     def input_faults(self) -> InputFaults:
         return self.settings.input_faults
+
+    @property
+    def is_real_time(self) -> bool:
+        return self.settings.mode == REAL_TIME
 
     @property
     def groups(self) -> int:

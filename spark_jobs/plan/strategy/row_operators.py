@@ -6,7 +6,7 @@ from dataclasses import replace
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.emptiness import is_row_of_nothing
 from spark_jobs.plan.facts.facts import facts, waits_for_watermark
-from spark_jobs.plan.facts.keys import smallest
+from spark_jobs.plan.facts.keys import is_unique, smallest
 from spark_jobs.plan.nodes.parts import Advice, SortColumn
 from spark_jobs.plan.nodes.parts import AggregateCall as Call
 from spark_jobs.plan.nodes.physical import Aggregate as AggregateMachine
@@ -179,7 +179,9 @@ def materialized(
     waits = strategy != "deduplicate"
     names = tuple(name for name, _ in fields)
     key_exprs = tuple(fields[i][1] for i in key)
-    upsert_key = smallest(facts(select).upsert_keys) or frozenset()
+    # rows of one upsert key come from several operator tasks, in real-time mode in any order
+    tells = smallest(facts(select).upsert_keys) or frozenset()
+    upsert_key = frozenset[int]() if building.is_real_time else tells
     machine = SinkMaterializer(
         strategy=strategy,
         upsert_key=tuple(sorted(upsert_key)),
@@ -191,9 +193,11 @@ def materialized(
     several = warning(
         f"the primary key ({', '.join(sink.table.primary_key)}) of {sink.table.name} does not tell"
         " the rows of the query apart: all rows of each sink key are kept, to show one of them",
-        *_key_that_tells(fields, upsert_key),
+        *_key_that_tells(fields, tells),
     )
-    rows = operator(machine, required, names, facts(select), followed, building, inputs, (several,))
+    is_told = building.is_real_time and is_unique(facts(select).unique_keys, frozenset(key))
+    warnings = () if is_told else (several,)
+    rows = operator(machine, required, names, facts(select), followed, building, inputs, warnings)
     return replace(rows, node=replace(rows.node, unique_keys=(tuple(names[i] for i in key),)))
 
 

@@ -119,11 +119,21 @@ def root(optimized: Logical, name: str, building: Building) -> KafkaSink | Resul
         return Results(tuple(b.project for b in _branches(optimized, target, building)))
     select = target.sink.input
     if _is_materialized(select, target, building):
-        project = _materialized(select, target, target.sink, building)
-        return _sink(target, target.sink, (project,), name, False)
+        return _over_materializer(select, target, target.sink, name, building)
     found = list(_branches(select, target, building))
     exchange = target.updating and _meets_again(found, target)
-    return _sink(target, target.sink, tuple(b.project for b in found), name, exchange)
+    if exchange and target.mode == "upsert" and building.is_real_time:
+        # an exchange puts the changes of a whole epoch in order, and here they leave before its end
+        return _over_materializer(select, target, target.sink, name, building)
+    projects = tuple(b.project for b in found)
+    return _sink(target, target.sink, projects, name, exchange, building)
+
+
+def _over_materializer(
+    select: Logical, target: Target, sink: Sink, name: str, building: Building
+) -> KafkaSink:
+    project = _materialized(select, target, sink, building)
+    return _sink(target, sink, (project,), name, False, building)
 
 
 def _meets_again(found: Sequence[_Branch], target: Target) -> bool:
@@ -325,9 +335,17 @@ def _fixes_row(node: Logical, key: Key) -> bool:
 
 
 def _sink(
-    target: Target, sink: Sink, projects: tuple[Project, ...], name: str, exchange: bool
+    target: Target,
+    sink: Sink,
+    projects: tuple[Project, ...],
+    name: str,
+    exchange: bool,
+    building: Building,
 ) -> KafkaSink:
     table = sink.table
+    guarantee = table.options.kafka.guarantee
+    if building.is_real_time and guarantee == "exactly-once":
+        guarantee = "at-least-once"  # declared exactly-once is refused: real_time_refusals.py
     return KafkaSink(
         name=name,
         table=table.name,
@@ -339,7 +357,7 @@ def _sink(
         key_prefix=table.key_prefix,
         value_includes_key=table.value_includes_key,
         schema=target.schema,
-        guarantee=table.options.kafka.guarantee,
+        guarantee=guarantee,
         transactional_id_prefix=table.options.kafka.transactional_id_prefix,
         properties=table.properties,
         exchange=exchange,

@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.{LongType, StructType, TimestampNTZType}
 import org.apache.spark.sql.rejoin.columns.{JoinedBytes, Packed, RowJson}
 import org.apache.spark.sql.rejoin.format.SqlTypes
 import org.apache.spark.sql.rejoin.ingest.{DeadLetter, Reason}
-import rejoin.core.machine.Machine
+import rejoin.core.machine.{LiveGroup, Machine}
 import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, OnError, Output, PartialRow, RowKind, SourcePosition, Unhealed}
 import rejoin.core.state.MemoryState
 import rejoin.core.time.GroupState
@@ -55,6 +55,7 @@ final class MachineRun(nodeJson: String) {
   private var machine = operator.machine()
   private var seq = 0L
   private var isFirst = true
+  private var clockMs = Long.MinValue
 
   /** Runs batches of events; gives per batch the rows `[kind, values...]` that it emitted.
     *
@@ -66,16 +67,33 @@ final class MachineRun(nodeJson: String) {
 
   private def runBatch(events: List[JValue]): List[JValue] = {
     val batch = new GroupBatch
-    if (isFirst) {
-      val known = ClockOffset(Long.MinValue, inputs.indices.map(_ -> 1).toMap, ended = false)
-      Clock.marks(known.copy(partitions = Map.empty), known, 1, Map.empty).foreach(batch.add)
-    }
+    if (isFirst) clockMarks.foreach(batch.add)
     isFirst = false
     events.foreach(event => batch.add(envelope(event)))
     val emitted = new ArrayBuffer[JValue]
     val out: Output = (kind, _, left, right) => emitted += row(kind, left, right)
     Machine.run(machine, operator.spec.timing, 0, batch, state, out)
     emitted.toList
+  }
+
+  /** Runs each batch as an epoch of real-time mode, in which its events come one by one. */
+  def runLive(batchesJson: String): String =
+    compact(render(JArray(parse(batchesJson).children.map(batch => JArray(runEpoch(batch.children))))))
+
+  private def runEpoch(events: List[JValue]): List[JValue] = {
+    val group = new LiveGroup(machine, operator.spec.timing, 0, state)
+    val emitted = new ArrayBuffer[JValue]
+    val out: Output = (kind, _, left, right) => emitted += row(kind, left, right)
+    def add(envelope: Envelope): Unit = group.add(envelope, _ => out, _ => ())
+    clockMarks.foreach(add)
+    events.foreach(event => add(envelope(event)))
+    add(Envelope.epochEnd(0, 0))
+    emitted.toList
+  }
+
+  private def clockMarks: Iterator[Envelope] = {
+    val known = ClockOffset(clockMs, inputs.indices.map(_ -> 1).toMap, ended = false)
+    Clock.marks(known.copy(partitions = Map.empty), known, 1, Map.empty)
   }
 
   private def envelope(event: JValue): Envelope = {
@@ -91,7 +109,9 @@ final class MachineRun(nodeJson: String) {
       case JArray(List(JString("loaded"), input)) => Envelope.loaded(0, 0, source(input))
       case JArray(List(JString("idle"), input)) =>
         Mark.envelope(Changelog(RowKind.Idle, source(input), new Array[Byte](8), null), 0, 0)
-      case JArray(List(JString("clock"), JInt(ms))) => Envelope.clock(0, 0, 1, ms.toLong)
+      case JArray(List(JString("clock"), JInt(ms))) =>
+        clockMs = math.max(clockMs, ms.toLong)
+        Envelope.clock(0, 0, 1, ms.toLong)
       case JArray(List(JString("end"))) => Envelope.end(0)
       case JArray(List(JString("truncate"), input, details: JObject)) =>
         positioned(Envelope.truncate(0, 0, source(input), seq, Array.emptyByteArray), number(input), details)

@@ -42,6 +42,7 @@ class Sink:
             "ledgers": 1,
             "heartbeatMs": 600_000,
             "deletesFirst": False,
+            "realTime": False,
             "onError": "fail",
         }
         return json.dumps(known | other)

@@ -187,7 +187,7 @@ DEFINITIONS = [
         "did you mean 'rejoin.checkpoint'?",
     ),
     ("SET 'rejoin.key-groups' = '0'", "SETTING_VALUE", "'0'", None),
-    ("SET 'rejoin.mode' = 'real-time'", "SETTING_VALUE", "'real", None),
+    ("SET 'rejoin.mode' = 'continuous'", "SETTING_VALUE", "'con", None),
     ("SET 'table.local-time-zone' = 'Mars'", "SETTING_VALUE", "'Mars'", None),
     ("SET table.local-time-zone=Mars", "SETTING_VALUE", "Mars", None),
     ("SET 'execution.checkpointing.dir' = '/c'", "UNSUPPORTED_SETTING", "'exec", None),

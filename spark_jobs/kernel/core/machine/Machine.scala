@@ -45,6 +45,20 @@ object Machine {
       state: KeyedState,
       out: Output): GroupState = {
     val group = GroupState.load(state)
+    step(machine, timing, groupId, group, batch, state, out)
+    group.save(state)
+    group
+  }
+
+  /** The same with the group's cell in the caller's hands, who saves it. */
+  private[machine] def step(
+      machine: Machine,
+      timing: Timing,
+      groupId: Int,
+      group: GroupState,
+      batch: GroupBatch,
+      state: KeyedState,
+      out: Output): Unit = {
     val wasComplete = isComplete(machine, timing, group)
     val wasIdle = timing.forward.isDefined && group.watermarks.isIdle(timing)
     group.applyMarks(batch.marks, timing)
@@ -62,8 +76,6 @@ object Machine {
         if (!wasComplete && isComplete(machine, timing, group))
           Mark.emit(RowKind.Loaded, Envelope.source(topic, 0), 0L, out)
       }
-    group.save(state)
-    group
   }
 
   /** Whether what the operator has emitted contains the initial content of all its inputs. */

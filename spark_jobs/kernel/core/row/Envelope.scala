@@ -47,6 +47,9 @@ object RowKind {
   /** What a normaliser tells [[KeyChanges]]; `row` is a packed [[KeyChangeNews]]. */
   final val News: Byte = 21
 
+  /** In real-time mode: whoever sends it has no more for this epoch. */
+  final val EpochEnd: Byte = 22
+
   /** A record that could not become a row; `row` is a packed [[DeadLetter]]. */
   final val Reject: Byte = 32
 
@@ -59,7 +62,7 @@ object RowKind {
   def isRow(kind: Byte): Boolean = kind <= MovedPartial
 
   /** Whether an envelope holds no row, but says how far time or a partition has come. */
-  def isMark(kind: Byte): Boolean = kind >= Idle && kind <= End
+  def isMark(kind: Byte): Boolean = (kind >= Idle && kind <= End) || kind == EpochEnd
 
   /** Whether a row of this kind adds a row to the table, rather than taking one away. */
   def isAdd(kind: Byte): Boolean = kind == Insert || kind == UpdateAfter
@@ -125,6 +128,8 @@ object Envelope {
     mark(RowKind.Clock, group, 0, topicIndex, timeMs).copy(seq = partitions.toLong)
 
   def end(group: Int): Envelope = mark(RowKind.End, group, 0, 0, Long.MaxValue)
+
+  def epochEnd(group: Int, side: Byte): Envelope = mark(RowKind.EpochEnd, group, side, 0, 0)
 
   private[row] def mark(
       kind: Byte,

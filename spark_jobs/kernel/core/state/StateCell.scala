@@ -14,6 +14,7 @@ final class StateCell(tag: Char, newest: Byte = Codec.Version) {
   private val out = new CellWriter
   private var name: Array[Byte] = _
   private var stored: Array[Byte] = _
+  private var wasStored = false
 
   /** The version of the stored content. */
   var version: Byte = Codec.Version
@@ -22,6 +23,7 @@ final class StateCell(tag: Char, newest: Byte = Codec.Version) {
   def open(key: Array[Byte], state: KeyedState): CellReader = {
     name = Cell.key(tag, key)
     stored = state.get(name)
+    wasStored = stored != null
     if (stored == null) null
     else {
       val in = new CellReader(stored)
@@ -31,7 +33,7 @@ final class StateCell(tag: Char, newest: Byte = Codec.Version) {
   }
 
   /** Whether there was a cell when it was opened. */
-  def isStored: Boolean = stored != null
+  def isStored: Boolean = wasStored
 
   /** Begins the new content; the version stands there already. */
   def write(version: Byte = Codec.Version): CellWriter = out.reset().byte(version.toInt)
@@ -39,9 +41,11 @@ final class StateCell(tag: Char, newest: Byte = Codec.Version) {
   /** Stores the new content, or removes the cell where nothing is left to keep. */
   def save(state: KeyedState, isEmpty: Boolean = false): Unit =
     if (isEmpty) {
-      if (isStored) state.remove(name)
+      if (stored != null) state.remove(name)
+      stored = null
     } else {
       val value = out.result()
       if (!Arrays.equals(value, stored)) state.put(name, value)
+      stored = value
     }
 }

@@ -29,6 +29,9 @@ final class DueIndex(tag: Char, maxListed: Int = 64) {
   /** Whether no slot is in use. */
   def isEmpty: Boolean = slots.isEmpty
 
+  /** Whether keys are registered that [[flush]] has not written: [[take]] does not see them yet. */
+  def hasUnwritten: Boolean = added.nonEmpty
+
   def register(slot: Long, key: Array[Byte]): Unit = added.getOrElseUpdate(slot, new ArrayBuffer) += key
 
   /** Takes all keys registered for slots up to `last`; a key may come more than once. */

@@ -77,6 +77,9 @@ final class GroupState private (state: KeyedState) {
     expiries.read(in, cell.version)
   }
 
+  /** Whether keys are registered for a visit that [[save]] has not written yet. */
+  def hasUnwritten: Boolean = due.hasUnwritten || expiries.hasUnwritten
+
   def save(state: KeyedState): Unit = {
     due.flush(state)
     expiries.flush(state)

@@ -47,6 +47,7 @@ final class Watermarks {
       partitionCounts(mark.source) = math.max(mark.seq.toInt, partitionCounts.getOrElse(mark.source, 0))
     case RowKind.End => ended = true
     case RowKind.Loaded => of(mark.source).isLoaded = true
+    case RowKind.EpochEnd => // says nothing of time
     case other => throw new IllegalArgumentException(s"kind $other is not a mark")
   }
 

@@ -2,6 +2,7 @@ package org.apache.spark.sql.rejoin.ingest
 
 import java.util
 import java.util.Optional
+import java.util.concurrent.ConcurrentHashMap
 
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
@@ -17,7 +18,7 @@ import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapabil
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, PartitionOffset, ReadLimit,
-  ReportsSourceMetrics, SupportsRealTimeMode, SupportsTriggerAvailableNow}
+  ReportsSourceMetrics, SupportsRealTimeMode, SupportsRealTimeRead, SupportsTriggerAvailableNow}
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
 import org.apache.spark.sql.execution.datasources.DataSource
 import org.apache.spark.sql.internal.SQLConf
@@ -27,13 +28,32 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.apache.spark.sql.rejoin.run.{Counters, References}
 
-/** Whether sources may start another epoch; a graceful stop closes it and waits for the running epoch. */
+/** Whether sources may start another epoch; a graceful stop closes it and waits for the running epoch.
+  *
+  * In real-time mode an epoch is as long as its settings say, and the next one follows without being asked for. So a
+  * closed gate also ends the running epoch, and holds the query in front of the next one until it is stopped.
+  */
 object Gate {
   @volatile private var closed = false
+  private val waiting = ConcurrentHashMap.newKeySet[String]
 
   def isClosed: Boolean = closed
   def close(): Unit = closed = true
   def open(): Unit = closed = false
+
+  /** Waits while the gate is closed; the stop of the query interrupts it. */
+  def pass(query: String): Unit =
+    try
+      while (closed) {
+        waiting.add(query)
+        Thread.sleep(PauseMs)
+      }
+    finally waiting.remove(query)
+
+  /** The queries that wait at the gate. */
+  def held: Set[String] = waiting.asScala.toSet
+
+  private final val PauseMs = 20L
 }
 
 /** Spark's Kafka source, which starts no epoch once the [[Gate]] is closed and never reads past given ends.
@@ -47,6 +67,7 @@ object Gate {
   *   - `rejoin.alignment`: an [[Alignment]]; the table is not read while it is too far ahead
   *   - `rejoin.topic-ids`: `{topic: id}` for the [[SourceGuard]]
   *   - `rejoin.records-per-task`: how many records are worth a task; 0 if each partition needs a task of its own
+  *   - `rejoin.marks-ms`: in real-time mode, how often marks are due while records come
   */
 final class GatedKafka extends TableProvider {
   private lazy val kafka = DataSource
@@ -116,7 +137,9 @@ object GatedKafka {
       loaded: Ends,
       alignment: Option[Alignment],
       recordsPerTask: Long,
-      guard: () => SourceGuard)
+      guard: () => SourceGuard,
+      contentEnd: ((String, Int), Long, Long) => Long,
+      marksMs: Long)
 
   private type Ends = Map[String, Map[String, Long]]
   private type KafkaStream = MicroBatchStream
@@ -140,7 +163,9 @@ object GatedKafka {
         offsets("rejoin.loaded").getOrElse(Map.empty),
         Option(options.get("rejoin.alignment")).map(Alignment.read),
         options.getLong("rejoin.records-per-task", 0),
-        () => new SourceGuard(table, idsOf(options), toleratesLoss, clientOf(options)))
+        () => new SourceGuard(table, idsOf(options), toleratesLoss, clientOf(options)),
+        (at, from, end) => ContentEnd.of(new TopicPartition(at._1, at._2), from, end, clientOf(options)),
+        options.getLong("rejoin.marks-ms", 0))
       () => new GatedScan(scan, own)
     }
   }
@@ -175,13 +200,18 @@ object GatedKafka {
       with SupportsTriggerAvailableNow
       with SupportsRealTimeMode
       with ReportsSourceMetrics {
-    import options.{alignment, ends, loaded, query, recordsPerTask, table}
+    import options.{alignment, contentEnd, ends, loaded, marksMs, query, recordsPerTask, table}
+    private var realTime = false
+    private val contentEnds = mutable.HashMap.empty[(String, Int), Long]
     private val guard = options.guard()
     private val name = s"$query/$table" // a query's name has no slash
     private val backoff = new PollBackoff(System.nanoTime)
 
     override def latestOffset(start: Offset, limit: ReadLimit): Offset =
-      if (Gate.isClosed || (ends.isEmpty && !backoff.isDue(System.nanoTime))) start
+      if (realTime) {
+        Gate.pass(query)
+        kafka.latestOffset(start, limit)
+      } else if (Gate.isClosed || (ends.isEmpty && !backoff.isDue(System.nanoTime))) start
       else {
         guard.checkTopics()
         val next = bounded(kafka.latestOffset(start, limit))
@@ -203,18 +233,40 @@ object GatedKafka {
     override def deserializeOffset(json: String): Offset = kafka.deserializeOffset(json)
     override def getDefaultReadLimit: ReadLimit = kafka.getDefaultReadLimit
     override def prepareForTriggerAvailableNow(): Unit = kafka.prepareForTriggerAvailableNow()
-    override def prepareForRealTimeMode(): Unit = kafka.prepareForRealTimeMode()
+    override def prepareForRealTimeMode(): Unit = {
+      realTime = true
+      kafka.prepareForRealTimeMode()
+    }
     override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
-      guard.checkTopics()
       val (from, to) = (parse(start.json()).extract[Ends], parse(end.json()).extract[Ends])
-      val lost = guard.checkRecords(to.map { case (topic, offsets) =>
+      checkRecords(to.map { case (topic, offsets) =>
         topic -> offsets.map { case (partition, _) => partition -> offsetAt(from, topic, partition) }
       })
-      if (lost > 0) Counters.of(SparkContext.getOrCreate()).lost(query, table, lost)
       val planned = numbered(kafka.planInputPartitions(start, end).toSeq, from, to) ++ loadedBy(from, to)
       shared(planned, recordsOf(from, to), recordsPerTask).toArray
     }
-    override def planInputPartitions(start: Offset): Array[InputPartition] = kafka.planInputPartitions(start)
+
+    /** In real-time mode: all partitions that there are now, without an end. */
+    override def planInputPartitions(start: Offset): Array[InputPartition] = {
+      val from = parse(start.json()).extract[Ends]
+      checkRecords(from)
+      kafka.planInputPartitions(start).map { planned =>
+        val (topic, partition) = place(planned)
+        val at = offsetAt(from, topic, partition.toString)
+        val loadedAt = for {
+          offsets <- loaded.get(topic)
+          end <- offsets.get(partition.toString) if end >= at // an epoch may have ended in front of the marker
+        } yield contentEnds.getOrElseUpdate(place(planned), contentEnd(place(planned), at, end))
+        LivePartition(planned, marksMs, at, loadedAt.filter(_ >= at))
+      }
+    }
+
+    private def checkRecords(from: Ends): Unit = {
+      guard.checkTopics()
+      val lost = guard.checkRecords(from)
+      if (lost > 0) Counters.of(SparkContext.getOrCreate()).lost(query, table, lost)
+    }
+
     override def mergeOffsets(offsets: Array[PartitionOffset]): Offset = kafka.mergeOffsets(offsets)
     override def createReaderFactory(): PartitionReaderFactory = new GatedReaders(kafka.createReaderFactory(), schema)
     override def metrics(latestConsumed: Optional[Offset]): util.Map[String, String] = kafka.metrics(latestConsumed)
@@ -259,18 +311,26 @@ object GatedKafka {
   /** Kafka's readers, and those for markers and for several partitions. */
   private final class GatedReaders(kafka: PartitionReaderFactory, schema: StructType) extends PartitionReaderFactory {
     override def createReader(partition: InputPartition): PartitionReader[InternalRow] = partition match {
-      case LoadedMarkers(markers) => new RowReader(markers.iterator.map(row), schema)
       case Several(partitions) => new SeveralReader(partitions.iterator.map(createReader))
+      case LoadedMarkers(markers) =>
+        new RowReader(markers.iterator.map(m => row(m.topic, m.partition, m.offset, Ingest.LoadedMarker)), schema)
+      case live: LivePartition =>
+        val (topic, partition) = place(live.planned)
+        def marker(offset: Long, kind: Int) = toUnsafe(row(topic, partition, offset, kind))
+        val records = kafka.createReader(live.planned).asInstanceOf[SupportsRealTimeRead[InternalRow]]
+        new LiveReader(records, live, marker)
       case records => kafka.createReader(records)
     }
 
-    private def row(marker: LoadedMarker): InternalRow =
+    @transient private lazy val toUnsafe = UnsafeProjection.create(schema)
+
+    private def row(topic: String, partition: Int, offset: Long, kind: Int): InternalRow =
       new GenericInternalRow(schema.fieldNames.map[Any] {
-        case "topic" => UTF8String.fromString(marker.topic)
-        case "partition" => marker.partition
-        case "offset" => marker.offset
+        case "topic" => UTF8String.fromString(topic)
+        case "partition" => partition
+        case "offset" => offset
         case "timestamp" => 0L
-        case "timestampType" => Ingest.LoadedMarker
+        case "timestampType" => kind
         case _ => null
       })
   }

@@ -24,6 +24,9 @@ object Ingest {
   /** A timestamp type of its own: the record is a marker, the partition's initial content is complete. */
   final val LoadedMarker = -2
 
+  /** The record is a marker: it is time for marks of what was read so far. Comes in real-time mode only. */
+  final val MarksDue = -3
+
   /** The record's timestamp; unknown if the record has none. */
   def recordMs(record: SourceRecord): Long = if (record.timestampMs < 0) Envelope.NoTime else record.timestampMs
 
@@ -112,6 +115,12 @@ private final class PartitionProgress(val source: Int) {
   var recordMs: Long = Envelope.NoTime // of the newest record
   var hasRecords = false
   var isLoaded = false
+
+  /** What comes from here on is for the next marks. */
+  def startMarks(): Unit = {
+    hasRecords = false
+    isLoaded = false
+  }
 }
 
 /** Turns records of one table into envelopes, without Spark's engine. One instance serves one task at a time.
@@ -148,7 +157,8 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
     if (record.timestampType == Ingest.LoadedMarker) {
       progress.isLoaded = true
       Iterator.empty
-    } else
+    } else if (record.timestampType == Ingest.MarksDue) marks()
+    else
       try {
         unreported += 1
         progress.hasRecords = true
@@ -164,6 +174,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
           if (followsKeys && decoded.isOneChange) rows.follow(record.headers)
           rowCount += rows.size
           if (chunks == null) rows.iterator()
+          else if (spec.realTime) leaving()
           else if (rows.size == 1) chunks.add(rows.first)
           else rows.iterator().flatMap(chunks.add)
         }
@@ -171,6 +182,14 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
         case bad: BadRecord => reject(record, progress, bad)
       }
   }
+
+  /** The rows of one record, of which those for one key group stay together: an update is one change of its key. */
+  private def leaving(): Iterator[InternalRow] =
+    if (rows.size <= 1) rows.iterator()
+    else {
+      val full = rows.iterator().flatMap(chunks.add).toVector
+      full.iterator ++ chunks.drain()
+    }
 
   private def addRows(decoded: Decoded, record: SourceRecord, progress: PartitionProgress): Unit = {
     if (decoded.beforeKind != Decoded.Absent) rows.add(decoded.beforeKind, decoded.before, record, progress)
@@ -196,18 +215,26 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
     counters.rows(query, spec.table, rowCount)
     rowCount = 0
     report()
-    (if (chunks == null) Iterator.empty[InternalRow] else chunks.drain()) ++ marks()
+    if (chunks == null) marks() else chunks.drain() ++ marks() ++ epochEnds()
   }
 
+  private def epochEnds(): Iterator[InternalRow] =
+    if (!spec.realTime) Iterator.empty
+    else Iterator.range(0, spec.groups).map(group => EnvelopeRow(Envelope.epochEnd(group, spec.side)))
+
+  /** The marks of what was read since the last ones. */
   private def marks(): Iterator[InternalRow] =
-    for {
-      progress <- partitions.valuesIterator
-      isActive = spec.marks && spec.watermark.isDefined && progress.hasRecords
-      group <- Iterator.range(0, spec.groups)
-      mark <- Option.when(isActive)(
-        Envelope.watermark(group, spec.side, progress.source, progress.watermark, progress.recordMs)) ++
-        Option.when(progress.isLoaded)(Envelope.loaded(group, spec.side, progress.source, progress.recordMs))
-    } yield EnvelopeRow(mark)
+    partitions.valuesIterator.flatMap { progress =>
+      val isActive = spec.marks && spec.watermark.isDefined && progress.hasRecords
+      val isLoaded = progress.isLoaded
+      progress.startMarks()
+      for {
+        group <- Iterator.range(0, spec.groups)
+        mark <- Option.when(isActive)(
+          Envelope.watermark(group, spec.side, progress.source, progress.watermark, progress.recordMs)) ++
+          Option.when(isLoaded)(Envelope.loaded(group, spec.side, progress.source, progress.recordMs))
+      } yield EnvelopeRow(mark)
+    }
 
   private def progressOf(record: SourceRecord): PartitionProgress =
     if (record.partition == currentPartition && record.topic == currentTopic) current

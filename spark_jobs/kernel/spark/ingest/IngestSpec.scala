@@ -71,6 +71,10 @@ object DebeziumSpec {
   *   positions in the key: a row with a NULL there can neither match nor be padded
   * @param row
   *   expressions of the columns that are kept
+  * @param chunked
+  *   whether a stateful operator takes the rows: they are packed in chunks ([[ChunkWriter]])
+  * @param realTime
+  *   whether rows leave at once, and marks among them
   * @param rejectLimit
   *   the share of bad records at which the job stops; None for no limit
   */
@@ -96,6 +100,7 @@ final case class IngestSpec(
     deadLetterTopic: Option[String],
     timeZone: String,
     chunked: Boolean,
+    realTime: Boolean,
     debezium: DebeziumSpec,
     rejectLimit: Option[RejectLimit]) {
 
@@ -127,12 +132,9 @@ final case class IngestSpec(
 object IngestSpec {
   private implicit val formats: Formats = DefaultFormats
 
-  def read(json: String, chunked: Boolean): IngestSpec = read(parse(json), chunked)
+  def read(json: String, chunked: Boolean, realTime: Boolean): IngestSpec = read(parse(json), chunked, realTime)
 
-  /** @param chunked
-    *   whether rows are packed in chunks ([[ChunkWriter]]), for a stateful operator
-    */
-  def read(node: JValue, chunked: Boolean): IngestSpec = {
+  def read(node: JValue, chunked: Boolean, realTime: Boolean = false): IngestSpec = {
     def text(name: String): Option[String] = present(node \ name).map(_.extract[String])
     def expressions(name: String): Seq[String] =
       (node \ name).children.map(e => (e \ "expr").extract[String])
@@ -158,6 +160,7 @@ object IngestSpec {
       deadLetterTopic = text("deadLetterTopic"),
       timeZone = (node \ "timeZone").extract[String],
       chunked = chunked,
+      realTime = realTime,
       debezium = present(node \ "debezium").fold(DebeziumSpec.None)(_.extract[DebeziumSpec]),
       rejectLimit = present(node \ "rejectLimit").map(_.extract[RejectLimit]))
   }

@@ -8,7 +8,8 @@ import org.json4s.{DefaultFormats, Formats}
 
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability, TableProvider}
 import org.apache.spark.sql.connector.expressions.Transform
-import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, ReadLimit, SupportsTriggerAvailableNow}
+import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, PartitionOffset, ReadLimit,
+  SupportsRealTimeMode, SupportsTriggerAvailableNow}
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory, Scan, ScanBuilder}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
@@ -42,7 +43,8 @@ object ClockOffset {
 /** A source of clock marks: processing time, how many partitions there are, and the end of a bounded run.
   *
   * Its offset moves, and with it starts a batch, only when a plan needs it: first of all, when the
-  * partition counts change, every `tickMs` where set, and once at the end.
+  * partition counts change, every `tickMs` where set, and once at the end. In real-time mode its marks come while the
+  * epoch runs ([[LiveClock]]), and its offset is logged when the epoch ends.
   *
   * Options: `groups` (key groups), `tickMs` (0: no ticks), `end` (true: the next batch is the last),
   * `job` (whose partition counts [[Clock.setPartitions]] keeps), `loading` (of topics whose initial
@@ -95,7 +97,8 @@ object Clock {
       ends: Boolean,
       loading: Map[Int, Set[Int]])
       extends MicroBatchStream
-      with SupportsTriggerAvailableNow {
+      with SupportsTriggerAvailableNow
+      with SupportsRealTimeMode {
     private var fixed: Option[ClockOffset] = None
 
     override def initialOffset(): Offset = ClockOffset(Long.MinValue, Map.empty, ended = false)
@@ -124,10 +127,20 @@ object Clock {
     override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] =
       Array(ClockPartition(start.json(), end.json(), groups, loading))
 
-    override def createReaderFactory(): PartitionReaderFactory = partition => {
-      val ClockPartition(start, end, groups, loading) = partition.asInstanceOf[ClockPartition]
-      val due = marks(ClockOffset.read(start), ClockOffset.read(end), groups, loading)
-      new RowReader(due.map(EnvelopeRow(_)), EnvelopeRow.schema)
+    override def planInputPartitions(start: Offset): Array[InputPartition] = {
+      val from = start.asInstanceOf[ClockOffset]
+      Array(LiveClockPartition(from.json(), now(from.partitions).json(), groups, tickMs, loading))
+    }
+
+    override def mergeOffsets(offsets: Array[PartitionOffset]): Offset =
+      ClockOffset.read(offsets.head.asInstanceOf[LiveClockOffset].json)
+
+    override def createReaderFactory(): PartitionReaderFactory = {
+      case ClockPartition(start, end, groups, loading) =>
+        val due = marks(ClockOffset.read(start), ClockOffset.read(end), groups, loading)
+        new RowReader(due.map(EnvelopeRow(_)), EnvelopeRow.schema)
+      case live: LiveClockPartition => new LiveClock(live)
+      case other => throw new IllegalArgumentException(s"no partition of a clock: $other")
     }
   }
 

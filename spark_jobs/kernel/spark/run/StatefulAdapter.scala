@@ -1,26 +1,30 @@
 package org.apache.spark.sql.rejoin.run
 
+import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.sql.execution.streaming.state.RocksDB
 import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode, TimerValues}
 
-import rejoin.core.machine.{Machine, TemporalJoinSpec}
+import rejoin.core.machine.{LiveGroup, Machine, TemporalJoinSpec}
 import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, Output}
 import rejoin.core.time.{GroupState, Watermarks}
 
-/** Runs a state machine inside transformWithState: one call per key group and batch.
+/** Runs a state machine inside transformWithState: one call per key group and batch, or in real-time mode one per row.
   *
   * All of an operator's state is one map variable, `cells`; there are no Spark timers and no TTL.
   *
   * @param passesLoaded
   *   whether an operator further on has to hear which partitions are loaded
+  * @param realTime
+  *   whether the query runs in Spark's real-time mode
   */
 final class StatefulAdapter(
     operator: Operator,
     query: String,
     id: String,
     passesLoaded: Boolean,
+    realTime: Boolean,
     counters: Counters)
     extends StatefulProcessor[Int, Envelope, Changelog] {
   private val streams = (operator.spec.timing.inputs.flatten ++ (operator.spec match {
@@ -29,19 +33,35 @@ final class StatefulAdapter(
   })).distinct
   @transient private lazy val machine = operator.machine()
   @transient private var database: RocksDB = _
+  @transient private lazy val live = new mutable.HashMap[Int, LiveGroup]
 
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = database = StoreCells.open(getHandle)
 
   override def handleInputRows(group: Int, rows: Iterator[Envelope], timers: TimerValues): Iterator[Changelog] = {
-    val batch = new GroupBatch
-    rows.foreach(batch.add)
     val results = new ArrayBuffer[Changelog]
-    val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right, batch.recordMs)
-    val after = Machine.run(machine, operator.spec.timing, group, batch, new StoreCells(database, group), out)
-    if (passesLoaded && group == 0) Mark.passLoaded(batch, out)
-    counters.unhealed(query, after.unhealed)
-    report(group, after)
+    def out(batch: GroupBatch): Output =
+      (kind, hash, left, right) => results += Changelog(kind, hash, left, right, batch.recordMs)
+    if (realTime) rows.foreach(addLive(group, _, out))
+    else {
+      val batch = new GroupBatch
+      rows.foreach(batch.add)
+      val after = Machine.run(machine, operator.spec.timing, group, batch, new StoreCells(database, group), out(batch))
+      if (passesLoaded && group == 0) Mark.passLoaded(batch, out(batch))
+      counters.unhealed(query, after.unhealed)
+      report(group, after)
+    }
     results.iterator
+  }
+
+  private def addLive(group: Int, row: Envelope, out: GroupBatch => Output): Unit = {
+    def begin = new LiveGroup(machine, operator.spec.timing, group, new StoreCells(database, group))
+    live.getOrElseUpdate(group, begin).add(row, out, counters.unhealed(query, _))
+  }
+
+  /** Reports at the end of an epoch in real-time mode: after each row it would cost more than the row. */
+  override def close(): Unit = if (realTime) live.foreach { case (group, found) =>
+    if (found.isWaiting) throw new IllegalStateException(s"operator $id: the clock did not tick in this epoch")
+    report(group, found.known)
   }
 
   private def report(group: Int, state: GroupState): Unit = {

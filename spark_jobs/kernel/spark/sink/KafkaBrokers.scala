@@ -24,7 +24,7 @@ private[rejoin] object KafkaBrokers extends SinkBrokers {
     val settings = new Properties
     settings.put(ProducerConfig.ACKS_CONFIG, "all")
     settings.put(ProducerConfig.COMPRESSION_TYPE_CONFIG, "lz4")
-    settings.put(ProducerConfig.LINGER_MS_CONFIG, "20")
+    settings.put(ProducerConfig.LINGER_MS_CONFIG, if (spec.realTime) "0" else "20")
     settings.put(ProducerConfig.BATCH_SIZE_CONFIG, "262144")
     settings.put(ProducerConfig.BUFFER_MEMORY_CONFIG, "67108864")
     // the transaction stays open for the length of an epoch; brokers allow 15 minutes by default

@@ -20,12 +20,22 @@ private[rejoin] final class Latencies {
   }
 
   /** A result; without a known record it is not counted. */
-  def add(recordMs: Long): Unit =
-    if (recordMs != Envelope.NoTime) ages(Latencies.bucketOf(math.max(begunMs - recordMs, 0L))) += 1
+  def add(recordMs: Long): Unit = addAt(recordMs, begunMs)
 
-  /** Counts the results by the bound that their latency does not exceed: bound, number, sum of the latencies. */
-  def commit(nowMs: Long, count: (String, Long, Long) => Unit): Unit = {
-    val tookMs = math.max(nowMs - begunMs, 0L)
+  /** A result that Kafka has at this moment; the end of the epoch adds nothing to it. */
+  def addAt(recordMs: Long, nowMs: Long): Unit =
+    if (recordMs != Envelope.NoTime) ages(Latencies.bucketOf(math.max(nowMs - recordMs, 0L))) += 1
+
+  /** Counts the results that were committed at this moment, as [[count]] does. */
+  def commit(nowMs: Long, count: (String, Long, Long) => Unit): Unit =
+    this.count(math.max(nowMs - begunMs, 0L), count)
+
+  /** Counts the results by the bound that their latency does not exceed: bound, number, sum of the latencies.
+    *
+    * @param tookMs
+    *   what is added to the age of each
+    */
+  def count(tookMs: Long, count: (String, Long, Long) => Unit): Unit = {
     val found = ages.indices.filter(ages(_) > 0).map(i => (Latencies.middleOf(i) + tookMs, ages(i)))
     found.groupBy { case (latencyMs, _) => Latencies.boundOf(latencyMs) }.foreach { case (bound, results) =>
       count(bound, results.map(_._2).sum, results.map { case (latencyMs, n) => latencyMs * n }.sum)

@@ -60,13 +60,20 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, writer: Long, val seria
       found
     }
 
-  def send(record: SinkRecord): Unit = {
+  /** Sends a record; in real-time mode its latency is counted as soon as Kafka has it, by the client's own thread. */
+  def send(record: SinkRecord, latencies: Latencies): Unit = {
     if (failure != null) throw failure
     val timestamp: java.lang.Long = record.timestamp.fold[java.lang.Long](null)(Long.box)
-    val sent = new ProducerRecord(record.topic, partitionOf(record), timestamp, record.key, record.value)
-    if (record.headers != null) record.headers.foreach(h => sent.headers.add(new RecordHeader(h.key, h.value)))
-    if (spec.exactlyOnce) producer.send(sent, null) // a failure shows at the commit
-    else producer.send(sent, (_: RecordMetadata, error: Exception) => if (error != null) failure = error)
+    val out = new ProducerRecord(record.topic, partitionOf(record), timestamp, record.key, record.value)
+    if (record.headers != null) record.headers.foreach(h => out.headers.add(new RecordHeader(h.key, h.value)))
+    if (spec.exactlyOnce) producer.send(out, null) // a failure shows at the commit
+    else
+      producer.send(
+        out,
+        (_: RecordMetadata, error: Exception) =>
+          if (error != null) failure = error
+          else if (spec.realTime && !record.isDeadLetter)
+            latencies.addAt(record.recordMs, System.currentTimeMillis()))
   }
 
   def commit(epoch: Long): Unit =

@@ -19,6 +19,8 @@ import org.json4s.{DefaultFormats, Formats}
   *   an idle writer commits its ledger again at this interval, or the broker would delete it
   * @param deletesFirst
   *   whether retractions are sent first: records of one key come from several upstream partitions
+  * @param realTime
+  *   whether records come one by one during the whole epoch, and are sent as they come
   * @param onError
   *   policy for a result that is too large for the topic
   */
@@ -36,6 +38,7 @@ final case class SinkSpec(
     partitions: Option[Int],
     heartbeatMs: Long,
     deletesFirst: Boolean,
+    realTime: Boolean,
     onError: String,
     deadLetterTopic: Option[String]) {
   def exactlyOnce: Boolean = guarantee == "exactly-once"

@@ -12,6 +12,7 @@ import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts}
   * `close` runs before Spark commits the epoch. If the driver dies in between, the next one repeats the
   * epoch, finds it in the [[EpochLedger]] and skips it. With the other guarantees there are no
   * transactions: `close` waits until the broker has all records, and a repeated epoch writes them again.
+  * In real-time mode records leave as they come, and only the last ones are waited for.
   */
 final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends ForeachWriter[SinkRecord] {
   @transient private lazy val task = new EpochWriter(spec, counters, SinkProducers.ofThisJvm, isRetry)
@@ -70,7 +71,8 @@ private[rejoin] final class EpochWriter(
           if (waiting != null) waiting.foreach(send)
           producer.commit(epoch)
           counters.written(spec.name, records)
-          latencies.commit(System.currentTimeMillis(), counters.latency(spec.name, _, _, _))
+          if (spec.realTime) latencies.count(0L, counters.latency(spec.name, _, _, _))
+          else latencies.commit(System.currentTimeMillis(), counters.latency(spec.name, _, _, _))
           if (spec.exactlyOnce) JvmCounts.add("commits", spec.name)
           release()
         } catch {
@@ -83,10 +85,10 @@ private[rejoin] final class EpochWriter(
   private def send(record: SinkRecord): Unit = {
     val admitted = producer.admission(record, epoch, counters)
     if (admitted != null) {
-      producer.send(admitted)
+      producer.send(admitted, latencies)
       if (!admitted.isDeadLetter) {
         records += 1
-        latencies.add(admitted.recordMs)
+        if (!spec.realTime) latencies.add(admitted.recordMs)
       }
     }
   }

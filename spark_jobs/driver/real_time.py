@@ -1,0 +1,101 @@
+"""Spark's real-time mode: task slots, the pace of watermarks, and what its epochs leave behind.
+
+All tasks of a query run at once and for the length of an epoch: one per Kafka partition, one per
+clock, and those of each operator.
+"""
+
+from dataclasses import dataclass
+
+from spark_jobs.driver.inputs import partition_counts
+from spark_jobs.errors import ConfigError, StateError
+from spark_jobs.options.spark import has_executors, known_cores
+from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.nodes.walk import scans, stateful_nodes
+from spark_jobs.settings import available_cores
+from spark_jobs.streaming.manifest import CheckpointFolder, Manifest
+
+MARK_ROWS_PER_S = 20_000
+"""Watermarks are a row per source partition and key group: at most so many of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The task slots that a query occupies; `tasks` are those of each operator."""
+
+    partitions: int
+    clocks: int
+    operators: tuple[str, ...]
+    tasks: int
+
+    @property
+    def needed(self) -> int:
+        return self.partitions + self.clocks + self.tasks * len(self.operators)
+
+    @property
+    def with_room(self) -> int:
+        """Threads of a local Spark: topics may get as many partitions again while it runs."""
+        return self.needed + self.partitions
+
+    def text(self) -> str:
+        parts = [f"{self.partitions} for Kafka partitions"]
+        parts += [f"{self.clocks} for clocks"] if self.clocks else []
+        parts += [f"{self.tasks} for {operator}" for operator in self.operators]
+        return " + ".join(parts)
+
+
+def slots(sink: KafkaSink, parallelism: int) -> Slots:
+    """What the query occupies with the partitions that its topics have now."""
+    nodes = stateful_nodes(sink)
+    return Slots(
+        partitions=sum(sum(partition_counts(scan).values()) for scan in scans(sink)),
+        clocks=sum(node.timing.tick_ms is not None for node in nodes),
+        operators=tuple(node.id for node in nodes),
+        tasks=parallelism,
+    )
+
+
+def check_master(master: str, query: str, slots: Slots) -> None:
+    """Raise ConfigError where the tasks of the query cannot all run at once."""
+    if has_executors(master):
+        raise ConfigError(
+            "REAL_TIME_MASTER",
+            f"real-time mode runs in the driver's process only, and the Spark master is {master}",
+            hint="leave out --master; or SET 'rejoin.mode' = 'micro-batch'",
+        )
+    found = known_cores(master, {}, available_cores())
+    if found is not None and found < slots.needed:
+        raise ConfigError(
+            "REAL_TIME_SLOTS",
+            f"query {query} needs {slots.needed} task slots in real-time mode ({slots.text()}), and"
+            f" {master} has {found}",
+            hint=f"leave out --master, or give local[{slots.with_room}]; they are threads, not"
+            " cores",
+        )
+
+
+def marks_ms(wanted_ms: int, partitions: int, groups: int) -> int:
+    """How often watermarks come, so that they stay within their budget.
+
+    >>> marks_ms(20, partitions=2, groups=128), marks_ms(20, partitions=8, groups=128)
+    (20, 51)
+    """
+    return max(wanted_ms, partitions * groups * 1000 // MARK_ROWS_PER_S)
+
+
+def settle_epoch(folder: CheckpointFolder, query: str, manifest: Manifest) -> None:
+    """Prepare a checkpoint whose last epoch was begun but not committed.
+
+    An epoch of real-time mode runs to where it ends, and not to where an earlier one has ended.
+    Raises StateError if a transaction may hold the epoch's results.
+    """
+    epoch = folder.repeated_epoch()
+    if epoch is None:
+        return
+    if manifest.unledgered is None:
+        raise StateError(
+            "REAL_TIME_EPOCH_OPEN",
+            f"query {query}: epoch {epoch} of an exactly-once run was begun and not committed",
+            hint="run the job once more with SET 'rejoin.mode' = 'micro-batch', and stop it with"
+            " SIGTERM",
+        )
+    folder.take_back_epoch(epoch)

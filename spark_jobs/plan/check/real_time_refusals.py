@@ -1,0 +1,115 @@
+"""What Spark's real-time mode cannot run, and what would come out wrong there."""
+
+from collections.abc import Iterator, Sequence
+
+from spark_jobs.errors import PositionedError
+from spark_jobs.plan.check.problems import unsupported
+from spark_jobs.plan.nodes.parts import and_words
+from spark_jobs.plan.nodes.physical import (
+    KafkaScan,
+    KafkaSink,
+    LookupJoin,
+    Rekey,
+    Results,
+    Stateful,
+)
+from spark_jobs.plan.nodes.walk import scans, stateful_nodes
+from spark_jobs.sql.logical import Logical, Sink
+
+MICRO_BATCH = "SET 'rejoin.mode' = 'micro-batch' runs it"
+_GUARANTEE, _PREFIX = "sink.delivery-guarantee", "sink.transactional-id-prefix"
+
+
+def query_refusals(inserts: Sequence[Sink]) -> Iterator[PositionedError]:
+    """A query in real-time mode holds its task slots for as long as it runs."""
+    for insert in inserts[1:]:
+        yield unsupported(
+            "REAL_TIME_QUERIES",
+            "a job in real-time mode has one INSERT, because its query occupies the task slots of"
+            " Spark for as long as it runs",
+            insert.position,
+            "give each INSERT a job file of its own",
+        )
+
+
+def real_time_refusals(bound: Logical, planned: KafkaSink | Results) -> Iterator[PositionedError]:
+    """Every reason why a planned query cannot run in real-time mode."""
+    if not isinstance(bound, Sink) or not isinstance(planned, KafkaSink):
+        return
+    yield from _delivery(bound, planned)
+    yield from _tables(bound, planned)
+    yield from _operators(bound, planned)
+
+
+def _delivery(sink: Sink, planned: KafkaSink) -> Iterator[PositionedError]:
+    given = sink.table.options.given
+    if given.get(_GUARANTEE) == "exactly-once" or _PREFIX in given:
+        option = _GUARANTEE if given.get(_GUARANTEE) == "exactly-once" else _PREFIX
+        yield unsupported(
+            "REAL_TIME_DELIVERY",
+            f"'{option}' of {sink.table.name} asks for transactions; in real-time mode results"
+            " are there before their epoch is committed, so delivery is at-least-once",
+            sink.position,
+            f"leave out '{option}'; {MICRO_BATCH} with exactly-once",
+        )
+    elif planned.mode == "retract":
+        yield unsupported(
+            "REAL_TIME_DELIVERY",
+            f"the changes in {sink.table.name} ({planned.value_format.name}) would count twice"
+            " where real-time mode repeats them after a failure",
+            sink.position,
+            "write to an upsert-kafka table with a PRIMARY KEY, where a repetition changes nothing;"
+            f" or {MICRO_BATCH}",
+        )
+
+
+def _tables(sink: Sink, planned: KafkaSink) -> Iterator[PositionedError]:
+    read = scans(planned)
+    if bounded := dict.fromkeys(s.table for s in read if s.bounded.mode != "unbounded"):
+        yield unsupported(
+            "REAL_TIME_BOUNDED",
+            f"'scan.bounded.mode' of {and_words(bounded)}: a query in real-time mode does not end",
+            sink.position,
+            f"leave the option out; or {MICRO_BATCH}",
+        )
+    if aligned := dict.fromkeys(s.table for s in read if s.alignment is not None):
+        yield unsupported(
+            "REAL_TIME_ALIGNMENT",
+            f"'scan.watermark.alignment.group' of {and_words(aligned)}: what an epoch reads in"
+            " real-time mode is not known before it ends, so that no table can wait for another",
+            sink.position,
+            f"leave the option out; or {MICRO_BATCH}",
+        )
+
+
+def _operators(sink: Sink, planned: KafkaSink) -> Iterator[PositionedError]:
+    found = stateful_nodes(planned)
+    if any(isinstance(node.machine, LookupJoin) for node in found):
+        yield unsupported(
+            "REAL_TIME_LOOKUP",
+            "rows of a database are looked up for all rows of an epoch at once, and in real-time"
+            " mode rows do not wait for an epoch",
+            sink.position,
+            MICRO_BATCH,
+        )
+    elif reason := _arrangement(planned, found):
+        yield unsupported(
+            "REAL_TIME_PLAN",
+            f"Spark's real-time mode has no union behind an operator with state, and {reason}",
+            sink.position,
+            "write the inner result to a topic of its own with one job, and read it with another;"
+            f" or {MICRO_BATCH}",
+        )
+
+
+def _arrangement(planned: KafkaSink, found: Sequence[Stateful]) -> str | None:
+    """Where rows of an operator would have to meet others on their way."""
+    if len(planned.inputs) > 1 and found:
+        return f"{' and '.join(node.id for node in found)} would be part of one"
+    for node in found:
+        below = [read.input.id for read in node.inputs if isinstance(read, Rekey)]
+        others = [read.id for read in node.inputs if isinstance(read, KafkaScan)]
+        if below and (len(node.inputs) > 1 or node.timing.tick_ms is not None):
+            clock = ["the clock"] if node.timing.tick_ms is not None else []
+            return f"the rows of {' and '.join([*below, *others, *clock])} meet in {node.id}"
+    return None

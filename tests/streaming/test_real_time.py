@@ -1,0 +1,417 @@
+"""Spark's real-time mode through a real broker: what readers of the sink end up with.
+
+An epoch is a minute long unless a case says otherwise: results that come earlier have come within
+one, before anything was committed.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+from pyspark.sql import SparkSession
+
+from spark_jobs.driver.launch import OpenQuery, open_query
+from spark_jobs.driver.query_life import QueryLife, stop_queries
+from spark_jobs.embedded.broker import Broker
+from spark_jobs.errors import ConfigError, StateError
+from spark_jobs.kernel.calls import Kernel
+from spark_jobs.options.settings import declared_settings
+from spark_jobs.plan.nodes.physical import KafkaSink
+from spark_jobs.plan.planner import plan
+from spark_jobs.settings import Overrides, job_settings, read_environment
+from spark_jobs.sql.bind.binder import bind
+from spark_jobs.status import read_status
+from tests.harness.shop import PARTITIONS, Shop, wait_until
+from tests.harness.spark import spark_session
+
+WITHIN_S = 120.0
+THREADS = 16
+Row = dict[str, object]
+Folded = dict[object, Row]
+
+UPSERTS = "id BIGINT, {column}, PRIMARY KEY (id) NOT ENFORCED"
+TIMED = "`at` TIMESTAMP_LTZ(3), WATERMARK FOR `at` AS `at` - INTERVAL '0.001' SECOND"
+PAID = "INSERT INTO paid SELECT o.id, p.amount FROM orders o LEFT JOIN payments p ON o.id = p.id"
+PAID += " AND {condition};"
+RATED = """\
+INSERT INTO priced SELECT o.id, r.rate
+FROM orders o LEFT JOIN rates FOR SYSTEM_TIME AS OF o.`at` AS r ON o.currency = r.currency;
+"""
+LEFT_JOIN = "INSERT INTO named SELECT o.id, o.item, c.name FROM orders o LEFT JOIN names"
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with spark_session(tmp_path_factory.mktemp("spark"), f"local[{THREADS}]") as session:
+        yield session
+
+
+class Job:
+    """A job of one query in this session; `sql` comes without settings."""
+
+    def __init__(self, spark: SparkSession, shop: Shop, sql: str, **given: str) -> None:
+        self.spark, self.shop, self.sql = spark, shop, sql
+        self.given = {"rejoin.real-time.batch-interval": "1 min", **given}
+        self.name = f"q{uuid.uuid4().hex[:6]}"
+
+    def open(self, mode: str) -> OpenQuery:
+        given = {"rejoin.mode": mode, "rejoin.parallelism": "2", **self.given}
+        given["rejoin.checkpoint"] = str(self.shop.folder / "checkpoint")
+        overrides = Overrides(status_dir=self.shop.folder / "status", master=f"local[{THREADS}]")
+        settings = job_settings(declared_settings(given), "job", overrides, read_environment())
+        text = "".join(f"SET '{k}' = '{v}';\n" for k, v in given.items()) + self.sql
+        root = plan(bind(text, "job.sql"))[0].root
+        assert isinstance(root, KafkaSink)
+        return open_query(self.spark, self.name, root, settings)
+
+    @contextmanager
+    def runs(self, mode: str = "real-time") -> Iterator["Running"]:
+        """Until the end of the block, which is a graceful stop."""
+        Kernel.of(self.spark).open_gate()
+        query = self.open(mode)
+        life = query.life()
+        try:
+            life.poll()
+            yield Running(query, life)
+        finally:
+            stop_queries(self.spark, [life], wait_s=60)
+            query.folder.unlock()
+        query.ownership.release()
+
+
+class Running:
+    """A job that runs."""
+
+    def __init__(self, query: OpenQuery, life: QueryLife) -> None:
+        self.query, self.life = query, life
+
+    def until(self, reader: "Reader", expected: Sequence[Row]) -> None:
+        """Wait until these are the rows that a reader has folded."""
+        wanted, deadline = texts(expected), time.monotonic() + WITHIN_S
+        while (found := reader.read()) != wanted:
+            self.life.poll()
+            assert self.life.failure is None, self.life.failure
+            if time.monotonic() > deadline:
+                assert found == wanted
+            time.sleep(0.1)
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs are committed."""
+        return self.query.folder.next_epoch
+
+
+class Reader:
+    """Folds a topic by record key, as a table of its newest rows, and counts what it reads."""
+
+    def __init__(self, shop: Shop, name: str, isolation: str = "read_committed") -> None:
+        servers = {"bootstrap.servers": shop.broker.bootstrap_servers}
+        self._consumer = Consumer(
+            {**servers, "group.id": uuid.uuid4().hex, "isolation.level": isolation}
+        )
+        topic = shop.topic(name)
+        self._consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
+        self.rows: dict[bytes | None, Row] = {}
+        self.seen = 0
+
+    def read(self) -> list[str]:
+        while (message := self._consumer.poll(0.1)) is not None:
+            assert message.error() is None
+            value = message.value()
+            self.seen += 1
+            if value is None:
+                self.rows.pop(message.key(), None)
+            else:
+                self.rows[message.key()] = json.loads(value)
+        return texts(list(self.rows.values()))
+
+
+@pytest.fixture
+def shop(broker: Broker, tmp_path: Path) -> Shop:
+    return Shop(broker, tmp_path)
+
+
+def upserts(shop: Shop) -> str:
+    """Two tables with one key, and a third for the join."""
+    shop.create("orders", "names", "named")
+    return (
+        shop.table("orders", UPSERTS.format(column="item STRING"), "upsert-kafka")
+        + shop.table("names", UPSERTS.format(column="name STRING"), "upsert-kafka")
+        + shop.table("named", UPSERTS.format(column="item STRING, name STRING"), "upsert-kafka")
+        + f"{LEFT_JOIN} c ON o.id = c.id;"
+    )
+
+
+def named(items: dict[int, str], names: dict[int, str]) -> list[Row]:
+    return [{"id": i, "item": item, "name": names.get(i)} for i, item in items.items()]
+
+
+def texts(rows: Sequence[Row]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def at(second: int) -> str:
+    return f"2024-01-01 12:00:{second:02}Z"
+
+
+def test_both_modes_go_on_where_the_other_has_stopped(spark: SparkSession, shop: Shop) -> None:
+    """Updates and deletions of both sides; exactly-once ledgers in the micro-batches between."""
+    job, reader = Job(spark, shop, upserts(shop)), Reader(shop, "named")
+    items = {i: f"item {i}" for i in range(60)}
+    names = {i: f"name {i}" for i in range(0, 60, 2)}
+
+    def send() -> None:
+        shop.send("names", [{"id": i, "name": n} for i, n in names.items()], key="id")
+        shop.send("orders", [{"id": i, "item": item} for i, item in items.items()], key="id")
+
+    send()
+    with job.runs() as running:
+        running.until(reader, named(items, names))
+        shop.delete("orders", "id", [3, 4])
+        shop.delete("names", "id", [6])
+        items.pop(3), items.pop(4), names.pop(6)
+        running.until(reader, named(items, names))
+        assert running.epochs == 0  # nothing of this has waited for a commit
+    for round_, mode in enumerate(("micro-batch", "real-time", "micro-batch", "real-time")):
+        items |= {i: f"item {i} of {round_}" for i in range(round_, 70, 5)}
+        names |= {i: f"name {i} of {round_}" for i in range(round_, 70, 7)}
+        send()
+        with job.runs(mode) as running:
+            running.until(reader, named(items, names))
+            first = None if mode == "micro-batch" else running.epochs
+            assert running.query.manifest.unledgered == first
+
+
+def test_an_epoch_of_transactions_is_not_taken_over(spark: SparkSession, shop: Shop) -> None:
+    job = Job(spark, shop, upserts(shop))
+    shop.send("orders", [{"id": 1, "item": "a"}], key="id")
+    with job.runs("micro-batch") as running:
+        running.until(Reader(shop, "named"), named({1: "a"}, {}))
+    last = running.query.folder.next_epoch - 1
+    (Path(running.query.folder.path) / "commits" / str(last)).unlink()
+    query = job.open("real-time")
+    with pytest.raises(StateError, match="REAL_TIME_EPOCH_OPEN"):
+        query.life().poll()
+    query.folder.unlock()
+
+
+def test_slots_are_counted_before_the_query_starts(spark: SparkSession, shop: Shop) -> None:
+    job = Job(spark, shop, upserts(shop))
+    job.given["rejoin.parallelism"] = "13"
+    query = job.open("real-time")
+    with pytest.raises(ConfigError, match=r"needs 17 task slots .*4 for Kafka partitions.*\[16\]"):
+        query.life().poll()
+    query.folder.unlock()
+
+
+def test_watermarks_come_within_the_epoch(spark: SparkSession, shop: Shop) -> None:
+    """An event-time temporal join; what time has come to is in state after a stop."""
+    shop.create("orders", "rates", "priced")
+    sql = (
+        shop.table("orders", f"id BIGINT, currency STRING, {TIMED}")
+        + shop.table(
+            "rates",
+            f"currency STRING, rate INT, {TIMED}, PRIMARY KEY (currency) NOT ENFORCED",
+            "upsert-kafka",
+        )
+        + shop.table("priced", UPSERTS.format(column="rate INT"), "upsert-kafka")
+        + RATED
+    )
+    job, reader = Job(spark, shop, sql), Reader(shop, "priced")
+
+    def rates(second: int, rate: int) -> None:
+        """Of many currencies, so that each partition gets to know the time."""
+        rows = [{"currency": f"c{n}", "rate": rate + n, "at": at(second)} for n in range(20)]
+        shop.send("rates", rows, key="currency")
+
+    def orders(first: int, second: int) -> None:
+        rows = [{"id": first + n, "currency": f"c{n}", "at": at(second)} for n in range(20)]
+        shop.send("orders", rows, key="id")
+
+    with job.runs() as running:
+        rates(10, 100)
+        orders(0, 15)
+        rates(20, 200)
+        orders(20, 25)
+        first: list[Row] = [{"id": n, "rate": 100 + n} for n in range(20)]
+        running.until(reader, first)  # those of second 25 wait for the rates' time
+        rates(30, 300)
+        second: list[Row] = [{"id": 20 + n, "rate": 200 + n} for n in range(20)]
+        orders(40, 35)
+        running.until(reader, first + second)
+        assert running.epochs == 0
+    with job.runs("micro-batch") as running:
+        orders(60, 12)  # late: behind the watermark, which is known only from the epoch before
+        orders(80, 36)
+        orders(100, 50)
+        rates(40, 400)
+        on_time: list[Row] = [
+            {"id": base + n, "rate": 300 + n} for base in (40, 80) for n in range(20)
+        ]
+        running.until(reader, first + second + on_time)
+
+
+def payments(shop: Shop, condition: str) -> str:
+    """Orders with their payments."""
+    shop.create("orders", "payments", "paid")
+    return (
+        shop.table("orders", f"id BIGINT, {TIMED}, pt AS PROCTIME()")
+        + shop.table("payments", f"id BIGINT, amount INT, {TIMED}, pt AS PROCTIME()")
+        + shop.table("paid", UPSERTS.format(column="amount INT"), "upsert-kafka")
+        + PAID.format(condition=condition)
+    )
+
+
+def paid(ids: Iterable[int], amount: int | None) -> list[Row]:
+    return [{"id": i, "amount": amount} for i in ids]
+
+
+def test_rows_are_padded_within_the_epoch(spark: SparkSession, shop: Shop) -> None:
+    sql = payments(shop, "p.`at` BETWEEN o.`at` AND o.`at` + INTERVAL '5' SECOND")
+    reader = Reader(shop, "paid")
+    shop.send("orders", [{"id": i, "at": at(1)} for i in range(20)], key="id")
+    shop.send("payments", [{**row, "at": at(3)} for row in paid(range(9), 7)], key="id")
+    with Job(spark, shop, sql).runs() as running:
+        running.until(reader, paid(range(9), 7))
+        shop.send("orders", [{"id": i, "at": at(30)} for i in range(100, 120)], key="id")
+        shop.send("payments", [{**r, "at": at(30)} for r in paid(range(100, 120), 8)], key="id")
+        after = paid(range(9), 7) + paid(range(9, 20), None) + paid(range(100, 120), 8)
+        running.until(reader, after)
+        assert running.epochs == 0
+
+
+def test_the_clock_ticks_within_the_epoch(spark: SparkSession, shop: Shop) -> None:
+    """Rows whose processing time is over are padded, and nothing else wakes them up."""
+    sql = payments(shop, "p.pt BETWEEN o.pt AND o.pt + INTERVAL '2' SECOND")
+    shop.send("orders", [{"id": i, "at": at(1)} for i in range(20)], key="id")
+    with Job(spark, shop, sql).runs() as running:
+        running.until(Reader(shop, "paid"), paid(range(20), None))
+        assert running.epochs == 0
+
+
+def test_processing_time_waits_behind_its_gate(spark: SparkSession, shop: Shop) -> None:
+    """The initial content of the build side is complete before the first row is joined."""
+    shop.create("orders", "names", "named")
+    sql = (
+        shop.table("orders", "id BIGINT, item STRING, pt AS PROCTIME()")
+        + shop.table("names", UPSERTS.format(column="name STRING"), "upsert-kafka")
+        + shop.table("named", UPSERTS.format(column="item STRING, name STRING"), "upsert-kafka")
+        + f"{LEFT_JOIN} FOR SYSTEM_TIME AS OF o.pt AS c ON o.id = c.id;"
+    )
+    names = {i: f"name {i}" for i in range(0, 500)}
+    items = {i: f"item {i}" for i in range(20)}
+    # a transaction ends with a mark, behind the last record that a reader gets to see
+    servers = {"bootstrap.servers": shop.broker.bootstrap_servers}
+    producer = Producer({**servers, "transactional.id": shop.topic("names")})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    for i, name in names.items():
+        key = json.dumps({"id": i})
+        producer.produce(shop.topic("names"), json.dumps({"id": i, "name": name}), key)
+    producer.commit_transaction(60)
+    shop.send("orders", [{"id": i, "item": item} for i, item in items.items()], key="id")
+    reader = Reader(shop, "named")
+    with Job(spark, shop, sql).runs() as running:
+        running.until(reader, named(items, names))
+        assert reader.seen == len(items)  # none was joined with less
+        assert running.epochs == 0
+
+
+def test_a_materialiser_keeps_the_changes_of_a_sink_key_in_order(
+    spark: SparkSession, shop: Shop
+) -> None:
+    """Rows that move between join keys, hence between tasks, under one key of the sink."""
+    shop.create("orders", "names", "named")
+    sql = (
+        shop.table(
+            "orders", "id BIGINT, item STRING, name_id BIGINT", value__format="debezium-json"
+        )
+        + shop.table("names", UPSERTS.format(column="name STRING"), "upsert-kafka")
+        + shop.table("named", UPSERTS.format(column="item STRING, name STRING"), "upsert-kafka")
+        + f"{LEFT_JOIN} c ON o.name_id = c.id;"
+    )
+    names = {i: f"name {i}" for i in range(9)}
+    shop.send("names", [{"id": i, "name": n} for i, n in names.items()], key="id")
+    moves = [(i, turn) for turn in range(12) for i in range(8)]
+
+    def order(i: int, turn: int) -> Row:
+        return {"id": i, "item": f"turn {turn}", "name_id": (i + turn) % 9}
+
+    events: list[Row] = [
+        {"before": order(i, turn - 1), "after": order(i, turn), "op": "u"}
+        if turn
+        else {"before": None, "after": order(i, 0), "op": "c"}
+        for i, turn in moves
+    ]
+    reader = Reader(shop, "named")
+    with Job(spark, shop, sql).runs() as running:
+        shop.send("orders", events, partition=0)
+        last: list[Row] = [
+            {"id": i, "item": "turn 11", "name": names[(i + 11) % 9]} for i in range(8)
+        ]
+        running.until(reader, last)
+        assert running.epochs == 0
+
+
+def test_bad_and_late_records_and_new_partitions(spark: SparkSession, shop: Shop) -> None:
+    """Short epochs: a partition that a topic gets is read from the next one on."""
+    shop.create("orders", "names", "named", "dead")
+    sql = (
+        shop.table(
+            "orders",
+            "id BIGINT, item STRING",
+            rejoin__dead_letter__topic=shop.topic("dead"),
+        )
+        + shop.table("names", UPSERTS.format(column="name STRING"), "upsert-kafka")
+        + shop.table("named", UPSERTS.format(column="item STRING, name STRING"), "upsert-kafka")
+        + f"{LEFT_JOIN} c ON o.id = c.id;"
+    )
+    job = Job(spark, shop, sql, **{"rejoin.real-time.batch-interval": "5 s"})
+    reader = Reader(shop, "named")
+    with job.runs() as running:
+        shop.send("orders", [{"id": 1, "item": "a"}, b"no JSON", {"id": 2, "item": "b"}])
+        running.until(reader, named({1: "a", 2: "b"}, {}))
+        admin = AdminClient({"bootstrap.servers": shop.broker.bootstrap_servers})
+        for made in admin.create_partitions([NewPartitions(shop.topic("orders"), 3)]).values():
+            made.result(30)
+        shop.send("orders", [{"id": 3, "item": "c"}], partition=2)
+        running.until(reader, named({1: "a", 2: "b", 3: "c"}, {}))
+        assert running.epochs > 0
+    assert [m.value() for m in shop.messages("dead", lambda found: len(found) >= 1)] == [b"no JSON"]
+
+
+def test_a_killed_driver_repeats_its_epoch(shop: Shop) -> None:
+    """`rejoin run` itself: as many threads as it occupies, and the same rows after a crash."""
+    sql = "SET 'rejoin.mode' = 'real-time';\nSET 'rejoin.real-time.batch-interval' = '5 s';\n"
+    sql += upserts(shop)
+    reader = Reader(shop, "named")
+    items: dict[int, str] = {}
+
+    def send(turn: int) -> None:
+        items.update({i: f"item {i} of {turn}" for i in range(turn, 300, 3)})
+        shop.send("orders", [{"id": i, "item": items[i]} for i in items], key="id")
+
+    def committed() -> bool:
+        found = read_status(shop.folder / "status")
+        return found is not None and any(query.epoch is not None for query in found.queries)
+
+    child = shop.start(sql)
+    for turn, moment in enumerate((lambda: True, committed)):
+        send(turn)
+        wait_until(lambda: reader.read() == texts(named(items, {})), child)
+        wait_until(moment, child)
+        send(turn + 1)  # read or not, written or not
+        child.kill()
+        child = shop.start(sql)
+    send(3)
+    wait_until(lambda: reader.read() == texts(named(items, {})), child)
+    child.stop(60.0)
+    assert child.exit_code == 0, child.log_tail(40)
+    assert shop.status().queries[0].lag_records == 0
