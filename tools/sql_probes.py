@@ -134,7 +134,10 @@ CLAUSES = {
     "FETCH FIRST": "SELECT id FROM a ORDER BY k FETCH FIRST 5 ROWS ONLY",
     "OFFSET": "SELECT id FROM a OFFSET 5",
     "WITH (a common table expression)": "WITH c AS (SELECT id FROM a) SELECT id FROM c",
-    "VALUES": "SELECT x FROM (VALUES (1)) AS c (x)",
+    "VALUES": "SELECT id FROM a JOIN (VALUES (1), (2)) AS c (x) ON k = x",
+    "SELECT without FROM": "SELECT id FROM a UNION ALL SELECT 1",
+    "LATERAL (SELECT ...)": "SELECT c.id FROM a, LATERAL (SELECT id FROM b WHERE b.k = a.k "
+    "ORDER BY t DESC LIMIT 1) AS c",
     "USING": "SELECT id FROM a JOIN b USING (id)",
     "NATURAL JOIN": "SELECT id FROM a NATURAL JOIN (SELECT id FROM b) AS c",
     "GROUPING SETS": "SELECT id FROM a GROUP BY GROUPING SETS ((id), ())",
@@ -166,6 +169,12 @@ CLAUSES = {
     "a subquery in CASE": "SELECT id FROM a WHERE CASE WHEN k IN (SELECT k FROM b) THEN TRUE END",
     "a subquery in the select list": "SELECT (SELECT MAX(k) FROM b) FROM a",
     "a subquery in HAVING": "SELECT k FROM a GROUP BY k HAVING k > (SELECT MAX(k) FROM b)",
+    "a subquery with another condition than =": "SELECT id FROM a WHERE id > (SELECT MAX(id) FROM "
+    "b WHERE b.k < a.k)",
+    "a subquery of LIMIT 1": "SELECT (SELECT id FROM b WHERE b.k = a.k ORDER BY t LIMIT 1) FROM a",
+    "GROUP BY a constant": "SELECT CAST(COUNT(*) AS INT) FROM a GROUP BY 'x'",
+    "a subquery in ON of a left join": "SELECT a.id FROM a LEFT JOIN b ON a.k = b.k AND b.id IN "
+    "(SELECT id FROM a AS c)",
     "a subquery in ON": "SELECT a.id FROM a JOIN b ON a.k = b.k AND a.k IN (SELECT k FROM b)",
     "/*+ STATE_TTL(...) */": "SELECT /*+ STATE_TTL('a' = '1 d') */ a.id FROM a JOIN b ON a.k = b.k",
     "/*+ OPTIONS(...) */": "SELECT id FROM a /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */",

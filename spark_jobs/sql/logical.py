@@ -59,6 +59,17 @@ class Scan(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class NoRows(Node):
+    """A table that never has a row: what the constant row of a query without FROM is made of.
+
+    An aggregate without GROUP BY has one row over no rows (`one_row`).
+    """
+
+    fields: tuple[Field, ...]
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
 class Filter(Node):
     """WHERE, or a condition moved there."""
 
@@ -263,6 +274,7 @@ class Sink(Node):
 
 Logical: TypeAlias = (
     Scan
+    | NoRows
     | Filter
     | Project
     | Join
@@ -279,7 +291,7 @@ Logical: TypeAlias = (
 def inputs_of(node: Logical) -> tuple[Logical, ...]:
     """The nodes that feed this one, left to right."""
     match node:
-        case Scan():
+        case Scan() | NoRows():
             return ()
         case Join(left=left, right=right):
             return left, right

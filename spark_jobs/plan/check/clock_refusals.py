@@ -17,6 +17,7 @@ from spark_jobs.sql.logical import (
     Filter,
     Join,
     Logical,
+    NoRows,
     Position,
     Project,
     Rank,
@@ -82,7 +83,7 @@ def _reads(node: Logical) -> bool:
             return any(facts(inner).times[i] == "proctime" for i in by)
         case Unnest(collection=collection, condition=condition):
             return _read((collection, *conjuncts(condition)), facts(node).times)
-        case Scan() | RowNumber() | Sink():
+        case Scan() | NoRows() | RowNumber() | Sink():
             return False
         case _:
             assert_never(node)

@@ -17,6 +17,7 @@ from spark_jobs.sql.logical import (
     Join,
     JoinType,
     Logical,
+    NoRows,
     Position,
     Project,
     Rank,
@@ -90,7 +91,7 @@ def _remedies(sink: Sink, target: TableColumn, index: int) -> Iterator[str]:
 def _origins(node: Logical) -> list[Origins]:
     """The sides whose missing row makes a field NULL, for each field."""
     match node:
-        case Scan():
+        case Scan() | NoRows():
             return [_NONE] * len(node.fields)
         case Filter(input=inner, condition=condition):
             below = _origins(inner)
@@ -194,7 +195,7 @@ def _read(node: Logical, index: int) -> tuple[str, str | None]:
         case Join(left=left, right=right):
             at = index - len(left.fields)
             return _read(left, index) if at < 0 else _read(right, at)
-        case Union() | Aggregate():
+        case Union() | Aggregate() | NoRows():
             return "", None
         case RowNumber() | Rank() | Unnest() if index >= len(node.input.fields):
             return "", None

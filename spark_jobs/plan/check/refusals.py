@@ -25,6 +25,7 @@ from spark_jobs.sql.logical import (
     Filter,
     Join,
     Logical,
+    NoRows,
     Project,
     Rank,
     RowNumber,
@@ -46,13 +47,25 @@ def refusals(
     """Every reason not to run the query; `optimized` is `bound` after the rules."""
     kind = [p for n in nodes(bound) if isinstance(n, Join) for p in kind_refusals(n)]
     found = [*kind, *(problem for n in nodes(optimized) for problem in _node(n))]
-    found += scan_refusals(optimized)
+    found += [*scan_refusals(optimized), *_constant_query(bound)]
     found += [p for n, condition in _numbered(optimized) for p in _row_number(n, condition)]
     yield from found
     if not found:
         yield from clock_refusals(optimized)
     if isinstance(optimized, Sink):
         yield from sink_refusals(optimized, settings)
+
+
+def _constant_query(bound: Logical) -> Iterator[PositionedError]:
+    """A stream has no end, and a query without one has nothing to wait for."""
+    read = [n for n in nodes(bound) if isinstance(n, Scan | NoRows)]
+    if read and not any(isinstance(n, Scan) for n in read):
+        yield unsupported(
+            "CONSTANT_QUERY",
+            "the query reads no table: all its rows are constants",
+            read[0].position,
+            "read a table beside them, with UNION ALL or a join",
+        )
 
 
 def _node(node: Logical) -> Iterator[PositionedError]:
@@ -68,7 +81,7 @@ def _node(node: Logical) -> Iterator[PositionedError]:
             yield from _rank(node)
         case Scan() | Filter() | Project() | Union() | RowNumber() | Aggregate():
             return
-        case Unnest() | Sink():
+        case NoRows() | Unnest() | Sink():
             return
         case _:
             assert_never(node)

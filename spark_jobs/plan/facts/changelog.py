@@ -12,6 +12,7 @@ from spark_jobs.sql.logical import (
     Filter,
     Join,
     Logical,
+    NoRows,
     Project,
     Rank,
     RowNumber,
@@ -34,7 +35,7 @@ def kinds(node: Logical, below: Sequence[Kinds], *, is_interval: bool) -> Kinds:
             return INSERT if table.changelog == "append" else ALL
         case Filter() | Project() | Sink() | RowNumber() | Unnest():
             return below[0]
-        case Union():
+        case Union() | NoRows():
             return INSERT.union(*below)
         case Join() if is_versioned(node):
             return below[0]
@@ -62,6 +63,8 @@ def changelog_of(node: Logical) -> ChangelogMode | None:
         case Filter(input=inner) | Project(input=inner) | Sink(input=inner):
             return changelog_of(inner)
         case Join() | Union() | RowNumber() | Rank() | Deduplicate() | Aggregate() | Unnest():
+            return None
+        case NoRows():
             return None
         case _:
             assert_never(node)

@@ -6,6 +6,7 @@ from spark_jobs.sql.logical import (
     Filter,
     Join,
     Logical,
+    NoRows,
     Project,
     Rank,
     RowNumber,
@@ -23,6 +24,8 @@ def is_row_of_nothing(node: Aggregate) -> bool:
 def is_empty(node: Logical) -> bool:
     """Whether a condition that no row can pass keeps the node empty."""
     match node:
+        case NoRows():
+            return True
         case Filter(input=inner, condition=condition):
             return any(map(_is_never_true, conjuncts(condition))) or is_empty(inner)
         case Project() | RowNumber() | Rank() | Deduplicate() | Unnest():

@@ -15,6 +15,7 @@ from spark_jobs.sql.logical import (
     Filter,
     Join,
     Logical,
+    NoRows,
     Project,
     Rank,
     RowNumber,
@@ -174,7 +175,7 @@ def unique_keys(
             return frozenset((frozenset(range(len(keys))),))
         case Unnest():
             return _unnested(node, below[0])
-        case Union():
+        case Union() | NoRows():
             return frozenset()
         case _:
             assert_never(node)

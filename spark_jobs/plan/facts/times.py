@@ -13,6 +13,7 @@ from spark_jobs.sql.logical import (
     Filter,
     Join,
     Logical,
+    NoRows,
     Project,
     Rank,
     RowNumber,
@@ -30,7 +31,7 @@ Times = tuple[TimeAttribute, ...]
 def times(node: Logical, below: Sequence[Times], *, is_interval: bool) -> Times:
     """The time attribute, or None, of every field, from those of the inputs."""
     match node:
-        case Scan(fields=fields):
+        case Scan(fields=fields) | NoRows(fields=fields):
             return tuple(f.time for f in fields)
         case Filter() | Sink() | Deduplicate():
             return below[0]
@@ -69,6 +70,8 @@ def version_time(node: Logical, times: Times, below: Sequence[int | None]) -> in
             return next(found, None)
         case Scan() | Join() | Union() | RowNumber() | Rank() | Aggregate() | Unnest() | Sink():
             return next((i for i, time in enumerate(times) if time == "rowtime"), None)
+        case NoRows():
+            return None
         case _:
             assert_never(node)
 

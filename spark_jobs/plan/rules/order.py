@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.plan.facts.sources import inline
+from spark_jobs.plan.rules.constant_rows import join_constants
 from spark_jobs.plan.rules.constants import fold_constants
 from spark_jobs.plan.rules.deduplication import correct_first_rows, deduplicate
 from spark_jobs.plan.rules.empty_groups import count_no_rows
@@ -96,6 +97,7 @@ RULES: tuple[Rule, ...] = (
     null_safe_equalities,
     merge_projects,
     flatten_unions,
+    join_constants,
     push_filters,
     deduplicate,
     rank,

@@ -15,6 +15,7 @@ from spark_jobs.sql.logical import (
     Filter,
     Join,
     Logical,
+    NoRows,
     Project,
     Rank,
     RowNumber,
@@ -48,7 +49,7 @@ def _prune(node: Logical, needed: Needed) -> tuple[Logical, Places]:
         case Filter(input=inner, condition=condition):
             child, places = _prune(inner, needed | columns((condition,)))
             return Filter(child, moved(condition, places)), places
-        case Scan():
+        case Scan() | NoRows():
             return node, _identity(needed)
         case Join():
             return _prune_join(node, needed)

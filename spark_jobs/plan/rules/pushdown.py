@@ -22,6 +22,7 @@ from spark_jobs.sql.logical import (
     Join,
     JoinType,
     Logical,
+    NoRows,
     Project,
     Rank,
     RowNumber,
@@ -79,7 +80,7 @@ def _push(node: Logical, predicates: tuple[Expr, ...]) -> Logical:
         case Project(input=inner, exprs=exprs):
             below = tuple(inline(p, exprs) for p in predicates)
             return replace(node, input=_push(inner, _flat(below)))
-        case Scan():
+        case Scan() | NoRows():
             return filtered(node, predicates)
         case Union(inputs=inputs):
             return replace(node, inputs=tuple(_push(i, predicates) for i in inputs))

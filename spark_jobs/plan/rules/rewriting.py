@@ -10,6 +10,7 @@ from spark_jobs.sql.logical import (
     Filter,
     Join,
     Logical,
+    NoRows,
     Project,
     Rank,
     RowNumber,
@@ -24,7 +25,7 @@ from spark_jobs.sql.types.expr import Expr, Literal, and_all, transform
 def map_inputs(node: Logical, rule: Callable[[Logical], Logical]) -> Logical:
     """The node over inputs that the rule has rewritten."""
     match node:
-        case Scan():
+        case Scan() | NoRows():
             return node
         case Join(left=left, right=right):
             return replace(node, left=rule(left), right=rule(right))

@@ -7,7 +7,7 @@ from spark_jobs.options.settings import REAL_TIME, DeclaredSettings
 from spark_jobs.plan.facts.sources import inline, peel
 from spark_jobs.plan.nodes.parts import Advice, InputFaults
 from spark_jobs.plan.nodes.physical import Stateful
-from spark_jobs.sql.logical import Join, Logical, Scan, inputs_of
+from spark_jobs.sql.logical import Join, Logical, NoRows, Scan, inputs_of
 from spark_jobs.sql.types.expr import Expr
 
 EVENT_TIME = "WATERMARK FOR t AS t - INTERVAL '5' SECOND  -- in each table, and use t in the query"
@@ -133,6 +133,8 @@ def tables(node: Logical) -> str:
     match peel(node).base:
         case Scan(table=table):
             return table.name
+        case NoRows():
+            return "constants"
         case Join(left=left, right=right):
             return f"({tables(left)} join {tables(right)})"
         case base:

@@ -64,9 +64,11 @@ class _Numbers:
         timing = node.timing
         if not timing.listens:
             return timing
+        streams = tuple(tuple(_streams(node, side)) for side in range(len(timing.ttl_ms)))
+        if not any(streams):  # constants have no watermark that anything could wait for
+            return replace(timing, listens=False, forwards=False)
         if timing.forwards:
             self.forwards += 1
-        streams = tuple(tuple(_streams(node, side)) for side in range(len(timing.ttl_ms)))
         return replace(
             timing,
             inputs=streams,

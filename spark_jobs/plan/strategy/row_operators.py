@@ -7,6 +7,7 @@ from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.emptiness import is_row_of_nothing
 from spark_jobs.plan.facts.facts import facts, waits_for_watermark
 from spark_jobs.plan.facts.keys import is_unique, smallest
+from spark_jobs.plan.facts.sources import peel
 from spark_jobs.plan.nodes.parts import Advice, SortColumn
 from spark_jobs.plan.nodes.parts import AggregateCall as Call
 from spark_jobs.plan.nodes.physical import Aggregate as AggregateMachine
@@ -33,6 +34,7 @@ from spark_jobs.sql.logical import (
     AggregateCall,
     Deduplicate,
     Logical,
+    NoRows,
     Rank,
     Sink,
     column,
@@ -137,8 +139,9 @@ def aggregate(node: Aggregate, required: Required, building: Building) -> Planne
     followed = timing(building, ttl_ms=ttl_ms, forwards=marks, starts=no_input)
     endless = () if any(ttl_ms) else (_endless("groups", inner),)
     one_group = () if no_input else (_ONE_GROUP,)
-    inputs, warnings = (Input(inner, shape),), endless if node.keys else one_group
-    return operator(machine, required, names, facts(node), followed, building, inputs, warnings)
+    read = () if isinstance(peel(inner).base, NoRows) else (Input(inner, shape),)
+    warnings = endless if node.keys else one_group
+    return operator(machine, required, names, facts(node), followed, building, read, warnings)
 
 
 def _arguments(node: Aggregate) -> tuple[Expr, ...]:

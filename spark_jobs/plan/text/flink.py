@@ -27,6 +27,7 @@ from spark_jobs.sql.logical import (
     Filter,
     Join,
     Logical,
+    NoRows,
     Project,
     Rank,
     RowNumber,
@@ -53,6 +54,7 @@ INPUT_SPECS = {
     "no-unique-key": "NoUniqueKey",
 }
 
+_NO_TUPLES = "tuples=[[]]"
 KEEPS = {"first": "FirstRow", "last": "LastRow"}
 
 
@@ -110,13 +112,16 @@ def logical_tree(node: Logical) -> Tree:
             return Tree(text, (logical_tree(node.input),))
         case Aggregate() | Unnest():
             return Tree(f"Logical{_grouped_or_spread(node)}", (logical_tree(node.input),))
-        case Scan(table=table):
-            return _logical_scan(table)
+        case Scan() | NoRows():
+            return _logical_leaf(node)
         case _:
             assert_never(node)
 
 
-def _logical_scan(table: Table) -> Tree:
+def _logical_leaf(node: Scan | NoRows) -> Tree:
+    if isinstance(node, NoRows):
+        return Tree(f"LogicalValues({_NO_TUPLES})")
+    table = node.table
     scan = Tree(f"LogicalTableScan({_source_text(table)})")
     if table.watermark is None:
         return scan
@@ -145,8 +150,8 @@ def flink_logical_tree(node: Logical) -> Tree:
             return Tree(f"FlinkLogicalOverAggregate({_numbered(node)})", (below(node.input),))
         case Aggregate() | Unnest():
             return Tree(f"FlinkLogical{_grouped_or_spread(node)}", (below(node.input),))
-        case Scan():
-            return Tree(f"FlinkLogicalTableSourceScan({_source_text(node.table)}, {_fields(node)})")
+        case Scan() | NoRows():
+            return _leaf(node, "FlinkLogical")
         case _:
             assert_never(node)
 
@@ -179,10 +184,16 @@ def flink_physical_tree(node: Logical) -> Tree:
             return _physical_aggregate(node)
         case RowNumber() | Unnest():
             return Tree(_over_or_spread(node), (_complete(node.input),))
-        case Scan():
-            return Tree(f"TableSourceScan({_source_text(node.table)}, {_fields(node)})")
+        case Scan() | NoRows():
+            return _leaf(node, "")
         case _:
             assert_never(node)
+
+
+def _leaf(node: Scan | NoRows, prefix: str) -> Tree:
+    if isinstance(node, NoRows):
+        return Tree(f"{prefix}Values({_NO_TUPLES})")
+    return Tree(f"{prefix}TableSourceScan({_source_text(node.table)}, {_fields(node)})")
 
 
 def _logical_join(join: Join, prefix: str, below: Callable[[Logical], Tree]) -> Tree:

@@ -391,13 +391,15 @@ def _materializer(machine: SinkMaterializer) -> list[str]:
 
 
 def _single(node: Stateful, own: Sequence[str]) -> list[str]:
-    """An operator of one input; `own` is what only this kind has."""
-    first = node.inputs[0]
-    key = ", ".join(first.key)
-    groups = f"by key, {first.groups} key groups" if key else "all rows to one key group"
+    """An operator of one input, or of none; `own` is what only this kind has."""
+    read = next(iter(node.inputs), None)
+    key = "" if read is None else ", ".join(read.key)
+    groups = "all rows to one key group"
+    if key and read is not None:
+        groups = f"by key, {read.groups} key groups"
     return [
         f"key: {key or 'none'}",
-        f"exchange: {groups}",
+        f"exchange: {groups if read else 'none, there is one constant row'}",
         *_output(node.output),
         *own,
         *retention_text(node),

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from sqlglot import exp
+
 from spark_jobs.errors import CatalogError, PositionedError, SqlError, UnsupportedError
 from spark_jobs.options.formats import DebeziumJsonOptions
 from spark_jobs.sql.bind.casts import cast, of_length
@@ -150,7 +152,8 @@ def _written(
 
 
 def _start_of_item(statement: InsertInto, index: int) -> int:
-    items = statement.query.expressions
+    query = statement.query
+    items = query.expressions if isinstance(query, exp.Select) else []
     start = start_of(items[index]) if index < len(items) else 0
     return start or start_of(statement.query) or statement.start
 

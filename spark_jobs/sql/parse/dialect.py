@@ -168,6 +168,9 @@ class FlinkParser(JsonParser):
         """Table functions have their own grammar; window functions are refused at once."""
         start = self._curr
         if self._match_texts(("LATERAL",)) and self._curr.token_type != TokenType.UNNEST:
+            if self._match(TokenType.L_PAREN, advance=False):
+                query = super()._parse_table(*args, **kwargs)
+                return exp.Lateral(this=query).update_positions(start)
             return self._flink_table_function(start)
         if self._match_texts(("TABLE",)):
             self._match(TokenType.L_PAREN)

@@ -146,6 +146,10 @@ class OperatorParser(parser.Parser):
         if self._curr.token_type != TokenType.L_PAREN:
             self.raise_error("expected a list in parentheses after IN")
         found = self._parse_in(exp.Null())
+        if [type(item) for item in found.expressions] == [exp.Values]:
+            rows = exp.From(this=found.expressions[0])
+            query = exp.Select(expressions=[exp.Star()], from_=rows)
+            return exp.In(this=exp.Null(), query=exp.Subquery(this=query))
         if not found.expressions and not found.args.get("query"):
             self.raise_error("the list after IN is empty", self._prev)
         return found

@@ -104,7 +104,7 @@ class StatementParser(FlinkParser):
                 found = self._set(tokens)
             case "INSERT":
                 found = self._insert(on_conflict)
-            case "SELECT" | "WITH" | "(":
+            case "SELECT" | "WITH" | "(" | "VALUES":
                 found = Query(self._query(), tokens[0].start)
             case _:
                 self._refuse_statement(first)
@@ -388,10 +388,6 @@ class StatementParser(FlinkParser):
         columns: tuple[Name, ...] = ()
         if self._match(TokenType.L_PAREN, advance=False) and not self._starts_query():
             columns = self._names("a column name")
-        if self._match_texts(("VALUES",)):
-            raise _UnsupportedSyntaxError(
-                "VALUES is not supported", self._prev.start, "a query reads from a Kafka topic"
-            )
         return InsertInto(table, columns, self._query(), start, on_conflict)
 
     def _starts_query(self) -> bool:

@@ -6,7 +6,6 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
-from spark_jobs.errors import SqlError
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.scope import Scope
 from spark_jobs.sql.parse.positions import Complaint, others, start_of
@@ -64,7 +63,7 @@ def groups_of(scope: Scope, node: exp.Select) -> Groups:
             own: set[int] = set()
             for item in (item for items in chosen for item in items):
                 with scope.source.collecting():
-                    key = _key(scope, item, node)
+                    key = ExpressionBinder(scope).bind(item)
                     if key not in keys:
                         keys.append(key)
                     own.add(keys.index(key))
@@ -73,15 +72,6 @@ def groups_of(scope: Scope, node: exp.Select) -> Groups:
                 hint = f"write at most {_MOST_SETS} sets"
                 Complaint(scope.source).refuse(node, "GROUP BY of so many sets", hint)
     return Groups(tuple(keys), tuple(sets))
-
-
-def _key(scope: Scope, item: exp.Expr, node: exp.Select) -> Expr:
-    if isinstance(item, exp.Literal):
-        message = f"GROUP BY {item.this} groups by a constant"
-        hint = "write the column: its place in the select list has no meaning here"
-        error = SqlError("NOT_GROUPED", message, hint)
-        raise scope.source.place(error, start_of(item) or start_of(node))
-    return ExpressionBinder(scope).bind(item)
 
 
 def _sets(node: exp.Expr) -> Iterator[list[exp.Expr]]:

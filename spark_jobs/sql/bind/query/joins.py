@@ -4,8 +4,10 @@ from sqlglot import exp
 
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.query.common_columns import common_columns, merged
+from spark_jobs.sql.bind.query.constant_rows import bind_values
 from spark_jobs.sql.bind.query.context import Block, QueryContext
 from spark_jobs.sql.bind.query.hints import TtlHints
+from spark_jobs.sql.bind.query.lateral_queries import bind_lateral_query
 from spark_jobs.sql.bind.query.laterals import bind_lateral
 from spark_jobs.sql.bind.query.relations import (
     Relations,
@@ -73,8 +75,8 @@ class FromBinder:
                 self.context.only(node, {"this", "joins"})
                 return self._chain(node.this)
             case exp.Values():
-                self.context.refuse(node, "VALUES", "a query reads from a Kafka topic")
-            case TableFunction():
+                bound, name = bind_values(self.context, node), node.alias or None
+            case TableFunction() | exp.Lateral():
                 self.context.refuse(node, "LATERAL at the beginning of FROM")
             case exp.Unnest():
                 hint = "write it behind a table: FROM t CROSS JOIN UNNEST(t.c) AS u (x)"
@@ -101,6 +103,8 @@ class FromBinder:
         if isinstance(node.this, TableFunction):
             joined, right_relations = bind_lateral(self.context, left, relations, node, kind)
             return joined, over(joined, (*relations, *right_relations))
+        if isinstance(node.this, exp.Lateral):
+            return bind_lateral_query(self.context, left, relations, node, kind)
         if isinstance(node.this, exp.Unnest):
             return bind_unnest(self.context, left, relations, node, kind)
         right, right_relations = self._chain(node.this, joined=True)
@@ -115,7 +119,9 @@ class FromBinder:
         common = common_columns(self.context, node, relations, shifted_right)
         subqueries: exp.Expr | None = None
         if kind == "inner" and as_of is None:
-            subqueries = self._without_subqueries(node)
+            subqueries = self._without_subqueries(node, ())
+        elif as_of is None and kind in ("left", "right"):
+            left, right = self._matching(node, kind, (left, relations), (right, right_relations))
         if common:
             condition = and_all(column.equal for column in common)
         else:
@@ -127,18 +133,38 @@ class FromBinder:
         rows = joined if subqueries is None else self._filtered(joined, both, subqueries)
         return merged(rows, kind, over(rows, both), common)
 
-    def _without_subqueries(self, node: exp.Expr) -> exp.Expr | None:
-        """What ON has of subqueries, which for an inner join is as good as WHERE behind it."""
+    def _matching(
+        self,
+        node: exp.Expr,
+        kind: JoinType,
+        left: tuple[Logical, Relations],
+        right: tuple[Logical, Relations],
+    ) -> tuple[Logical, Logical]:
+        """Both sides; what ON asks in subqueries of the side that is padded filters that side."""
+        (kept, kept_names), (padded, names) = (left, right) if kind == "left" else (right, left)
+        asked = self._without_subqueries(node, kept_names)
+        if asked is not None:
+            padded = self._filtered(padded, names, asked)
+        return (kept, padded) if kind == "left" else (padded, kept)
+
+    def _without_subqueries(self, node: exp.Expr, others: Relations) -> exp.Expr | None:
+        """What ON has of subqueries that name none of the others.
+
+        For an inner join that is as good as WHERE behind it.
+        """
         on = node.args.get("on")
         if on is None or on.find(exp.Query) is None:
             return None
         refuse_version_lookup(self.source, self.context.names, on.find(exp.Select))
         parts = list(on.flatten()) if isinstance(on, exp.And) else [on]
-        plain = [part for part in parts if part.find(exp.Query) is None]
-        node.set("on", exp.and_(*plain, copy=False) if plain else None)
-        return exp.and_(*(p for p in parts if p.find(exp.Query) is not None), copy=False)
+        taken = [p for p in parts if p.find(exp.Query) is not None and not _names(p, others)]
+        if not taken:
+            return None
+        plain = [part for part in parts if part not in taken]
+        node.set("on", exp.and_(*plain, copy=False) if plain else exp.true())
+        return exp.and_(*taken, copy=False)
 
-    def _filtered(self, rows: Join, relations: Relations, condition: exp.Expr) -> Logical:
+    def _filtered(self, rows: Logical, relations: Relations, condition: exp.Expr) -> Logical:
         context = self.context.nested(self.context.outer_of_from)
         block = Block(rows, join_scope(self.context, relations), ())
         return bind_where(context, condition, block, self.hints).rows
@@ -161,6 +187,15 @@ class FromBinder:
             name = f"{side} {kind} JOIN".strip()
             self.context.refuse(node.this, name, "write WHERE ... IN or EXISTS")
         return join_type
+
+
+def _names(part: exp.Expr, relations: Relations) -> bool:
+    """Whether a condition names columns of the relations; in its subqueries, by their aliases."""
+    aliases = {relation.alias for relation in relations}
+    fields = {field.name for relation in relations for field in relation.fields}
+    outside = part.walk(prune=lambda node: isinstance(node, exp.Query))
+    plain = {node.name for node in outside if isinstance(node, exp.Column) and not node.table}
+    return bool(plain & fields) or any(c.table in aliases for c in part.find_all(exp.Column))
 
 
 def _is_join(node: exp.Expr) -> bool:

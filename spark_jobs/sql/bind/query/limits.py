@@ -1,6 +1,9 @@
 """Binds `ORDER BY x LIMIT n`: the first n rows of a query, as a Top-N over all of them."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Self
 
 from sqlglot import exp
 
@@ -29,30 +32,57 @@ def first_rows(context: QueryContext, node: exp.Expr, bind: Bind) -> Logical:
     Raises:
         PositionedError: a number of rows that is no constant, ORDER BY of what is not known.
     """
-    skipped = _count(context, node.args["offset"]) if node.args.get("offset") else 0
-    taken = _count(context, node.args["limit"])
-    if taken == 0:
-        context.refuse(node.args["limit"], "LIMIT 0", "take at least one row")
-    bare = node.copy()
-    for clause in _CLAUSES:
-        bare.set(clause, None)
-    order = node.args["order"].expressions if node.args.get("order") else []
-    added = [_added(context, bare, ordered) for ordered in order]
-    rows = bind(context, bare)
-    width = len(rows.fields) - sum(place is None for place in added)
-    behind = iter(range(width, len(rows.fields)))
-    keys = tuple(
-        SortKey(
-            _known(rows, next(behind) if place is None else place),
-            bool(ordered.args.get("desc")),
-            bool(ordered.args.get("nulls_first")),
-        )
-        for place, ordered in zip(added, order, strict=True)
-    )
-    position = context.position(node)
-    found = Rank(rows, (), keys, skipped + 1, skipped + taken, None, position)
+    asked = Limited.of(context, node)
+    rows = bind(context, asked.query)
+    width = len(rows.fields) - asked.added
+    keys = asked.sort_keys(rows, width)
+    found = Rank(rows, (), keys, asked.first, asked.last, None, context.position(node))
     names = [field.name for field in rows.fields[:width]]
     return project(found, all_columns(found)[:width], names)
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """A query without its ORDER BY and LIMIT, and which of its rows these leave.
+
+    `order` has the place in the result of what is ordered by, None of a column that the query has
+    got for it: those stand behind the others.
+    """
+
+    query: exp.Expr
+    order: tuple[tuple[int | None, exp.Expr], ...]
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, context: QueryContext, node: exp.Expr) -> Self:
+        skipped = _count(context, node.args["offset"]) if node.args.get("offset") else 0
+        taken = _count(context, node.args["limit"])
+        if taken == 0:
+            context.refuse(node.args["limit"], "LIMIT 0", "take at least one row")
+        bare = node.copy()
+        for clause in _CLAUSES:
+            bare.set(clause, None)
+        order = node.args["order"].expressions if node.args.get("order") else []
+        places = tuple((_added(context, bare, ordered), ordered) for ordered in order)
+        return cls(bare, places, skipped + 1, skipped + taken)
+
+    @property
+    def added(self) -> int:
+        """How many columns the query has got."""
+        return sum(place is None for place, _ in self.order)
+
+    def sort_keys(self, rows: Logical, width: int) -> tuple[SortKey, ...]:
+        """The order of rows of the query; columns that it has got begin at `width`."""
+        behind = count(width)
+        return tuple(
+            SortKey(
+                _known(rows, next(behind) if place is None else place),
+                bool(ordered.args.get("desc")),
+                bool(ordered.args.get("nulls_first")),
+            )
+            for place, ordered in self.order
+        )
 
 
 def _count(context: QueryContext, node: exp.Expr) -> int:
@@ -62,10 +92,10 @@ def _count(context: QueryContext, node: exp.Expr) -> int:
     )
     if others(node, parts):
         context.only(node, parts)
-    count = node.args.get("count" if isinstance(node, exp.Fetch) else "expression")
-    if not isinstance(count, exp.Literal) or count.is_string or not count.this.isdigit():
+    number = node.args.get("count" if isinstance(node, exp.Fetch) else "expression")
+    if not isinstance(number, exp.Literal) or number.is_string or not number.this.isdigit():
         context.refuse(node, "a number of rows that is no constant", "write LIMIT 10")
-    return int(count.this)
+    return int(number.this)
 
 
 def _added(context: QueryContext, bare: exp.Expr, ordered: exp.Expr) -> int | None:

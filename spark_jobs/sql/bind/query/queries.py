@@ -8,6 +8,7 @@ from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.namespace import Namespace
 from spark_jobs.sql.bind.projections import project, unique_names
 from spark_jobs.sql.bind.query.aggregates import is_aggregated
+from spark_jobs.sql.bind.query.constant_rows import bind_values, one_row
 from spark_jobs.sql.bind.query.context import Block, QueryContext
 from spark_jobs.sql.bind.query.hints import TtlHints, read_hints
 from spark_jobs.sql.bind.query.joins import FromBinder
@@ -18,6 +19,7 @@ from spark_jobs.sql.bind.query.set_operations import bind_set_operation, distinc
 from spark_jobs.sql.bind.query.subqueries import bind_where
 from spark_jobs.sql.bind.query.value_subqueries import ValueSubqueries
 from spark_jobs.sql.bind.query.with_clauses import with_queries
+from spark_jobs.sql.bind.scope import Scope
 from spark_jobs.sql.logical import Aggregate, Logical
 from spark_jobs.sql.parse.positions import others
 from spark_jobs.sql.parse.source_text import SourceText
@@ -47,7 +49,7 @@ def _query(context: QueryContext, node: exp.Expr) -> Logical:
         case exp.SetOperation():
             return bind_set_operation(context, node)
         case exp.Values():
-            context.refuse(node, "VALUES", "a query reads from a Kafka topic")
+            return bind_values(context, node)
         case _:
             context.refuse(node, type(node).__name__.upper())
 
@@ -56,13 +58,10 @@ def _block(context: QueryContext, node: exp.Select) -> Block:
     source = context.source
     for part in others(node, _SELECT_PARTS):
         source.problems.append(context.unsupported_part(node, part))
-    from_ = node.args.get("from_")
-    if from_ is None:
-        context.refuse(node, "SELECT without FROM", "a query reads from a Kafka topic")
     hints = TtlHints(source)
     with source.collecting():
         hints = read_hints(source, node.args.get("hint"))
-    found = Block(*FromBinder(context, hints).bind(from_.this, node.args.get("joins") or []), ())
+    found = Block(*_from(context, node, hints), ())
     where = node.args.get("where")
     if where is not None:
         with source.collecting():
@@ -70,6 +69,16 @@ def _block(context: QueryContext, node: exp.Select) -> Block:
     aliases = [r.alias for r in found.scope.relations if r.alias]
     hints.check(aliases, is_aggregated(node) or node.args.get("distinct") is not None)
     return found
+
+
+def _from(context: QueryContext, node: exp.Select, hints: TtlHints) -> tuple[Logical, Scope]:
+    """The rows of FROM, or the one row of a query without it."""
+    from_ = node.args.get("from_")
+    if from_ is not None:
+        return FromBinder(context, hints).bind(from_.this, node.args.get("joins") or [])
+    if any(isinstance(item, exp.Star) for item in node.expressions):
+        context.refuse(node, "* without FROM", "name a table in FROM")
+    return one_row(context.position(node)), Scope(context.source, (), context.outer)
 
 
 def _select(context: QueryContext, node: exp.Select) -> Logical:

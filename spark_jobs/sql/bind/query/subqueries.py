@@ -16,6 +16,7 @@ from spark_jobs.sql.bind.query.subquery_rows import (
     asks_for_rows,
     block,
     counted,
+    is_one_row,
     rows_of,
     truth,
 )
@@ -23,6 +24,7 @@ from spark_jobs.sql.bind.query.value_subqueries import ValueSubqueries
 from spark_jobs.sql.bind.scope import Scope, mirrored
 from spark_jobs.sql.logical import Filter, Join, JoinType, Logical
 from spark_jobs.sql.parse.dialect import CONSTRUCTORS
+from spark_jobs.sql.parse.syntax import TypedCast
 from spark_jobs.sql.types.data_types import BOOLEAN, with_nullable
 from spark_jobs.sql.types.expr import (
     FLIPPED,
@@ -34,6 +36,7 @@ from spark_jobs.sql.types.expr import (
     conjuncts,
     transform,
 )
+from spark_jobs.sql.types.functions import GROUP_FUNCTIONS
 
 _MIRRORED = FLIPPED | {"<>": "<>"}
 _OPPOSITES: dict[type[exp.Expr], type[exp.Expr]] = {
@@ -156,7 +159,7 @@ class _SemiJoins:
         is_row = isinstance(value, exp.Anonymous) and value.name == CONSTRUCTORS[TokenType.ROW]
         values = value.expressions if is_row or isinstance(value, exp.Tuple) else [value]
         rows = rows_of(self.context, self.scope, query)
-        if rows.without == "zero" or (rows.without == "null" and negated):
+        if rows.without in ("zero", "computed") or (rows.without == "null" and negated):
             self._refuse_empty(node, "NOT IN" if negated else "IN")
         if len(values) != len(rows.items):
             message = f"IN compares {len(values)} values with {len(rows.items)} columns"
@@ -194,10 +197,12 @@ class _SemiJoins:
             rows = block(self.context, self.scope, select, values)
             known = [_is("IS NOT NULL", item) for item in rows.items if item.type.nullable]
             return self._join(left, rows, (*rows.conditions, *known), node, negated == some)
-        if not is_aggregated(select) or select.args.get("group") is not None:
-            hint = "compare with an aggregate without GROUP BY, which is one value, or JOIN"
+        if not is_one_row(select):
+            hint = (
+                "compare with an aggregate without GROUP BY, which is one value, LIMIT 1, or JOIN"
+            )
             self.context.at.refuse(node, "a scalar subquery of several rows", hint)
-        rows = rows_of(self.context, self.scope, select)
+        rows = rows_of(self.context, self.scope, select, left)
         if len(rows.items) != 1:
             message = f"a scalar subquery must have one column, found {len(rows.items)}"
             self.context.at.fail("COLUMN_COUNT", message, node)
@@ -270,7 +275,27 @@ def _scalar(node: exp.Expr) -> _Scalar | None:
     query = subquery.this if isinstance(subquery, exp.Subquery) else None
     if not isinstance(query, exp.Select) or other.find(exp.Query) is not None:
         return None
+    if is_aggregated(query) and not _is_strict(query):
+        return None
     return _Scalar(other, query, is_behind)
+
+
+def _is_strict(query: exp.Select) -> bool:
+    """Whether an aggregate is a function, or computed of functions that are NULL for no rows.
+
+    Anything else is a value also where the query around it finds no rows: no join has that row.
+    """
+    if len(query.expressions) != 1:
+        return True
+    item = query.expressions[0]
+    item = item.this if isinstance(item, exp.Alias) else item
+    if isinstance(item, exp.Anonymous):
+        return item.name.upper() in GROUP_FUNCTIONS
+    around = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Paren, exp.Neg, TypedCast)
+    inner = item.walk(prune=lambda n: isinstance(n, exp.Anonymous))
+    parts = [n for n in inner if not isinstance(n, (*around, exp.Literal))]
+    names = [n.name.upper() if isinstance(n, exp.Anonymous) else "" for n in parts]
+    return all(name in GROUP_FUNCTIONS and name != "COUNT" for name in names)
 
 
 def _is(op: str, expr: Expr) -> Expr:

@@ -5,18 +5,25 @@ EXISTS and IN look for one row of each kind. That is how Flink plans them, too.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from spark_jobs.sql.bind.casts import cast
 from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.projections import project
-from spark_jobs.sql.bind.query.aggregates import Grouping, is_aggregated
+from spark_jobs.sql.bind.query.aggregates import Grouping
 from spark_jobs.sql.bind.query.context import QueryContext
+from spark_jobs.sql.bind.query.outer_values import with_outer_values
 from spark_jobs.sql.bind.query.set_operations import distinct
-from spark_jobs.sql.bind.query.subquery_rows import SubqueryRows, counted, rows_of
+from spark_jobs.sql.bind.query.subquery_rows import (
+    Pair,
+    SubqueryRows,
+    counted,
+    is_one_row,
+    or_zero,
+    own_items,
+    rows_of,
+)
 from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.scope import Scope, mirrored
 from spark_jobs.sql.logical import (
@@ -36,9 +43,7 @@ from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, and_all, colu
 _TRUE = Literal(True, with_nullable(data_types.BOOLEAN, False))
 _FALSE = Literal(False, with_nullable(data_types.BOOLEAN, False))
 _COUNT = with_nullable(data_types.BIGINT, False)
-
-Pair: TypeAlias = tuple[Expr, Expr]
-"""What is equal: an expression over the subquery, and one over the query around it."""
+_NULL_SAFE = "IS NOT DISTINCT FROM"
 
 
 @dataclass(slots=True)
@@ -96,41 +101,44 @@ class ValueSubqueries:
                 return self._scalar(node)
 
     def _scalar(self, node: exp.Expr) -> Expr:
-        """The one value of an aggregate without GROUP BY."""
+        """The value of a query of one row: NULL where it has none."""
         select = node.unnest() if isinstance(node, exp.Subquery) else node
-        if not isinstance(select, exp.Select) or not is_aggregated(select) or _groups(select):
+        if not isinstance(select, exp.Select) or not is_one_row(select):
             refuse_version_lookup(self.context.source, self.context.names, select)
-            hint = "use an aggregate without GROUP BY, which is one value, or JOIN"
+            hint = "use an aggregate without GROUP BY, which is one value, LIMIT 1, or JOIN"
             self.context.at.refuse(node, "a scalar subquery of several rows", hint)
-        rows = rows_of(self.context, self.scope, node)
+        rows = rows_of(self.context, self.scope, node, self._outer)
         if len(rows.items) != 1:
             message = f"a scalar subquery must have one column, found {len(rows.items)}"
             self.context.at.fail("COLUMN_COUNT", message, node)
-        input_, pairs = self._correlation(node, rows.input, rows.conditions)
-        if any(index < 0 for index in columns(rows.items)):
-            hint = "compute with it outside of the subquery"
-            self.context.at.refuse(node, "a column of the outer query in what is selected", hint)
-        value = self._joined(node, input_, pairs, rows.items[0])
-        if rows.without == "zero" or counted(select) is not None:
-            zero = cast(Literal(0, _COUNT), value.type)
-            return Call("COALESCE", (value, zero), with_nullable(value.type, False))
-        return value
+        input_, pairs, _ = self._correlation(node, rows.input, rows.conditions)
+        item = rows.items[0]
+        if select.args.get("from_") is None and not rows.conditions and _reads_outside(item):
+            return self._over(mirrored(item), node)
+        own_items(self.context, node, rows.items)
+        if rows.without == "nothing":
+            [value] = self._joined(node, input_, pairs, [item])
+            return or_zero(value) if counted(select) is not None else value
+        read = sorted(columns(rows.items))
+        found = self._joined(node, input_, pairs, [column(input_.fields, i) for i in read])
+        values = [or_zero(v) if i in rows.counts else v for i, v in zip(read, found, strict=True)]
+        return transform(item, lambda c: values[read.index(c.index)])
 
     def _exists(self, node: exp.Expr, rows: SubqueryRows, equal: Sequence[Expr]) -> Expr:
         """Whether there is a row with these values; the column is TRUE or NULL."""
         if rows.without != "nothing":
             hint = "add GROUP BY to the subquery, which leaves out the row for no rows"
             self.context.at.refuse(node, "EXISTS or IN with a correlated aggregate", hint)
-        input_, pairs = self._correlation(node, rows.input, (*rows.conditions, *equal))
+        input_, pairs, _ = self._correlation(node, rows.input, (*rows.conditions, *equal))
         if not pairs:
             count = self._count(input_, (), (None,), node)
-            found = self._joined(node, count, (), Column(0, "COUNT", _COUNT))
+            [found] = self._joined(node, count, (), [Column(0, "COUNT", _COUNT)])
             return Call(">", (found, Literal(0, _COUNT)), with_nullable(data_types.BOOLEAN, True))
-        keys = [inner for inner, _ in pairs]
+        keys = [pair.inner for pair in pairs]
         names = [f"EXPR${i}" for i in range(len(keys))]
         kinds = distinct(project(input_, keys, names), self.context.position(node))
-        own = [(column(kinds.fields, i), outer) for i, (_, outer) in enumerate(pairs)]
-        mark = self._joined(node, kinds, own, _TRUE)
+        own = [pair._replace(inner=column(kinds.fields, i)) for i, pair in enumerate(pairs)]
+        [mark] = self._joined(node, kinds, own, [_TRUE])
         return Call("IS NOT NULL", (mark,), with_nullable(data_types.BOOLEAN, False))
 
     def _in(self, node: exp.Expr, query: exp.Expr, unknown_is_false: bool) -> Expr:
@@ -159,10 +167,11 @@ class ValueSubqueries:
 
     def _unknown_or(self, node: exp.Expr, rows: SubqueryRows, value: Expr, found: Expr) -> Expr:
         """IN as a value: NULL where no row is equal, but one or the value itself is NULL."""
-        input_, pairs = self._correlation(node, rows.input, rows.conditions)
-        keys = [inner for inner, _ in pairs]
-        counts = self._count(input_, keys, (None, rows.items[0]), node)
-        own = [(column(counts.fields, i), outer) for i, (_, outer) in enumerate(pairs)]
+        input_, pairs, by = self._correlation(node, rows.input, rows.conditions)
+        keys = [pair.inner for pair in pairs]
+        item = transform(rows.items[0], lambda c: replace(c, index=c.index + by))
+        counts = self._count(input_, keys, (None, item), node)
+        own = [pair._replace(inner=column(counts.fields, i)) for i, pair in enumerate(pairs)]
         position, width = self.context.position(node), len(self.rows.fields)
         self.rows = Join(self.rows, counts, "left", _placed(own, width), None, position)
         every = column(self.rows.fields, width + len(keys))
@@ -194,34 +203,46 @@ class ValueSubqueries:
         node: exp.Expr,
         right: Logical,
         pairs: Sequence[Pair],
-        item: Expr,
-    ) -> Expr:
-        """LEFT JOIN the rows on pairs of an inner and an outer value; the item as it comes out."""
-        names = [f"EXPR${i}" for i in range(len(pairs) + 1)]
-        given = project(right, [*(inner for inner, _ in pairs), item], names)
-        own = [(column(given.fields, i), outer) for i, (_, outer) in enumerate(pairs)]
+        items: Sequence[Expr],
+    ) -> list[Expr]:
+        """LEFT JOIN the rows on pairs of an inner and an outer value; the items as they come."""
+        names = [f"EXPR${i}" for i in range(len(pairs) + len(items))]
+        given = project(right, [*(pair.inner for pair in pairs), *items], names)
+        own = [pair._replace(inner=column(given.fields, i)) for i, pair in enumerate(pairs)]
         position, width = self.context.position(node), len(self.rows.fields)
         self.rows = Join(self.rows, given, "left", _placed(own, width), None, position)
-        return column(self.rows.fields, width + len(pairs))
+        first = width + len(pairs)
+        return [column(self.rows.fields, first + i) for i in range(len(items))]
 
     def _correlation(
         self, node: exp.Expr, rows: Logical, conditions: Sequence[Expr]
-    ) -> tuple[Logical, list[Pair]]:
-        """The rows that pass what reads no outer column, and both sides of the equalities."""
-        own: list[Expr] = []
-        pairs: list[Pair] = []
-        for condition in conditions:
-            found = _sides(condition)
-            if all(index >= 0 for index in columns((condition,))):
-                own.append(condition)
-            elif found is not None:
-                pairs.append((found[0], self._over(found[1], node)))
-            else:
-                hint = "compare columns of the subquery only by = with columns of the outer query"
-                what = "a subquery as a value, with another condition than ="
-                self.context.at.refuse(node, what, hint)
-        local = and_all(own)
-        return rows if local is None else Filter(rows, local), pairs
+    ) -> tuple[Logical, list[Pair], int]:
+        """The rows that pass what reads no outer column, and both sides of the equalities.
+
+        The last is how much further behind the columns of the rows stand. The outer sides are over
+        `rows` of this block.
+        """
+        outside = [c for c in conditions if any(index < 0 for index in columns((c,)))]
+        local = and_all(c for c in conditions if c not in outside)
+        rows = rows if local is None else Filter(rows, local)
+        sides = [_sides(condition) for condition in outside]
+        if all(sides):
+            own = [p._replace(outer=self._over(p.outer, node)) for p in sides if p is not None]
+            return rows, own, 0
+        if self._outer is None:
+            hint = "compare columns of the subquery only by = with columns of the outer query"
+            what = "a subquery of groups, with another condition than ="
+            self.context.at.refuse(node, what, hint)
+        joined, values = with_outer_values(self.context, node, self._outer, rows, outside)
+        equal = [
+            Pair(column(joined.fields, i), value, _NULL_SAFE) for i, value in enumerate(values)
+        ]
+        return joined, equal, len(values)
+
+    @property
+    def _outer(self) -> Logical | None:
+        """The rows whose first columns are those of the scope; the rows of groups have others."""
+        return self.rows if self.grouping is None else None
 
     def _special(self, node: exp.Expr) -> Expr | None:
         found = self.special(node)
@@ -246,24 +267,30 @@ def _placed(pairs: Sequence[Pair], width: int) -> Expr | None:
     def behind(found: Column) -> Column:
         return Column(found.index + width, found.name, found.type)
 
-    def equal(inner: Expr, outer: Expr) -> Expr:
-        nullable = inner.type.nullable or outer.type.nullable
-        sides = (transform(inner, behind), outer)
-        return Call("=", sides, with_nullable(data_types.BOOLEAN, nullable))
+    def equal(pair: Pair) -> Expr:
+        sides = (transform(pair.inner, behind), pair.outer)
+        unknown = pair.op == "=" and any(side.type.nullable for side in sides)
+        return Call(pair.op, sides, with_nullable(data_types.BOOLEAN, unknown))
 
-    return and_all(equal(inner, outer) for inner, outer in pairs)
+    return and_all(map(equal, pairs))
 
 
 def _sides(condition: Expr) -> Pair | None:
     """An expression over the subquery, and one over the query around it, that are equal."""
-    if not isinstance(condition, Call) or condition.op != "=":
+    if not isinstance(condition, Call) or condition.op not in ("=", _NULL_SAFE):
         return None
     left, right = condition.args
     for inner, outer in ((left, right), (right, left)):
         own, others = columns((inner,)), columns((outer,))
         if min(own, default=0) >= 0 > max(others, default=0):
-            return inner, mirrored(outer)
+            return Pair(inner, mirrored(outer), condition.op)
     return None
+
+
+def _reads_outside(item: Expr) -> bool:
+    """Whether an item reads columns of the outer query and no others."""
+    read = columns((item,))
+    return bool(read) and max(read) < 0
 
 
 def _outermost(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -289,7 +316,3 @@ def _is_below_connectives(node: exp.Expr, top: exp.Expr) -> bool:
             return False
         node = above
     return True
-
-
-def _groups(select: exp.Select) -> bool:
-    return select.args.get("group") is not None

@@ -74,7 +74,7 @@ def test_grouping_tells_the_sets() -> None:
         ("SELECT c FROM A GROUP BY ROLLUP (a)", "c is neither in GROUP BY"),
         ("SELECT GROUPING(c) FROM A GROUP BY ROLLUP (a)", "GROUPING takes what GROUP BY names"),
         ("SELECT GROUPING() FROM A GROUP BY ROLLUP (a)", "GROUPING needs an argument"),
-        ("SELECT a FROM A GROUP BY ROLLUP (1)", "GROUP BY 1 groups by a constant"),
+        ("SELECT a FROM A GROUP BY ROLLUP (1)", "a is neither in GROUP BY"),
         ("SELECT a FROM A GROUP BY CUBE (a, b, c, x, a + 1, a + 2, a + 3)", "of so many sets"),
         (
             "SELECT a FROM A WHERE a IN (SELECT x FROM A AS r WHERE r.b = A.b GROUP BY ROLLUP (x))",

@@ -140,7 +140,6 @@ FROM_ORDERS = "SELECT o_amount FROM Orders AS o"
         ),
         (f"{FROM_ORDERS} LEFT JOIN LATERAL TABLE (Rates(o.o_time)) AS r", "no ON condition"),
         ("SELECT r_rate FROM LATERAL TABLE (Rates(r_time)) AS r", "at the beginning of FROM"),
-        (f"{FROM_ORDERS}, LATERAL (SELECT 1) AS r", "LATERAL without TABLE"),
         (f"{FROM_ORDERS}, TABLE (TUMBLE(TABLE Orders)) AS r", "the table function TUMBLE"),
     ],
 )

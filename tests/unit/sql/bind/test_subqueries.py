@@ -288,7 +288,6 @@ def test_a_condition_without_subquery_stays_as_it_is_written() -> None:
     ("condition", "says"),
     [
         ("a = 1 OR a > ALL (SELECT c FROM R)", "a scalar subquery of several rows"),
-        ("a = 1 OR EXISTS (SELECT 1 FROM R WHERE c < a)", "with another condition than ="),
         ("a = 1 OR EXISTS (SELECT SUM(c) FROM R WHERE d = b)", "IN with a correlated aggregate"),
         ("1 + (SELECT c FROM R) > 2", "a scalar subquery of several rows"),
         ("1 + (SELECT MAX(c), MAX(m) FROM R) > 2", "must have one column, found 2"),
@@ -303,9 +302,9 @@ def test_a_condition_without_subquery_stays_as_it_is_written() -> None:
             "a correlated aggregate with another condition",
         ),
         ("a IN (SELECT SUM(c) + n FROM R WHERE d = b)", "n of the outer query in a correlated"),
-        ("a IN (SELECT COALESCE(SUM(c), 0) FROM R WHERE d = b)", "a correlated aggregate is not"),
+        ("a IN (SELECT COALESCE(SUM(c), 0) FROM R WHERE d = b)", "IN with a correlated aggregate"),
         ("a IN (SELECT d FROM R WHERE d = b HAVING SUM(c) > 1)", "d is neither in GROUP BY"),
-        ("a IN (SELECT SUM(c) FROM R WHERE d = b HAVING SUM(c) > 1)", "a correlated aggregate is"),
+        ("a IN (SELECT SUM(c) FROM R WHERE d = b HAVING SUM(c) > 1)", "aggregate with HAVING"),
         ("a NOT IN (SELECT SUM(c) FROM R WHERE d = b)", "NOT IN with a correlated aggregate"),
         ("a IN (SELECT COUNT(*) FROM R WHERE d = b)", "IN with a correlated aggregate"),
         ("EXISTS (SELECT SUM(c) FROM R WHERE d = b)", "EXISTS with a correlated aggregate"),
@@ -332,7 +331,6 @@ def test_a_condition_without_subquery_stays_as_it_is_written() -> None:
         ("a IN (SELECT d FROM R)", "cannot compare INT = STRING"),
         ("a IN (SELECT x FROM R)", "no column x"),
         ("EXISTS (SELECT x FROM R)", "no column x"),
-        ("a IN (SELECT c FROM R LIMIT 1)", "LIMIT is not supported"),
     ],
 )
 def test_refusal(condition: str, says: str) -> None:
