@@ -15,6 +15,7 @@ from spark_jobs.api.job import Job
 from spark_jobs.api.running import RunningJob
 from spark_jobs.api.session import session, session_conf
 from spark_jobs.errors import RejoinError, SqlErrors
+from spark_jobs.functions.declared import udf
 
 __all__ = [
     "Changelog",
@@ -29,4 +30,5 @@ __all__ = [
     "session",
     "session_conf",
     "temporal_join",
+    "udf",
 ]

@@ -1,8 +1,8 @@
 """Jobs in Python: built from SQL statements and changelogs, then started in a Spark session."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from pyspark.sql import SparkSession
 
@@ -84,6 +84,14 @@ class Job:
         return TemporalTableFunction(
             function.script, function.table, function.time_attribute, function.primary_key, name
         )
+
+    def create_function(self, name: str, function: Callable[..., Any]) -> None:
+        """Add CREATE FUNCTION for a function of a module, so that SQL can call it by this name.
+
+        Its type hints, or `rejoin.udf(result_type=...)`, say what it takes and gives.
+        """
+        target = string_text(f"{function.__module__}.{function.__qualname__}")
+        self._script.add(f"CREATE FUNCTION {quoted(name)} AS {target} LANGUAGE PYTHON")
 
     def explain(self) -> str:
         """What `rejoin explain` prints: logical, optimised and physical plan, state, warnings.

@@ -73,6 +73,10 @@ object Kernel {
   def emit(changes: DataFrame, sink: String, input: Int): DataFrame =
     Emit(changes, EmitSpec.read(sink, input), counters(changes), (parse(sink) \ "name").extract[String])
 
+  /** Changes of one of the sink's inputs with the arguments of a column that Python computes. */
+  def arguments(changes: DataFrame, sink: String, input: Int, column: Int): DataFrame =
+    Emit.arguments(changes, EmitSpec.read(sink, input), column)
+
   /** Records to Kafka, with the delivery guarantee of the sink. */
   def foreachWriter(records: DataFrame, sink: String): DataStreamWriter[SinkRecord] =
     records

@@ -115,6 +115,7 @@ class LocalRun(Protocol):
     def loaded(self, table: str) -> None: ...
     def restart(self) -> None: ...
     def step(self) -> str: ...
+    def computed(self, values: str) -> str: ...
     def end(self) -> str: ...
 
 
@@ -184,6 +185,14 @@ class Kernel:
     def emit(self, changes: DataFrame, sink: Message, number: int) -> DataFrame:
         """Encode the changes of the sink's input `number` as records and dead-letter records."""
         return _frame(changes, self._scala.emit(changes._jdf, json.dumps(sink), number))
+
+    def arguments(self, changes: DataFrame, sink: Message, number: int, column: int) -> DataFrame:
+        """The changes of input `number` with the arguments of a column that Python computes.
+
+        They are called argument0, whether the row needs the column, and argument1, argument2, ...
+        """
+        made = self._scala.arguments(changes._jdf, json.dumps(sink), number, column)
+        return _frame(changes, made)
 
     def foreach_writer(self, records: DataFrame, sink: Message) -> DataStreamWriter:
         """Records to Kafka, with the delivery guarantee of the sink; not started yet."""

@@ -3,6 +3,7 @@
 from pyspark.sql import DataFrame
 
 from spark_jobs.kernel.calls import Kernel, Message
+from spark_jobs.operators.python_column import add_column
 from spark_jobs.operators.running import Running
 from spark_jobs.plan.nodes.physical import KafkaScan, Project
 
@@ -24,4 +25,6 @@ def build_project(
             "CAST(NULL AS BINARY) AS `right`",
             "recordMs",
         )
+    for place, column in enumerate(project.computed):
+        rows = add_column(column, place, rows, described, number)
     return Kernel.of(running.spark).emit(rows, described, number)

@@ -4,14 +4,17 @@ import base64
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 from spark_jobs.errors import ScenarioError
+from spark_jobs.functions.computing import FunctionFailure
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.plan.nodes.physical import Physical
+from spark_jobs.plan.nodes.physical import KafkaSink, Physical, Results
 from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.scenario.file import Step
+from spark_jobs.scenario.python_values import PythonValues
 from spark_jobs.scenario.records import Record, to_base64
 from spark_jobs.scenario.runner import BoundScenario, StepOutcome, exchanged_sinks
 from spark_jobs.streaming.failure import JavaError
@@ -44,6 +47,15 @@ class MemoryBackend:
         """Raises ScenarioError where a job would fail, for example at a bad record."""
         try:
             return self._run_step(step)
+        except FunctionFailure as failure:
+            hint = "give NULL back for what the function has no value for"
+            raise ScenarioError(
+                "SCENARIO_STEP_FAILED",
+                f"the job fails at this step: {failure}",
+                hint,
+                line=step.line,
+                column=1,
+            ) from failure
         except JavaError as failure:
             raise ScenarioError(
                 "SCENARIO_STEP_FAILED",
@@ -63,8 +75,8 @@ class MemoryBackend:
             case "loaded":
                 self.loaded(step.table)
             case "end":
-                return self._outcome([run.jvm.end() for run in self._runs])
-        return self._outcome([run.jvm.step() for run in self._runs])
+                return self._outcome([run.end() for run in self._runs])
+        return self._outcome([run.step() for run in self._runs])
 
     def advance(self, ms: int) -> None:
         """Advance processing time."""
@@ -87,14 +99,13 @@ class MemoryBackend:
 
     def finish(self) -> StepOutcome:
         """One more step, which must not emit anything."""
-        return self._outcome([run.jvm.step() for run in self._runs])
+        return self._outcome([run.step() for run in self._runs])
 
-    def _outcome(self, texts: Sequence[str]) -> StepOutcome:
+    def _outcome(self, outputs: Sequence[Any]) -> StepOutcome:
         records: dict[str, list[Record]] = defaultdict(list)
         waiting: dict[str, list[Record]] = defaultdict(list)
         rejects: list[tuple[str, str]] = []
-        for text in texts:
-            output = json.loads(text)
+        for output in outputs:
             for record in output["records"]:
                 key, value = _bytes(record["key"]), _bytes(record["value"])
                 name = self._topics[record["topic"]]
@@ -118,6 +129,24 @@ class _LocalRun:
     def __init__(self, root: Physical, kernel: Kernel) -> None:
         self.jvm = kernel.local(to_json(root))
         self._tables = {scan.table for scan in scans(root)}
+        inputs = root.inputs if isinstance(root, KafkaSink | Results) else ()
+        self._python = [[PythonValues(column) for column in each.computed] for each in inputs]
+
+    def step(self) -> Any:
+        """What one micro-batch gives out."""
+        return self._completed(self.jvm.step())
+
+    def end(self) -> Any:
+        return self._completed(self.jvm.end())
+
+    def _completed(self, text: str) -> Any:
+        """The output, after Python has computed the columns that it is asked for."""
+        output = json.loads(text, parse_float=Decimal)
+        while "arguments" in output:
+            column = self._python[output["input"]][output["column"]]
+            text = self.jvm.computed(json.dumps(column.values(output["arguments"])))
+            output = json.loads(text, parse_float=Decimal)
+        return output
 
     def feed(self, table: str, rows: list[dict[str, Any]]) -> None:
         if table in self._tables and rows:

@@ -60,6 +60,7 @@ _KNOWN = {
 }
 # by text in the class name or the message; the first match counts
 _KNOWN_PARTS = {
+    "FunctionFailure": _KnownError("FUNCTION_FAILED", ConfigError),
     "No space left on device": _KnownError("DISK_FULL", MachineError),
     "KAFKA_DATA_LOSS": _KnownError("SOURCE_DATA_LOST", StateError),
     "CONCURRENT_STREAM_LOG_UPDATE": _KnownError("CHECKPOINT_CONTENDED", MachineError),
@@ -108,6 +109,8 @@ _HINTS = {
     "LOOKUP_REFUSED": "check 'url', 'table-name', 'username' and the columns of the CREATE TABLE",
     "LOOKUP_VALUE": "declare the column as wide as the database's, and without NOT NULL if it may "
     "be NULL there",
+    "FUNCTION_FAILED": "give NULL back for what the function has no value for; the log of the "
+    "driver has its traceback",
     "RECORD_REJECTED": "'rejoin.dead-letter.topic' keeps such records, 'rejoin.on-error' = 'skip' "
     "drops them",
     "RECORD_TOO_LARGE": "raise that limit ('properties.max.request.size' in the sink's WITH, "

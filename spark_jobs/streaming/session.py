@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,8 @@ def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
             hint="Java 17 or newer has to be on the PATH or in JAVA_HOME",
         ) from cause
     Kernel.of(spark).follow_process(os.getpid())
+    if is_on_this_machine(settings.master):
+        spark.sparkContext.pythonExec = sys.executable  # runs the functions of the job
     return spark
 
 

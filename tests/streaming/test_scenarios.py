@@ -36,12 +36,14 @@ IN_SPARK = [
     "interval_left_pads_on_expiry",
     "aggregate_over_join_with_retractions",
     "aggregate_of_no_rows_before_any_record",
+    "constant_rows_hold_no_watermark",
     "deduplicate_last_row_by_event_time",
     "materialize_sink_key_of_several_rows",
     "union_all_of_a_join_and_a_table",
     "debezium_heals_in_a_join",
     "debezium_truncate_retracts",
     "csv_keys_and_values",
+    "python_functions",
 ]
 # their results do not depend on how the batches are cut
 THROUGH_BROKER = [

@@ -10,6 +10,7 @@ from typing import assert_never
 from spark_jobs.errors import PositionedError
 from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.plan.check.clock_refusals import clock_refusals
+from spark_jobs.plan.check.function_refusals import function_refusals
 from spark_jobs.plan.check.lookup_refusals import lookup_refusals, scan_refusals
 from spark_jobs.plan.check.problems import unsupported, why_updating, wrong
 from spark_jobs.plan.check.sink_refusals import sink_refusals
@@ -47,7 +48,7 @@ def refusals(
     """Every reason not to run the query; `optimized` is `bound` after the rules."""
     kind = [p for n in nodes(bound) if isinstance(n, Join) for p in kind_refusals(n)]
     found = [*kind, *(problem for n in nodes(optimized) for problem in _node(n))]
-    found += [*scan_refusals(optimized), *_constant_query(bound)]
+    found += [*scan_refusals(optimized), *_constant_query(bound), *function_refusals(optimized)]
     found += [p for n, condition in _numbered(optimized) for p in _row_number(n, condition)]
     yield from found
     if not found:

@@ -36,6 +36,27 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
+class PythonColumn:
+    """A column that the Python function `target` ('module.function') computes.
+
+    `schema` is a ROW of this column alone. `arguments` are over the columns before it.
+    """
+
+    target: str
+    arguments: tuple[str, ...]
+    argument_types: DataType
+    schema: DataType
+
+    @property
+    def name(self) -> str:
+        return self.schema.fields[0].name
+
+    @property
+    def type(self) -> DataType:
+        return self.schema.fields[0].type
+
+
+@dataclass(frozen=True, slots=True)
 class Topic:
     """A topic and its place in the query's list of topics; source ids are made of that place."""
 

@@ -24,6 +24,7 @@ from spark_jobs.plan.nodes.parts import (
     Named,
     Output,
     Pair,
+    PythonColumn,
     ReadColumn,
     ReadFrom,
     RejectLimit,
@@ -390,7 +391,11 @@ Operator: TypeAlias = KafkaScan | Stateful
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The SELECT list over the columns of its input."""
+    """The SELECT list over the columns of its input, and those that Python computes of them.
+
+    `where`: which rows go on, where Python computes it. A row with a key that does not pass takes
+    the one away that the key had.
+    """
 
     kind: ClassVar[str] = "project"
     select: tuple[Named, ...]
@@ -399,6 +404,8 @@ class Project:
     input: Operator
     changelog_mode: str
     unique_keys: tuple[tuple[str, ...], ...]
+    computed: tuple[PythonColumn, ...] = field(default=(), metadata=UNLESS_DEFAULT)
+    where: str | None = field(default=None, metadata=UNLESS_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from spark_jobs.sql.types.expr import (
     and_all,
     columns,
     conjuncts,
+    python_calls,
     transform,
 )
 
@@ -72,6 +73,16 @@ def push_filters(node: Logical) -> Logical:
 
 
 def _push(node: Logical, predicates: tuple[Expr, ...]) -> Logical:
+    """Calls of Python functions stay above all operators, where they can be computed."""
+    if not isinstance(node, Filter | Project | Sink):
+        kept = tuple(p for p in predicates if python_calls((p,)))
+        if kept:
+            rest = tuple(p for p in predicates if p not in kept)
+            return filtered(_push(node, rest), kept)
+    return _pushed(node, predicates)
+
+
+def _pushed(node: Logical, predicates: tuple[Expr, ...]) -> Logical:
     match node:
         case Sink(input=inner):
             return replace(node, input=_push(inner, ()))

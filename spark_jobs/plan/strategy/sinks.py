@@ -24,6 +24,7 @@ from spark_jobs.plan.spark_sql.expressions import render
 from spark_jobs.plan.strategy.building import Building, Required, Shape
 from spark_jobs.plan.strategy.healing import needs_rows
 from spark_jobs.plan.strategy.multi_join import Chain
+from spark_jobs.plan.strategy.python_columns import PythonColumns, divided, read_by, refuse_calls
 from spark_jobs.plan.strategy.row_operators import materialized
 from spark_jobs.plan.strategy.scans import (
     column_names,
@@ -47,7 +48,7 @@ from spark_jobs.sql.logical import (
 )
 from spark_jobs.sql.logical import Project as Select
 from spark_jobs.sql.types.data_types import DataType, RowField
-from spark_jobs.sql.types.expr import Column, Expr, columns
+from spark_jobs.sql.types.expr import Column, Expr, columns, conjuncts
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,10 @@ def root(optimized: Logical, name: str, building: Building) -> KafkaSink | Resul
 def _over_materializer(
     select: Logical, target: Target, sink: Sink, name: str, building: Building
 ) -> KafkaSink:
+    above = peel(select)
+    where = f"in front of the materialiser of {target.sink.table.name}"
+    hint = "declare the key of the query's rows as the PRIMARY KEY of the sink"
+    refuse_calls([*above.exprs, *conjuncts(above.where)], where, hint)
     project = _materialized(select, target, sink, building)
     return _sink(target, sink, (project,), name, False, building)
 
@@ -174,10 +179,12 @@ def _branches(select: Logical, target: Target, building: Building) -> Iterable[_
     """The SELECT list over each input of a UNION ALL, or over the one that there is."""
     source = source_of(select)
     if source is not None:
+        exprs, (plain, asked) = source.exprs, divided(source.filter)
+        source = replace(source, filter=plain, exprs=(*exprs, *conjuncts(asked)))
         names, node = column_names(source.table), _stateless(source, target, building)
         if isinstance(node, Stateful):
             node = _netted(node, names, source.exprs, frozenset(source.table.key_places))
-        project = _project(select, target, node, names, source.exprs, building)
+        project = _project(select, target, node, names, exprs, building, asked)
         yield _Branch(project, in_order=True, netted=isinstance(node, Stateful))
         return
     above = peel(select)
@@ -187,15 +194,17 @@ def _branches(select: Logical, target: Target, building: Building) -> Iterable[_
                 yield from _branches(Select(branch, above.exprs, select.fields), target, building)
         case _:
             base, over = stateful_below(above, building)
+            plain, asked = divided(over.where)
+            read = (*over.exprs, *conjuncts(asked))
             required = Required(
-                read=over.exprs,
-                where=over.where,
+                read=read,
+                where=plain,
                 pair_by=target.pair_by(over.exprs),
                 update_before=target.mode != "upsert",
             )
             rows = operate(base, required, building)
-            node = _netted(rows.node, rows.names, over.exprs, _fixed(base))
-            project = _project(select, target, node, rows.names, over.exprs, building)
+            node = _netted(rows.node, rows.names, read, _fixed(base))
+            project = _project(select, target, node, rows.names, over.exprs, building, asked)
             in_order = _keeps_order(base, [over.exprs[i] for i in target.record_key])
             yield _Branch(project, in_order, netted=not rows.ordered)
 
@@ -233,13 +242,20 @@ def _project(
     target: Target,
     node: Operator,
     names: Sequence[str],
-    exprs: Iterable[Expr],
+    exprs: Sequence[Expr],
     building: Building,
+    where: Expr | None = None,
 ) -> Project:
+    """`where` is what of WHERE Python has to compute."""
+    hint = "key the sink by columns, and give the function's result as another column"
+    refuse_calls([exprs[i] for i in target.record_key], "for a column of the sink's key", hint)
     ordered = sorted(facts(select).unique_keys, key=key_order)
     pairs = zip(target.columns, exprs, strict=True)
+    python = PythonColumns([*names])
     return Project(
-        select=tuple(Named(name, render(e, names)) for (name, _), e in pairs),
+        select=tuple(Named(name, python.text(e)) for (name, _), e in pairs),
+        where=None if where is None else python.text(where),
+        computed=tuple(python.columns),
         schema=target.schema,
         time_zone=building.time_zone,
         input=node,
@@ -254,6 +270,7 @@ def _netted(node: Stateful, names: Sequence[str], exprs: Sequence[Expr], fixed: 
     `fixed`: fields that are equal in all rows of one key. Operators that emit in arrival order
     cancel nothing out.
     """
+    exprs = tuple(read_by(exprs))
     kept = {i for i, name in enumerate(names) if name}
     if isinstance(node.machine, Normalize | KeyChanges):  # the names are those of the whole table
         stored = {field.name for field in node.machine.schema.fields}

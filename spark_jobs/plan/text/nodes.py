@@ -65,7 +65,8 @@ def _described(node: Physical) -> tuple[str, list[str]]:
         case Results():
             return "Results(union all)", []
         case Project():
-            return f"Project(select=[{_select(node.select)}])", _facts(node)
+            details = [*_facts(node), *_python(node)]
+            return f"Project(select=[{_select(node.select)}])", details
         case Rekey():
             order = ["order: as it came"] if node.ordered else []
             time = _time(node.rowtime, None)
@@ -153,6 +154,15 @@ def _healed(node: Stateful) -> list[str]:
         f"heals: {', '.join(f'{scan.table}.{name}' for name in large_columns(scan))}"
         for scan in node.inputs
         if isinstance(scan, KafkaScan) and scan.debezium is not None and scan.debezium.heals
+    ]
+
+
+def _python(node: Project) -> list[str]:
+    """What Python computes for it, and the condition that needs it."""
+    made = [f"{c.name} = {c.target}({', '.join(c.arguments)})" for c in node.computed]
+    return [
+        *(f"python: {each}" for each in made),
+        *([f"where: {node.where}"] if node.where else []),
     ]
 
 

@@ -24,6 +24,7 @@ from spark_jobs.options.settings import (
 from spark_jobs.options.spark import is_property, refusals
 from spark_jobs.sql.bind.inserts import bind_insert
 from spark_jobs.sql.bind.namespace import Namespace
+from spark_jobs.sql.bind.python_functions import bind_python_function
 from spark_jobs.sql.bind.query.queries import bind_node
 from spark_jobs.sql.bind.query.relations import renamed
 from spark_jobs.sql.bind.table_like import like_table
@@ -34,6 +35,7 @@ from spark_jobs.sql.logical import Logical, Sink
 from spark_jobs.sql.parse.parser import parse
 from spark_jobs.sql.parse.source_text import SourceText, nearest
 from spark_jobs.sql.parse.statements import (
+    CreateFunction,
     CreateTable,
     CreateTemporalFunction,
     CreateView,
@@ -43,6 +45,7 @@ from spark_jobs.sql.parse.statements import (
     SetOption,
     Statement,
 )
+from spark_jobs.sql.types.functions import is_built_in
 
 T = TypeVar("T")
 
@@ -153,6 +156,8 @@ class _ScriptBinder:
             case CreateTemporalFunction(name=name):
                 made = partial(bind_temporal_function, self.source, self.names, statement)
                 self._create(name, False, self.names.functions, made)
+            case CreateFunction(name=name, if_not_exists=tolerated):
+                self._function(statement, name, tolerated)
             case SetOption():
                 self._set(statement)
             case InsertInto():
@@ -183,6 +188,15 @@ class _ScriptBinder:
         table = self.declared(bind_table(self.source, statement))
         self.created[statement.name.text] = statement
         return table
+
+    def _function(self, statement: CreateFunction, name: Name, tolerated: bool) -> None:
+        known = name.text.upper()
+        if known in self.source.functions or is_built_in(known):
+            if not tolerated:
+                twice = CatalogError("TABLE_TWICE", f"the function {name.text} exists already")
+                self.source.report(twice, name.start)
+            return
+        self.source.functions[known] = bind_python_function(self.source, statement)
 
     def _view(self, statement: CreateView) -> Logical:
         node = self._query(statement.query)

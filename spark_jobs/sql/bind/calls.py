@@ -6,6 +6,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from spark_jobs.sql.bind.casts import arithmetic, cast, unified
+from spark_jobs.sql.bind.python_functions import bind_python_call
 from spark_jobs.sql.parse.dialect import CONSTRUCTORS
 from spark_jobs.sql.parse.positions import Complaint, start_of
 from spark_jobs.sql.parse.source_text import nearest
@@ -13,6 +14,7 @@ from spark_jobs.sql.types import data_types, functions
 from spark_jobs.sql.types.data_types import DataType, RowField, with_nullable
 from spark_jobs.sql.types.expr import Call, Expr, Literal
 from spark_jobs.sql.types.functions import FUNCTIONS, FunctionError, Signature
+from spark_jobs.sql.types.python_function import PythonFunction
 
 Compare = Callable[[str, Expr, Expr, exp.Expr], Expr]
 
@@ -26,10 +28,13 @@ class CallBinder:
         self.argument = argument
         self.compare = compare
         self.at = at
+        self.functions = at.source.functions
 
     def bind(self, node: exp.Expr) -> Expr:
         """The typed call."""
         name = node.name.upper()
+        if name in self.functions:
+            return self._python(self.functions[name], node)
         if name in functions.EXTRACTS:
             return self._extract(name, node)
         if name in CONSTRUCTORS.values():
@@ -47,6 +52,14 @@ class CallBinder:
             for i, a in enumerate(node.expressions)
         ]
         return self._call(signature, args, node)
+
+    def _python(self, function: PythonFunction, node: exp.Expr) -> Expr:
+        args = [self.argument(each) for each in node.expressions]
+        try:
+            return bind_python_call(function, args, self.at.source.position(start_of(node)))
+        except FunctionError as error:
+            at = node if error.argument is None else node.expressions[error.argument]
+            self.at.fail("WRONG_ARGUMENT", error.message, at if start_of(at) else node)
 
     def _extract(self, name: str, node: exp.Expr) -> Expr:
         """YEAR(x) and its like."""
@@ -81,7 +94,7 @@ class CallBinder:
         if name in functions.UNTYPED:
             hint = "JSON_VALUE and JSON_QUERY read JSON from a STRING"
             self.at.refuse(node, f"the function {name}", hint if "JSON" in name else None)
-        known = (*FUNCTIONS, *functions.SYNONYMS, *functions.EXTRACTS)
+        known = (*FUNCTIONS, *functions.SYNONYMS, *functions.EXTRACTS, *self.functions)
         self.at.fail("UNKNOWN_FUNCTION", f"no function {name}", node, nearest(name, known))
 
     def _refuse_unrepeatable(self, name: str, node: exp.Expr) -> NoReturn:

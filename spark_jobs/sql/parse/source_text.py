@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from spark_jobs.errors import PositionedError
+from spark_jobs.sql.types.python_function import PythonFunction
 
 E = TypeVar("E", bound=PositionedError)
 
@@ -19,14 +20,16 @@ class NotBoundError(Exception):
 class SourceText:
     """A text and the problems found in it so far; checking goes on after a problem.
 
-    `broken` names tables and views whose definition has a problem: a query that reads them is not
-    reported once more.
+    `functions` are those that its statements have created so far, by their names in upper case:
+    any expression may call them. `broken` names tables and views whose definition has a problem: a
+    query that reads them is not reported once more.
     """
 
     text: str
     name: str = "<sql>"
     problems: list[PositionedError] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
+    functions: dict[str, PythonFunction] = field(default_factory=dict)
 
     def position(self, start: int) -> tuple[int, int]:
         """Line and column, from 1, of a character."""

@@ -11,6 +11,7 @@ from spark_jobs.sql.parse.source_text import nearest
 from spark_jobs.sql.parse.statements import (
     ColumnClause,
     ConflictStrategy,
+    CreateFunction,
     CreateTable,
     CreateTemporalFunction,
     CreateView,
@@ -31,6 +32,7 @@ _STATEMENTS = (
     "CREATE TABLE",
     "CREATE VIEW",
     "CREATE TEMPORAL TABLE FUNCTION",
+    "CREATE FUNCTION",
     "SET",
     "INSERT INTO",
     "EXECUTE STATEMENT SET",
@@ -193,12 +195,30 @@ class StatementParser(FlinkParser):
             return self._create_table()
         if self._match_texts(("VIEW",)):
             return self._create_view()
+        self._match_texts(("SYSTEM",))
+        if self._match_texts(("FUNCTION",)):
+            return self._create_function()
         kind = self._curr.text.upper() if self._curr else ""
         raise _UnsupportedSyntaxError(
             f"CREATE {kind} is not supported",
             self._prev.start,
-            "a job file creates tables, views and temporal table functions",
+            "a job file creates tables, views, Python functions and temporal table functions",
         )
+
+    def _create_function(self) -> CreateFunction:
+        if_not_exists = self._if_not_exists()
+        name = self._name("the function's name")
+        self._need("AS")
+        target = self._text("'module.function'")
+        language = self._curr.text.upper() if self._match_texts(("LANGUAGE",)) else "JAVA"
+        if language != "PYTHON":
+            raise _UnsupportedSyntaxError(
+                f"a function in {language} is not supported",
+                target.start,
+                "write it in Python: CREATE FUNCTION f AS 'module.function' LANGUAGE PYTHON",
+            )
+        self._advance()
+        return CreateFunction(name, if_not_exists, target)
 
     def _create_temporal_function(self) -> CreateTemporalFunction:
         name = self._name("the function's name")

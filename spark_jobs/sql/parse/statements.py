@@ -101,6 +101,15 @@ class CreateTemporalFunction:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateFunction:
+    """CREATE FUNCTION name AS 'module.function' LANGUAGE PYTHON."""
+
+    name: Name
+    if_not_exists: bool
+    target: Name
+
+
+@dataclass(frozen=True, slots=True)
 class SetOption:
     """SET 'key' = 'value'."""
 
@@ -128,5 +137,11 @@ class Query:
 
 
 Statement: TypeAlias = (
-    CreateTable | CreateView | CreateTemporalFunction | SetOption | InsertInto | Query
+    CreateTable
+    | CreateView
+    | CreateTemporalFunction
+    | CreateFunction
+    | SetOption
+    | InsertInto
+    | Query
 )

@@ -6,7 +6,7 @@ for a join these are the left fields followed by the right ones.
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from spark_jobs.sql.types.data_types import DataType
@@ -63,6 +63,15 @@ class Call:
     type: DataType
 
 
+@dataclass(frozen=True, slots=True)
+class PythonCall(Call):
+    """A call of the Python function `target` ('module.function'), and where it stands."""
+
+    target: str = ""
+    line: int = field(default=0, compare=False)
+    column: int = field(default=0, compare=False)
+
+
 Expr: TypeAlias = Column | Literal | FieldAccess | Call
 
 
@@ -81,6 +90,11 @@ def walk(expr: Expr) -> Iterator[Expr]:
     yield expr
     for child in children(expr):
         yield from walk(child)
+
+
+def python_calls(exprs: Iterable[Expr]) -> tuple[PythonCall, ...]:
+    """All calls of Python functions in the expressions."""
+    return tuple(e for root in exprs for e in walk(root) if isinstance(e, PythonCall))
 
 
 def columns(exprs: Iterable[Expr]) -> frozenset[int]:

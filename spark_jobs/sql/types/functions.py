@@ -429,3 +429,8 @@ def _parse(name: str, text: str) -> Signature:
 
 
 FUNCTIONS = {name: _parse(name, text) for name, text in SIGNATURES.items()}
+
+
+def is_built_in(name: str) -> bool:
+    """Whether SQL has a function of this name in upper case."""
+    return any(name in known for known in (FUNCTIONS, SYNONYMS, EXTRACTS, GROUP_FUNCTIONS))

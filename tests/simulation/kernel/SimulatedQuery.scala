@@ -75,7 +75,7 @@ final class SimulatedQuery(planJson: String, val parallelism: Int) {
 
   private def record(change: Changelog, emitter: Emitter): SinkRecord = {
     require(RowKind.isChange(change.kind), s"a change of kind ${change.kind} reached the sink")
-    val row = emitter.record(change)
+    val row = emitter.record(change, Nil)
     def bytes(i: Int) = if (row.isNullAt(i)) null else row.getBinary(i).clone()
     val topic = row.getUTF8String(0).toString
     SinkRecord(topic, bytes(1), bytes(2), row.getInt(3), None, null, isDeadLetter = false, row.getBoolean(7))

@@ -26,6 +26,9 @@ object RowJson {
     def apply(values: JArray): Array[Byte] = Packed(project(row(values, schema)))
   }
 
+  /** A value of JSON as Spark holds it. */
+  def read(json: JValue, dataType: DataType): Any = value(json, dataType)
+
   private def row(values: JArray, schema: StructType): InternalRow = {
     require(values.arr.size == schema.size, s"${values.arr.size} values for ${schema.size} columns")
     new GenericInternalRow(values.arr.zip(schema.fields).map { case (v, f) => value(v, f.dataType) }.toArray[Any])

@@ -6,6 +6,7 @@ import java.util.{Base64, HexFormat}
 import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
+import org.json4s.JsonDSL._
 import org.json4s._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 
@@ -42,6 +43,7 @@ final class LocalRun(planJson: String, counters: Counters) {
   private var ended = false
   private var isFirst = true
   private var waitsForLoaded = false
+  private var results: Seq[LocalResults] = Nil
 
   /** Queues records of a table: `[{"partition","offset","timestamp","key","value","headers"}]`, bytes in base64. */
   def feed(table: String, recordsJson: String): Unit = {
@@ -65,13 +67,30 @@ final class LocalRun(planJson: String, counters: Counters) {
   /** With the next step, the initial content of a table is complete. */
   def loaded(table: String): Unit = plan.scans.filter(_.spec.table == table).foreach(_.isLoaded = true)
 
-  /** Runs one micro-batch over what was fed; gives `{"rows","records","rejects"}`. */
+  /** Runs one micro-batch over what was fed; gives `{"rows","records","rejects"}`.
+    *
+    * If a column has to be computed in Python, it gives `{"input","column","arguments"}` instead, the arguments of each
+    * change or null; [[computed]] goes on from there.
+    */
   def step(): String = {
     if (isFirst) start()
-    val output = new LocalOutput
     val clock = tick()
-    outputs.foreach { case (rows, emitter) => rows.changes(clock).foreach(output.add(_, emitter)) }
-    output.json
+    results = outputs.map { case (rows, emitter) => new LocalResults(rows.changes(clock), emitter) }
+    proceed()
+  }
+
+  /** What Python has computed of the last arguments, as a JSON array; gives what [[step]] does. */
+  def computed(values: String): String = {
+    results.find(_.isWaiting).foreach(_.take(parse(values).children))
+    proceed()
+  }
+
+  private def proceed(): String = results.indexWhere(_.isWaiting) match {
+    case -1 =>
+      val output = new LocalOutput
+      results.foreach(_.write(output))
+      output.json
+    case input => compact(render(JObject("input" -> JInt(input)) ~ results(input).question))
   }
 
   /** Runs the last micro-batch of a bounded run, in which the clock delivers the end mark. */
@@ -288,19 +307,45 @@ private final class LocalScan(val spec: IngestSpec, val isGated: Boolean, runner
     }
 }
 
+/** The changes of one input of the sink, to which Python adds columns. */
+private final class LocalResults(changes: Seq[Changelog], emitter: Emitter) {
+  private val computed = changes.map(_ => new ArrayBuffer[Any])
+  private var columns = 0
+
+  def isWaiting: Boolean = columns < emitter.spec.computed.size && changes.nonEmpty
+
+  def question: JObject = {
+    val types = emitter.spec.computed(columns).argumentTypes
+    val rows = changes.zip(computed).map { case (change, known) =>
+      if (emitter.isNeeded(change)) RowJson.write(emitter.arguments(columns, change, known.toSeq), types) else JNull
+    }
+    JObject("column" -> JInt(columns), "arguments" -> JArray(rows.toList))
+  }
+
+  def take(values: Seq[JValue]): Unit = {
+    val dataType = emitter.spec.computed(columns).dataType
+    computed.zip(values).foreach { case (known, value) => known += RowJson.read(value, dataType) }
+    columns += 1
+  }
+
+  def write(output: LocalOutput): Unit =
+    for ((change, known) <- changes.zip(computed); passing <- emitter.passing(change, known.toSeq))
+      output.add(passing, known.toSeq, emitter)
+}
+
 /** What one step gives out: result rows, encoded records, and dead letters with their reasons. */
 private final class LocalOutput {
   private val rows = new ArrayBuffer[JValue]
   private val records = new ArrayBuffer[JValue]
   private val rejects = new ArrayBuffer[JValue]
 
-  def add(change: Changelog, emitter: Emitter): Unit =
+  def add(change: Changelog, computed: Seq[Any], emitter: Emitter): Unit =
     if (change.kind == RowKind.Reject) rejects += reject(DeadLetter.unpack(change.left))
     else {
-      val values = RowJson.write(emitter.values(change), emitter.spec.schema).arr
+      val values = RowJson.write(emitter.values(change, computed), emitter.spec.schema).arr
       rows += JArray(JString(RowKind.name(change.kind)) :: values)
       if (emitter.spec.sink.isDefined) {
-        val written = emitter.record(change)
+        val written = emitter.record(change, computed)
         records += JObject(
           record(written) :+ ("retraction" -> JBool(written.getBoolean(7))) :+ ("recordMs" -> JInt(written.getLong(8))))
       }

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.rejoin.sink
 
-import org.apache.spark.sql.Encoders
+import org.apache.spark.sql.{Column, Encoders}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
@@ -22,18 +22,11 @@ object Emit {
 
   def apply(changes: DataFrame, spec: EmitSpec, counters: Counters, query: String): DataFrame = {
     val sink = spec.sink.getOrElse(throw new IllegalArgumentException("the query has no sink"))
-    val found = changes.queryExecution.analyzed.output
-    def input(name: String): Expression = found.find(_.name == name).get
-    val isReject = EqualTo(input("kind"), Literal(RowKind.Reject))
-    val nothing = Literal(null, input("left").dataType)
-    val leading =
-      Seq(input("kind"), input("hash"), If(isReject, input("left"), nothing), input("recordMs"))
-    val left = UnpackRow(If(isReject, nothing, input("left")), spec.left)
-    val right = UnpackRow(input("right"), spec.right)
-    val columns = leading ++ selectList(spec).map(overSides(_, left, right, spec.left.size))
-    val selected = changes.select(columns.zipWithIndex.map { case (expression, i) =>
-      ExpressionUtils.column(expression).as(s"c$i")
-    }: _*)
+    val passing = spec.where.fold(changes)(filtered(changes, _, spec))
+    val inputs = new EmitInputs(passing, spec)
+    val leading = Seq(inputs("kind"), inputs("hash"), inputs.deadLetter, inputs("recordMs"))
+    val columns = leading ++ selectList(spec).map(inputs.over)
+    val selected = passing.select(named(columns, "c"): _*)
     val encode = EmitGenerator(selected.queryExecution.analyzed.output, sink, counters, query)
     selected.select(ExpressionUtils.column(encode))
   }
@@ -42,13 +35,58 @@ object Emit {
   private[rejoin] def selectList(spec: EmitSpec): Seq[Expression] =
     Expressions.bindAs(spec.select.map(_._2), spec.joined, spec.schema, spec.timeZone)
 
-  private def overSides(
-      bound: Expression,
-      left: Expression,
-      right: Expression,
-      leftSize: Int): Expression = bound.transform {
-    case BoundReference(i, _, _) if i < leftSize => GetStructField(left, i)
-    case BoundReference(i, _, _) => GetStructField(right, i - leftSize)
+  /** The changes with more columns: whether a column of Python's is needed, and its arguments. */
+  def arguments(changes: DataFrame, spec: EmitSpec, column: Int): DataFrame = {
+    val inputs = new EmitInputs(changes, spec)
+    val found = changes.columns.toSeq.map(name => changes.col(s"`$name`"))
+    changes.select(found ++ named(inputs.isNeeded +: argumentsOf(spec, column).map(inputs.over), "argument"): _*)
+  }
+
+  /** The arguments of a column of Python's, over the columns before it. */
+  private[rejoin] def argumentsOf(spec: EmitSpec, column: Int): Seq[Expression] = {
+    val wanted = spec.computed(column)
+    Expressions.bindAs(wanted.arguments, spec.before(column), wanted.argumentTypes, spec.timeZone)
+  }
+
+  private[rejoin] def condition(where: String, spec: EmitSpec): Expression =
+    Coalesce(Seq(Expressions.bind(Seq(where), spec.joined, spec.timeZone).head, Literal(false)))
+
+  /** The changes that pass. In an upsert sink the key of a row that does not pass may have one that did: it is deleted. */
+  private def filtered(changes: DataFrame, where: String, spec: EmitSpec): DataFrame = {
+    val inputs = new EmitInputs(changes, spec)
+    val passes = Or(Not(inputs.isNeeded), inputs.over(condition(where, spec)))
+    if (spec.writesTombstones) {
+      val kind = ExpressionUtils.column(If(passes, inputs("kind"), Literal(RowKind.Delete)))
+      changes.withColumn("kind", kind)
+    } else changes.where(ExpressionUtils.column(passes))
+  }
+
+  private def named(expressions: Seq[Expression], prefix: String): Seq[Column] =
+    expressions.zipWithIndex.map { case (expression, i) => ExpressionUtils.column(expression).as(s"$prefix$i") }
+}
+
+/** The columns of changes, and those of the rows that are packed in them. */
+private final class EmitInputs(changes: DataFrame, spec: EmitSpec) {
+  private val found = changes.queryExecution.analyzed.output
+  private val isReject = EqualTo(this("kind"), Literal(RowKind.Reject))
+  private val nothing = Literal(null, this("left").dataType)
+  private val left = UnpackRow(If(isReject, nothing, this("left")), spec.left)
+  private val right = UnpackRow(this("right"), spec.right)
+
+  def apply(name: String): Expression = found.find(_.name == name).get
+
+  def deadLetter: Expression = If(isReject, this("left"), nothing)
+
+  /** Whether the values of a row are written. */
+  def isNeeded: Expression =
+    if (spec.writesTombstones) In(this("kind"), Seq(Literal(RowKind.Insert), Literal(RowKind.UpdateAfter)))
+    else Not(isReject)
+
+  /** An expression over the columns of both sides and those that Python has computed. */
+  def over(bound: Expression): Expression = bound.transform {
+    case BoundReference(i, _, _) if i < spec.left.size => GetStructField(left, i)
+    case BoundReference(i, _, _) if i < spec.packed => GetStructField(right, i - spec.left.size)
+    case BoundReference(i, _, _) => this(spec.computed(i - spec.packed).name)
   }
 }
 
@@ -128,11 +166,34 @@ final class Emitter(val spec: EmitSpec) {
   private val select = Expressions.compiledProjection(Emit.selectList(spec), spec.timeZone)
   private lazy val records = new RecordRows(spec.sink.get, 0)
 
-  /** The result row of a change that is not a reject; it is reused. */
-  def values(change: Changelog): UnsafeRow = select(joined(change.left, change.right))
+  private val arguments =
+    spec.computed.indices.map(i => Expressions.compiledProjection(Emit.argumentsOf(spec, i), spec.timeZone))
+  private val passes = spec.where.map(text => Expressions.compiledPredicate(Emit.condition(text, spec), spec.timeZone))
+  private val withComputed = new JoinedRow
+
+  /** The result row of a change that is not a reject; it is reused. `computed` is what Python has computed for it. */
+  def values(change: Changelog, computed: Seq[Any]): UnsafeRow = select(row(change, computed))
+
+  /** The arguments of a column of Python's, where the columns before it are computed; reused. */
+  def arguments(column: Int, change: Changelog, computed: Seq[Any]): UnsafeRow =
+    arguments(column)(row(change, computed))
+
+  /** Whether a change needs columns of Python's. */
+  def isNeeded(change: Changelog): Boolean =
+    RowKind.isChange(change.kind) && (RowKind.isAdd(change.kind) || !spec.writesTombstones)
+
+  /** The change as it is written, if it is. */
+  def passing(change: Changelog, computed: Seq[Any]): Option[Changelog] =
+    if (!isNeeded(change) || passes.forall(_.eval(row(change, computed)))) Some(change)
+    else Option.when(spec.writesTombstones)(change.copy(kind = RowKind.Delete))
 
   /** The record of a change, or the dead letter of a reject, as a row of [[SinkRecord]]; reused. */
-  def record(change: Changelog): InternalRow =
+  def record(change: Changelog, computed: Seq[Any]): InternalRow =
     if (change.kind == RowKind.Reject) records(change.kind, change.hash, change.left, change.recordMs, null)
-    else records(change.kind, change.hash, null, change.recordMs, values(change))
+    else records(change.kind, change.hash, null, change.recordMs, values(change, computed))
+
+  private def row(change: Changelog, computed: Seq[Any]): InternalRow = {
+    val packed = joined(change.left, change.right)
+    if (computed.isEmpty) packed else withComputed(packed, new GenericInternalRow(computed.toArray))
+  }
 }

@@ -3,7 +3,7 @@ package org.apache.spark.sql.rejoin.sink
 import org.json4s.jackson.JsonMethods.parse
 import org.json4s.{DefaultFormats, Formats, JValue}
 
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{DataType, StructField, StructType}
 
 import org.apache.spark.sql.rejoin.format.FormatSpec
 import org.apache.spark.sql.rejoin.ingest.IngestSpec
@@ -48,6 +48,10 @@ final case class RecordSpec(
   *   schema of the packed left rows
   * @param right
   *   schema of the packed right rows; empty if the query has no join
+  * @param computed
+  *   columns that Python computes, each of the columns before it
+  * @param where
+  *   which rows are written, where Python has to compute it
   */
 final case class EmitSpec(
     select: Seq[(String, String)],
@@ -55,11 +59,26 @@ final case class EmitSpec(
     left: StructType,
     right: StructType,
     timeZone: String,
-    sink: Option[RecordSpec]) {
+    sink: Option[RecordSpec],
+    computed: Seq[PythonColumn] = Nil,
+    where: Option[String] = None) {
 
   /** The schema to which the SELECT list is bound; all columns are nullable, because of padding. */
-  def joined: StructType = OperatorNode.joined((left, right))
+  def joined: StructType = before(computed.size)
+
+  /** The columns that the arguments of a column of Python's may read. */
+  def before(column: Int): StructType =
+    StructType(OperatorNode.joined((left, right)) ++ computed.take(column).map(c => StructField(c.name, c.dataType)))
+
+  /** How many columns the packed rows have. */
+  def packed: Int = left.size + right.size
+
+  /** Whether a retraction is a record without a value, for which nothing has to be computed. */
+  def writesTombstones: Boolean = sink.exists(_.mode == "upsert")
 }
+
+/** A column that Python computes of `arguments`, which have the types `argumentTypes`. */
+final case class PythonColumn(name: String, arguments: Seq[String], argumentTypes: StructType, dataType: DataType)
 
 object EmitSpec {
   private implicit val formats: Formats = DefaultFormats
@@ -81,7 +100,18 @@ object EmitSpec {
       left = left,
       right = right,
       timeZone = (project \ "timeZone").extract[String],
-      sink = Option.when((root \ "kind").extract[String] == "kafka-sink")(record(root)))
+      sink = Option.when((root \ "kind").extract[String] == "kafka-sink")(record(root)),
+      computed = (project \ "computed").children.map(column),
+      where = OperatorNode.present(project \ "where").map(_.extract[String]))
+  }
+
+  private def column(node: JValue): PythonColumn = {
+    val field = OperatorNode.schema(node \ "schema").head
+    PythonColumn(
+      field.name,
+      (node \ "arguments").extract[Seq[String]],
+      OperatorNode.schema(node \ "argumentTypes"),
+      field.dataType)
   }
 
   def record(node: JValue): RecordSpec =
