@@ -22,6 +22,15 @@ from spark_jobs.sql.types.functions import (
     SYNONYMS,
     UNITS_OF,
 )
+from tools.flink_functions import (
+    AGGREGATES,
+    INSTEAD,
+    SCALARS,
+    compared,
+    is_repeatable,
+    is_taken,
+    scalar_names,
+)
 from tools.sizing_reference import sizing
 from tools.sql_probes import (
     ANY_INSERT,
@@ -278,6 +287,55 @@ _REFUSED_FUNCTIONS = {
     "rejoin has no bitmaps": functions.BITMAPS,
     "rejoin does not have their types": functions.UNTYPED,
 }
+
+
+def _names() -> Iterator[str]:
+    """Every statement and clause that has a probe, one a row."""
+    jobs = {name: TABLES + text + ANY_INSERT for name, text in STATEMENTS.items()}
+    yield from _table(["statement", "in rejoin"], ([f"`{n}`", _taken(t)] for n, t in jobs.items()))
+    yield ""
+    queries = {name: f"{TABLES}INSERT INTO sink {query};" for name, query in CLAUSES.items()}
+    rows = (
+        [name if name.startswith("a ") else f"`{name}`", _taken(text)]
+        for name, text in queries.items()
+    )
+    yield from _table(["clause of a query", "in rejoin"], rows)
+
+
+def _taken(text: str) -> str:
+    code = verdict(text)[1]
+    return f"no (`{code}`)" if code else "yes"
+
+
+def _flink_functions() -> Iterator[str]:
+    """Every function that Flink documents: whether it is there, and what it was compared with."""
+    values = compared()
+    for kind, names in SCALARS.items():
+        rows = ([f"`{n}`", _function(n), str(values.get(n, ""))] for n in names.split())
+        yield from _table([f"{kind}", "in rejoin", "results compared with Flink"], rows)
+        yield ""
+    rows = ([f"`{n}`", _function(n)] for n in AGGREGATES.split())
+    yield from _table(["aggregates and window functions", "in rejoin"], rows)
+    yield ""
+    scalars = list(scalar_names())
+    refused = [name for name in scalars if not is_taken(name)]
+    lasting = [name for name in refused if is_repeatable(name)]
+    repeatable = sum(map(is_repeatable, scalars))
+    changing = len(refused) - len(lasting)
+    summary = (
+        f"Of {len(scalars)} scalar functions {len(refused)} are refused. {changing} of these may"
+        " give another value each time, which a repeated epoch must not; of the other"
+        f" {repeatable} functions {len(lasting)} are refused, {len(lasting) / repeatable:.1%}."
+    )
+    yield from textwrap.wrap(summary, 120)
+
+
+def _function(name: str) -> str:
+    if is_taken(name):
+        return "yes"
+    return f"no: {INSTEAD[name]}" if name in INSTEAD else "no"
+
+
 BLOCKS: dict[str, Callable[[], Iterable[str]]] = {
     "statements": _statements,
     "clauses": _clauses,
@@ -291,5 +349,7 @@ BLOCKS: dict[str, Callable[[], Iterable[str]]] = {
     "refused_settings": _refused_settings,
     "settings": _settings,
     "functions": _functions,
+    "flink_names": _names,
+    "flink_functions": _flink_functions,
     "sizing": sizing,
 }

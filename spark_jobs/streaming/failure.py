@@ -34,6 +34,8 @@ _LASTING = (
     "PolicyViolationException",
 )  # fmt: skip
 # a file of the state store, or the place in it as Spark's messages name it
+# what functions/computing.py raises, in the traceback of a Python worker
+_FUNCTION = re.compile(r"FunctionFailure: (.*)")
 _STATE_PLACE = re.compile(r"\S*/state/\d+/\d+[^\s,;)]*|opId=\d+, ?partId=\d+")
 
 
@@ -60,7 +62,6 @@ _KNOWN = {
 }
 # by text in the class name or the message; the first match counts
 _KNOWN_PARTS = {
-    "FunctionFailure": _KnownError("FUNCTION_FAILED", ConfigError),
     "No space left on device": _KnownError("DISK_FULL", MachineError),
     "KAFKA_DATA_LOSS": _KnownError("SOURCE_DATA_LOST", StateError),
     "CONCURRENT_STREAM_LOG_UPDATE": _KnownError("CHECKPOINT_CONTENDED", MachineError),
@@ -169,6 +170,9 @@ def _known_failure(kind: str, text: str, message: str) -> RejoinError | None:
         return _KNOWN[short].error(text)
     if kind.startswith("org.apache.kafka."):
         return _client_failure(short, text)
+    if (raised := _FUNCTION.search(message)) is not None:
+        known = _KnownError("FUNCTION_FAILED", ConfigError)
+        return known.error(f"{text.removesuffix(message)}{raised[1]}")
     first_line = text.split("\n", 1)[0]
     for part, known in _KNOWN_PARTS.items():
         if part in f"{short} {message}":

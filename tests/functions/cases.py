@@ -412,4 +412,14 @@ CASES: tuple[Calls, ...] = (
         "JSON_STRING($2)",
         "JSON_STRING(ROW($1, $2))",
     ),
+    *_calls("STRING", _WORDS, "CHARACTER_LENGTH($1)", "SUBSTR($1, 2)", "SUBSTR($1, 2, 3)"),
+    *_calls("DOUBLE", [(0.5,), (-1.5,), (2.0,)], "CEILING($1)"),
+    *_calls("TIMESTAMP", _STAMPS, "DAYOFMONTH($1)", "DAYOFWEEK($1)", "DAYOFYEAR($1)"),
+    *_calls("STRING", [("12",), ("x",), ("-3",)], "TRY_CAST($1 AS INT)"),
+    *_calls(
+        "INT",
+        [(1,), (2,), (3,)],
+        "CASE $1 WHEN 1 THEN 'one' WHEN 2 THEN 'two' END",
+        "CASE WHEN $1 < 3 THEN CURRENT_DATABASE() END",
+    ),
 )

@@ -1,4 +1,4 @@
-"""Python functions in `rejoin run`: the module lies beside the job file and is installed nowhere."""
+"""Python functions in `rejoin run`, of a module that lies beside the job file."""
 
 import json
 from collections.abc import Iterator

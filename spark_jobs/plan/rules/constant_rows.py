@@ -25,6 +25,10 @@ from spark_jobs.sql.types.expr import Call, Column, Expr, Literal, conjuncts, pr
 
 Rows = Sequence[tuple[Expr, ...]]
 
+MOST_ROWS = 100
+"""Each row of the other side carries the constants to the task that joins it; state is cheaper for
+more of them."""
+
 
 def join_constants(node: Logical) -> Logical:
     """A join with constants as UNNEST of them, as a filter, or as more columns.
@@ -46,10 +50,10 @@ def join_constants(node: Logical) -> Logical:
 
 
 def _constants(node: Logical) -> Rows | None:
-    """The rows of a table of constants; None of any other, and of one under a WHERE."""
+    """The rows of a table of few constants; None of any other, and of one under a WHERE."""
     above = peel(node)
     rows = _base_rows(above.base)
-    if rows is None or above.where is not None:
+    if rows is None or above.where is not None or len(rows) > MOST_ROWS:
         return None
     return [tuple(inline(expr, row) for expr in above.exprs) for row in rows]
 

@@ -132,3 +132,18 @@ def test_names_and_intervals_as_text() -> None:
     assert interval_text(0) == "INTERVAL '0' DAY"
     assert interval_text(-90 * 60_000_000) == "INTERVAL -'90' MINUTE"
     assert interval_text(61_250_000) == "INTERVAL '61.25' SECOND"
+
+
+def doubled(x: int) -> int:
+    return 2 * x
+
+
+def test_a_function_is_called_by_its_name() -> None:
+    job = a_job()
+    job.create_function("twice", doubled)
+    assert (
+        "CREATE FUNCTION twice AS 'tests.unit.api.test_job.doubled' LANGUAGE PYTHON" in job.text
+    )
+    assert job.table("a").select("twice(id) AS x").columns == ["x"]
+    problem = refused(lambda: job.create_function("other", lambda x: x))
+    assert codes(problem) == ("FUNCTION_NOT_FOUND",)

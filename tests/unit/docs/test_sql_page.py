@@ -1,4 +1,4 @@
-"""docs/sql.md, options.md, functions.md and tuning.md list what the code has, with its defaults."""
+"""The pages of the SQL list what the code has, with its defaults, and what Flink has."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -13,11 +13,13 @@ from spark_jobs.plan.spark_sql.functions import RENDERS
 from spark_jobs.sizing.coefficients import Calibration, HeldOut, Measured, calibration
 from spark_jobs.sql.bind.metadata import keys_of
 from spark_jobs.sql.types.functions import EXTRACTS, FUNCTIONS, GROUP_FUNCTIONS, SYNONYMS
+from tools.flink_functions import compared, is_repeatable, is_taken, scalar_names
 from tools.sizing_reference import sizing_lines
 from tools.sql_reference import BLOCKS, generated, rendered
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = ("sql.md", "options.md", "functions.md", "tuning.md")
+PAGES = ("sql.md", "options.md", "functions.md", "flink-sql.md", "tuning.md")
+MOST_REFUSED = 0.1
 
 
 def page(name: str) -> str:
@@ -34,6 +36,18 @@ def test_generated_parts_are_what_the_code_says(
 
 def test_every_block_stands_in_one_page() -> None:
     assert sorted(block for name in PAGES for block in generated(page(name))) == sorted(BLOCKS)
+
+
+def test_few_functions_are_refused() -> None:
+    """Of those that give the same for the same arguments."""
+    names = [name for name in scalar_names() if is_repeatable(name)]
+    assert sum(not is_taken(name) for name in names) <= MOST_REFUSED * len(names)
+
+
+@pytest.mark.parametrize("name", [name for name in scalar_names() if is_taken(name)])
+def test_function_is_compared_with_flink(name: str) -> None:
+    """With three results at least; each call is also made of NULL."""
+    assert compared().get(name, 0) >= 3
 
 
 def _cells() -> dict[str, list[str]]:

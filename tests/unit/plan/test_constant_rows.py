@@ -5,6 +5,7 @@ import pytest
 from spark_jobs.errors import SqlErrors
 from spark_jobs.plan.nodes.walk import stateful_nodes
 from spark_jobs.plan.planner import plan, plan_query
+from spark_jobs.plan.rules.constant_rows import MOST_ROWS
 from spark_jobs.sql.bind.binder import bind, bind_query
 from tests.unit.sql.texts import script
 
@@ -33,6 +34,12 @@ def kinds(text: str) -> list[str]:
 )
 def test_a_join_with_constants_keeps_no_state(query: str, operators: list[str]) -> None:
     assert kinds(query) == operators
+
+
+def test_a_join_with_many_constants_keeps_them() -> None:
+    values = ", ".join(f"({i})" for i in range(MOST_ROWS + 1))
+    many = "SELECT id FROM t JOIN (VALUES <values>) AS v (k) ON t.k = v.k"
+    assert kinds(many.replace("<values>", values))[0] == "regular-join"
 
 
 def test_elsewhere_they_are_an_input() -> None:

@@ -68,7 +68,6 @@ TABLES = script(
     "CREATE TABLE sink (x BIGINT) <append>;",
     "CREATE TABLE keyed (x BIGINT, y STRING, PRIMARY KEY (x) NOT ENFORCED) <upsert>;",
 )
-JOIN = "a JOIN c ON a.k = c.k"
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +90,8 @@ def planned(folder: Path, insert: str, *names: str) -> QueryPlan:
 def test_calls_become_columns_behind_those_of_the_join(folder: Path) -> None:
     found = planned(
         folder,
-        "sink SELECT TWICE(twice(a.id) + c.id) FROM " + JOIN + " WHERE joined(a.s, c.s) > 'm'",
+        "sink SELECT TWICE(twice(a.id) + c.id) FROM a JOIN c ON a.k = c.k"
+        " WHERE joined(a.s, c.s) > 'm'",
     ).root
     assert isinstance(found, KafkaSink)
     (project,) = found.inputs
@@ -108,7 +108,8 @@ def test_calls_become_columns_behind_those_of_the_join(folder: Path) -> None:
 
 def test_what_needs_no_python_is_filtered_below(folder: Path) -> None:
     root = planned(
-        folder, "sink SELECT a.id FROM " + JOIN + " WHERE twice(a.id) > 2 AND a.id < c.id"
+        folder,
+        "sink SELECT a.id FROM a JOIN c ON a.k = c.k WHERE twice(a.id) > 2 AND a.id < c.id",
     ).root
     (operator,) = stateful_nodes(root)
     assert isinstance(root, KafkaSink)
@@ -131,7 +132,7 @@ def test_what_needs_no_python_is_filtered_below(folder: Path) -> None:
 )
 def test_wrong_arguments(folder: Path, call: str, says: str) -> None:
     with pytest.raises(SqlErrors) as caught:
-        planned(folder, f"sink SELECT CAST({call} AS BIGINT) FROM a")
+        planned(folder, "sink SELECT CAST(<call> AS BIGINT) FROM a".replace("<call>", call))
     assert says.lower() in caught.value.render().lower()
 
 

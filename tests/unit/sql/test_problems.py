@@ -194,7 +194,7 @@ DEFINITIONS = [
         None,
     ),
     ("CREATE TABLE A (a INT) <append>", "TABLE_TWICE", "A (", None),
-    ("CREATE FUNCTION f AS 'x'", "UNSUPPORTED_SYNTAX", "CREATE", "CREATE FUNCTION"),
+    ("CREATE FUNCTION f AS 'x'", "UNSUPPORTED_SYNTAX", "'x'", "LANGUAGE PYTHON"),
     (
         "SET 'rejoin.checkpont' = 'x'",
         "UNKNOWN_SETTING",
