@@ -1,12 +1,13 @@
 """Calls of Python functions in a SELECT list and its WHERE: columns that Python computes first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from spark_jobs.errors import UnsupportedError
 from spark_jobs.plan.nodes.parts import PythonColumn
 from spark_jobs.plan.spark_sql.expressions import render
 from spark_jobs.plan.strategy.scans import row_type
+from spark_jobs.sql.logical import Filter, Logical, Project, Union
 from spark_jobs.sql.types.expr import (
     Call,
     Column,
@@ -78,9 +79,21 @@ def read_by(exprs: Sequence[Expr]) -> Iterator[Expr]:
             yield expr
 
 
-def refuse_calls(exprs: Sequence[Expr], where: str, hint: str) -> None:
+def select_lists(node: Logical) -> Iterator[Expr]:
+    """The expressions of the SELECT list and WHERE above all operators, and below UNION ALL."""
+    match node:
+        case Project(input=inner, exprs=exprs):
+            yield from (*exprs, *select_lists(inner))
+        case Filter(input=inner, condition=condition):
+            yield from (condition, *select_lists(inner))
+        case Union(inputs=inputs):
+            for input_ in inputs:
+                yield from select_lists(input_)
+
+
+def refuse_calls(exprs: Iterable[Expr], where: str, hint: str) -> None:
     """Raises UnsupportedError at the first call of a Python function."""
     for call in python_calls(exprs):
         message = f"the Python function {call.op} cannot be called {where}"
-        at = {"line": call.line, "column": call.column}
-        raise UnsupportedError("FUNCTION_PLACE", message, hint, **at)
+        at = (call.line, call.column)
+        raise UnsupportedError("FUNCTION_PLACE", message, hint, line=at[0], column=at[1])

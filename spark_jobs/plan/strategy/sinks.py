@@ -24,7 +24,13 @@ from spark_jobs.plan.spark_sql.expressions import render
 from spark_jobs.plan.strategy.building import Building, Required, Shape
 from spark_jobs.plan.strategy.healing import needs_rows
 from spark_jobs.plan.strategy.multi_join import Chain
-from spark_jobs.plan.strategy.python_columns import PythonColumns, divided, read_by, refuse_calls
+from spark_jobs.plan.strategy.python_columns import (
+    PythonColumns,
+    divided,
+    read_by,
+    refuse_calls,
+    select_lists,
+)
 from spark_jobs.plan.strategy.row_operators import materialized
 from spark_jobs.plan.strategy.scans import (
     column_names,
@@ -133,10 +139,9 @@ def root(optimized: Logical, name: str, building: Building) -> KafkaSink | Resul
 def _over_materializer(
     select: Logical, target: Target, sink: Sink, name: str, building: Building
 ) -> KafkaSink:
-    above = peel(select)
     where = f"in front of the materialiser of {target.sink.table.name}"
     hint = "declare the key of the query's rows as the PRIMARY KEY of the sink"
-    refuse_calls([*above.exprs, *conjuncts(above.where)], where, hint)
+    refuse_calls(select_lists(select), where, hint)
     project = _materialized(select, target, sink, building)
     return _sink(target, sink, (project,), name, False, building)
 
@@ -179,6 +184,7 @@ def _branches(select: Logical, target: Target, building: Building) -> Iterable[_
     """The SELECT list over each input of a UNION ALL, or over the one that there is."""
     source = source_of(select)
     if source is not None:
+        _refuse_computed_key(source.exprs, target)
         exprs, (plain, asked) = source.exprs, divided(source.filter)
         source = replace(source, filter=plain, exprs=(*exprs, *conjuncts(asked)))
         names, node = column_names(source.table), _stateless(source, target, building)
@@ -194,6 +200,7 @@ def _branches(select: Logical, target: Target, building: Building) -> Iterable[_
                 yield from _branches(Select(branch, above.exprs, select.fields), target, building)
         case _:
             base, over = stateful_below(above, building)
+            _refuse_computed_key(over.exprs, target)
             plain, asked = divided(over.where)
             read = (*over.exprs, *conjuncts(asked))
             required = Required(
@@ -207,6 +214,12 @@ def _branches(select: Logical, target: Target, building: Building) -> Iterable[_
             project = _project(select, target, node, rows.names, over.exprs, building, asked)
             in_order = _keeps_order(base, [over.exprs[i] for i in target.record_key])
             yield _Branch(project, in_order, netted=not rows.ordered)
+
+
+def _refuse_computed_key(exprs: Sequence[Expr], target: Target) -> None:
+    """Changes are brought together by the sink's key before Python has computed anything."""
+    hint = "key the sink by columns, and give the function's result as another column"
+    refuse_calls([exprs[i] for i in target.record_key], "for a column of the sink's key", hint)
 
 
 def _stateless(source: Source, target: Target, building: Building) -> Operator:
@@ -247,8 +260,6 @@ def _project(
     where: Expr | None = None,
 ) -> Project:
     """`where` is what of WHERE Python has to compute."""
-    hint = "key the sink by columns, and give the function's result as another column"
-    refuse_calls([exprs[i] for i in target.record_key], "for a column of the sink's key", hint)
     ordered = sorted(facts(select).unique_keys, key=key_order)
     pairs = zip(target.columns, exprs, strict=True)
     python = PythonColumns([*names])

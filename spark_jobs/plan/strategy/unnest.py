@@ -26,9 +26,10 @@ def unnest(node: Unnest, required: Required, building: Building) -> Planned:
     row += [] if is_column else [(computed, node.collection)]
     exprs = [expr for _, expr in row]
     key = smallest(facts(inner).upsert_keys)
+    differing = [e for e in exprs if columns((e,))] or exprs  # constants tell no rows apart
     shape = Shape(
         row=tuple(row),
-        key=tuple(exprs if not key else (column(inner.fields, i) for i in sorted(key))),
+        key=tuple(differing if not key else (column(inner.fields, i) for i in sorted(key))),
         marks=required.forwards,
     )
     element = node.collection.type.element

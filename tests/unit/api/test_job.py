@@ -141,9 +141,7 @@ def doubled(x: int) -> int:
 def test_a_function_is_called_by_its_name() -> None:
     job = a_job()
     job.create_function("twice", doubled)
-    assert (
-        "CREATE FUNCTION twice AS 'tests.unit.api.test_job.doubled' LANGUAGE PYTHON" in job.text
-    )
+    assert "CREATE FUNCTION twice AS 'tests.unit.api.test_job.doubled' LANGUAGE PYTHON" in job.text
     assert job.table("a").select("twice(id) AS x").columns == ["x"]
     problem = refused(lambda: job.create_function("other", lambda x: x))
     assert codes(problem) == ("FUNCTION_NOT_FOUND",)

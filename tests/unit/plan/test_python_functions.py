@@ -167,6 +167,11 @@ def test_functions_that_cannot_be_used(folder: Path, name: str, code: str) -> No
         ),
         ("keyed SELECT twice(a.id), b.s FROM a JOIN b ON a.k = b.id", "materialiser of keyed"),
         ("keyed SELECT twice(id), s FROM b", "materialiser of keyed"),
+        (
+            "keyed SELECT k, joined(s) FROM a UNION ALL SELECT k, s FROM b",
+            "materialiser of keyed",
+        ),
+        ("keyed SELECT twice(id), s FROM a", "of the sink's key"),
     ],
 )
 def test_places_without_python(folder: Path, insert: str, says: str) -> None:
