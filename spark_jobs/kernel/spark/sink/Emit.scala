@@ -51,7 +51,7 @@ object Emit {
   private[rejoin] def condition(where: String, spec: EmitSpec): Expression =
     Coalesce(Seq(Expressions.bind(Seq(where), spec.joined, spec.timeZone).head, Literal(false)))
 
-  /** The changes that pass. In an upsert sink the key of a row that does not pass may have one that did: it is deleted. */
+  /** The changes that pass. In an upsert sink a row that does not pass deletes its key, which one that did may have. */
   private def filtered(changes: DataFrame, where: String, spec: EmitSpec): DataFrame = {
     val inputs = new EmitInputs(changes, spec)
     val passes = Or(Not(inputs.isNeeded), inputs.over(condition(where, spec)))
