@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spark_jobs.formats.avro import avro_schema, correct, legacy
-from spark_jobs.options.formats import AvroOptions, CsvOptions, Format
+from spark_jobs.formats.protobuf import layout
+from spark_jobs.options.formats import AvroOptions, CsvOptions, Format, ProtobufOptions
 from spark_jobs.sql.types.data_types import RowField
 
 
 def with_columns(declared: Format, fields: Sequence[RowField]) -> Format:
     """The format with all columns of its key or value; as it is where records name them.
 
-    Plain Avro gets the schema of the columns, CSV their names.
+    Plain Avro gets the schema of the columns, CSV their names, Protobuf their field numbers.
     """
     match declared.options:
         case AvroOptions(legacy_timestamps=is_legacy):
@@ -21,5 +22,8 @@ def with_columns(declared: Format, fields: Sequence[RowField]) -> Format:
         case CsvOptions():
             names = json.dumps([field.name for field in fields])
             return replace(declared, texts={**declared.texts, "columns": names})
+        case ProtobufOptions(descriptor_file=path, message_name=message):
+            text = layout(path or "", message or "", fields)
+            return replace(declared, texts={**declared.texts, "layout": text})
         case _:
             return declared

@@ -13,6 +13,7 @@ from spark_jobs.options.kinds import (
     choice,
     flag,
     integer,
+    pattern,
     refused,
     text,
 )
@@ -62,6 +63,17 @@ class JsonOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JsonRegistryOptions:
+    """JSON behind the id of its schema; the last one is an option of the table."""
+
+    fail_on_missing_field: bool = flag(
+        "fail-on-missing-field", "a field that is not there is an error"
+    )
+    reading: JsonReading = group(JsonReading)
+    schema_ids: str = text(SCHEMA_ID, "the table's own", default="prefix")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumJsonOptions:
     schema_include: bool = flag(
         "schema-include", "records carry Kafka Connect's schema around the payload"
@@ -83,11 +95,11 @@ class MaxwellJsonOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanalJsonOptions:
-    databases: str | None = any_text(
-        "database.include", "a regular expression; records of other databases are skipped"
+    databases: str | None = pattern(
+        "database.include", "matches whole names; records of other databases are skipped"
     )
-    tables: str | None = any_text(
-        "table.include", "a regular expression; records of other tables are skipped"
+    tables: str | None = pattern(
+        "table.include", "matches whole names; records of other tables are skipped"
     )
     reading: JsonReading = group(JsonReading)
     writing: JsonWriting = group(JsonWriting)
@@ -172,6 +184,19 @@ class RegistryOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProtobufOptions:
+    descriptor_file: str | None = text(
+        "descriptor-file", "what protoc --include_imports --descriptor_set_out wrote", "a path"
+    )
+    message_name: str | None = text("message-name", "the message of a record, with its package")
+    ignore_parse_errors: bool = flag("ignore-parse-errors", "a broken record is skipped")
+    read_default_values: bool = flag(
+        "read-default-values",
+        "a field that is not there has its default, not NULL; others of proto3 always have it",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RawOptions:
     charset: OneOf["UTF-8"] = choice("charset", "encoding of a STRING", "UTF-8")
     endianness: OneOf["big-endian", "little-endian"] = choice(
@@ -181,6 +206,7 @@ class RawOptions:
 
 FormatOptions: TypeAlias = (
     JsonOptions
+    | JsonRegistryOptions
     | DebeziumJsonOptions
     | ChangelogJsonOptions
     | MaxwellJsonOptions
@@ -188,6 +214,7 @@ FormatOptions: TypeAlias = (
     | CsvOptions
     | AvroOptions
     | RegistryOptions
+    | ProtobufOptions
     | RawOptions
 )
 
@@ -224,9 +251,16 @@ class FormatKind:
         return self.kind is RegistryOptions
 
     @property
+    def names_schemas(self) -> bool:
+        """Whether its records have the id of a schema, which a table's option looks for."""
+        return SCHEMA_ID in table_of(self.kind)
+
+    @property
     def options(self) -> dict[str, Option]:
         """The options of the format by name, refused ones too."""
         found = {n: o for n, o in table_of(self.kind).items() if not n.startswith("rejoin.")}
+        if self.kind is ProtobufOptions:
+            return found | _REFUSED_PROTOBUF
         return found | (_REFUSED if self.registry else {})
 
     def read(self, given: Mapping[str, str], prefix: str) -> Format:
@@ -248,10 +282,19 @@ _REFUSED = {
     "schema-registry.subject": refused("the older name of 'subject'", "use 'subject'"),
     "schema-registry.schema": refused("the older name of 'schema'", "use 'schema'"),
 }
+_REFUSED_PROTOBUF = {
+    "message-class-name": refused(
+        "the class that protoc has made",
+        "compiled classes are not loaded: use 'descriptor-file' and 'message-name'",
+    ),
+    "write-null-string-literal": refused("the text of NULL", "protobuf is read, not written"),
+}
+_MESSAGE = ("descriptor-file", "message-name")
 FORMATS: dict[str, FormatKind] = {
     kind.name: kind
     for kind in (
         FormatKind("json", JsonOptions),
+        FormatKind("json-registry", JsonRegistryOptions),
         FormatKind("debezium-json", DebeziumJsonOptions, "debezium"),
         FormatKind("changelog-json", ChangelogJsonOptions, "retract"),
         FormatKind("canal-json", CanalJsonOptions, "retract"),
@@ -260,9 +303,14 @@ FORMATS: dict[str, FormatKind] = {
         FormatKind("avro", AvroOptions),
         FormatKind("avro-confluent", RegistryOptions, required=("url",)),
         FormatKind("debezium-avro-confluent", RegistryOptions, "debezium", ("url",)),
+        FormatKind("protobuf", ProtobufOptions, required=_MESSAGE),
+        FormatKind("proto-registry", ProtobufOptions, required=_MESSAGE),
         FormatKind("raw", RawOptions),
     )
 }
-KEY_FORMATS = ("json", "csv", "avro", "avro-confluent", "raw")
+KEY_FORMATS = (
+    *("json", "json-registry", "csv", "avro", "avro-confluent"),
+    *("protobuf", "proto-registry", "raw"),
+)
 # formats of Flink that rejoin does not support
-KNOWN_FORMATS = ("ogg-json", "protobuf", "parquet", "orc")
+KNOWN_FORMATS = ("ogg-json", "parquet", "orc")

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
+from spark_jobs.options.patterns import is_pattern, is_plain_pattern
+
 T = TypeVar("T")
 
 # a secret is named in SQL and resolved by the driver just before use
@@ -88,6 +90,18 @@ def text(name: str, help_: str, expected: str = "text", default: str | None = No
 def any_text(name: str, help_: str) -> str | None:
     """Any text, also none at all."""
     return option(name, help_, "text", lambda value: value)
+
+
+def pattern(name: str, help_: str) -> str | None:
+    """A regular expression as Java reads it."""
+    expected = "a regular expression"
+    return option(name, help_, expected, lambda value: value if is_pattern(value) else None)
+
+
+def topic_pattern(name: str, help_: str) -> str | None:
+    """A regular expression that Java and Python read alike, over the names of topics."""
+    expected = "a regular expression without flags, look-around and possessive quantifiers"
+    return option(name, help_, expected, lambda v: v if v and is_plain_pattern(v) else None)
 
 
 def character(name: str, help_: str, default: str | None = None, escapes: bool = False) -> Any:

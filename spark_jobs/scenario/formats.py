@@ -1,4 +1,4 @@
-"""Replaces Avro by JSON, so that a scenario needs no schema registry: it tests SQL, not formats."""
+"""Replaces formats with schema ids by plain JSON: a scenario tests SQL and needs no registry."""
 
 from dataclasses import replace
 
@@ -6,6 +6,9 @@ from spark_jobs.options.connectors import REGISTRY_OPTIONS, table_options
 from spark_jobs.sql.catalog import Table
 
 _INSTEAD = {
+    "json-registry": "json",
+    "protobuf": "json",
+    "proto-registry": "json",
     "avro": "json",
     "avro-confluent": "json",
     "debezium-avro-confluent": "debezium-json",
@@ -14,16 +17,16 @@ _FORMAT_OPTIONS = ("format", "key.format", "value.format")
 
 
 def in_json(table: Table) -> Table:
-    """The same table, columns and changelog mode with JSON in place of Avro."""
+    """The same table, columns and changelog mode in plain JSON."""
     given = table.options.given
-    avro = {name: given[name] for name in _FORMAT_OPTIONS if given.get(name) in _INSTEAD}
-    below = tuple(f"{name.removesuffix('format')}{kind}." for name, kind in avro.items())
-    if not avro:
+    replaced = {name: given[name] for name in _FORMAT_OPTIONS if given.get(name) in _INSTEAD}
+    below = tuple(f"{name.removesuffix('format')}{kind}." for name, kind in replaced.items())
+    if not replaced:
         return table
     kept = {
         name: value
         for name, value in given.items()
         if not name.startswith(below) and name not in REGISTRY_OPTIONS
     }
-    instead = {name: _INSTEAD[kind] for name, kind in avro.items()}
+    instead = {name: _INSTEAD[kind] for name, kind in replaced.items()}
     return replace(table, options=table_options({**kept, **instead}))

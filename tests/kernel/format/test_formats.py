@@ -252,6 +252,43 @@ def test_changelog_json(jvm: Any) -> None:
 CSV = {"columns": '["a", "b", "c"]'}
 
 
+@pytest.mark.parametrize(
+    ("schema_id", "headers"),
+    [
+        (b"\0\0\0\0\x05", ()),
+        (b"", (("__value_schema_id", b"\1" + bytes(range(16))),)),
+    ],
+)
+def test_json_behind_a_schema_id(jvm: Any, schema_id: bytes, headers: Any) -> None:
+    options = {"rejoin.schema-id": "confluent-headers" if headers else "prefix"}
+    scan = TableScan({"id": "integer", "at": "TIMESTAMP(3)"}, "json-registry", options)
+    got = scan.read(
+        jvm, Record(schema_id + b'{"at":"2024-01-01 12:00:00","id":7}', None, headers), Record(None)
+    )
+    assert got.rows == [["+I", 7, "2024-01-01T12:00:00.000"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"", "json-bad-framing"),
+        (b'{"id":1}', "json-bad-framing"),
+        (b"\0\0\0\0", "json-bad-framing"),
+        (b"\0\0\0\0\x05", "json-malformed"),
+        (b"\0\0\0\0\x05[1]", "json-malformed"),
+        (b'\0\0\0\0\x05{"id":1', "json-malformed"),
+        (b'\0\0\0\0\x05{"id":"x"}', "json-field-malformed"),
+    ],
+)
+def test_json_without_its_schema_id(jvm: Any, value: bytes, reason: str) -> None:
+    good = Record(b'\0\0\0\0\x05{"id":2}')
+    scan = TableScan({"id": "integer"}, "json-registry")
+    got = scan.read(jvm, Record(value), good)
+    assert (got.rows, got.rejects) == ([["+I", 2]], [reason])
+    lenient = TableScan({"id": "integer"}, "json-registry", {"ignore-parse-errors": "true"})
+    assert lenient.read(jvm, Record(value), good).rejects == []
+
+
 def test_csv_finds_columns_by_their_places(jvm: Any) -> None:
     """The query may read some of the columns, in another order."""
     scan = TableScan({"c": "string", "a": "integer"}, "csv", CSV)

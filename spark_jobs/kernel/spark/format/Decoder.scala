@@ -12,8 +12,9 @@ import org.apache.spark.sql.rejoin.format.avro.{AvroDecoder, AvroUnavailable, De
 import org.apache.spark.sql.rejoin.format.csv.CsvDecoder
 import org.apache.spark.sql.rejoin.format.debezium.{AddedFields, ConnectRowDecoder, DebeziumJsonDecoder, OtherRecords,
   UnwrappedDecoder}
-import org.apache.spark.sql.rejoin.format.json.{BinlogDialect, BinlogJsonDecoder, ChangelogJsonDecoder, JsonDecoder,
-  JsonOptions}
+import org.apache.spark.sql.rejoin.format.json.{BinlogDialect, BinlogJsonDecoder, ChangelogJsonDecoder,
+  FramedJsonDecoder, JsonDecoder, JsonOptions}
+import org.apache.spark.sql.rejoin.format.protobuf.ProtobufDecoder
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, IngestSpec, Reason}
 import rejoin.core.row.{RowKind, SourcePosition}
 
@@ -118,9 +119,11 @@ object Decoder {
   /** A decoder for the key or for a value that is a plain row. */
   def forRow(format: FormatSpec, targets: Seq[FieldTarget], isKey: Boolean): RowDecoder = format.name match {
     case "json" => new JsonDecoder(JsonOptions(format), targets)
+    case "json-registry" => new FramedJsonDecoder(format, targets, isKey)
     case "csv" => new CsvDecoder(format, targets)
     case "avro" => new PlainAvroDecoder(format, targets)
     case "avro-confluent" => new AvroDecoder(format, targets, isKey)
+    case "protobuf" | "proto-registry" => new ProtobufDecoder(format, targets)
     case "raw" => RawDecoder(format, targets)
     case other => throw new IllegalArgumentException(s"format '$other' cannot hold plain rows")
   }

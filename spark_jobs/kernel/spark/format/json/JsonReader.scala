@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 
 import org.apache.spark.sql.catalyst.InternalRow
 
+import org.apache.spark.sql.rejoin.format.avro.AvroSchemaIds
 import org.apache.spark.sql.rejoin.format.{FieldTarget, FormatSpec, RowDecoder, SourceRecord}
 import org.apache.spark.sql.rejoin.ingest.{BadRecord, DebeziumSpec, Reason}
 
@@ -70,6 +71,23 @@ final class JsonDecoder(options: JsonOptions, targets: Seq[FieldTarget]) extends
 
   override def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit =
     Json.readObject(bytes)(fields.read(_, row))
+}
+
+/** The same behind the id of its schema, as Confluent's serializer of JSON Schema writes it; the schema itself says
+  * nothing that the columns do not say.
+  */
+final class FramedJsonDecoder(format: FormatSpec, targets: Seq[FieldTarget], isKey: Boolean) extends RowDecoder {
+  private val fields = new JsonFields(JsonOptions(format), targets)
+  private val ids = AvroSchemaIds(format, isKey)
+
+  override def decode(bytes: Array[Byte], record: SourceRecord, row: InternalRow): Unit = {
+    try ids.read(bytes, record)
+    catch {
+      case bad: BadRecord if bad.reason == Reason.AvroFraming =>
+        throw new BadRecord(Reason.JsonFraming, bad.getMessage)
+    }
+    Json.readObject(bytes, ids.bodyAt, bytes.length)(fields.read(_, row))
+  }
 }
 
 /** Reads the wanted fields of a JSON object straight from the parser into a row.

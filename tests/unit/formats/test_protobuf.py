@@ -1,0 +1,71 @@
+"""The fields of a message that columns are, from a descriptor file that protoc has written."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.errors import FormatError
+from spark_jobs.formats.protobuf import layout
+from spark_jobs.sql.types.data_types import RowField
+from spark_jobs.sql.types.type_text import parse_type
+
+SHOP = Path(__file__).parents[2] / "fixtures" / "protobuf" / "shop.desc"
+
+
+def columns(text: str) -> list[RowField]:
+    return list(parse_type(f"ROW<{text}>").fields)
+
+
+def test_fields_by_name() -> None:
+    found = json.loads(layout(str(SHOP), "shop.Order", columns("paid BOOLEAN, discount BIGINT")))
+    assert found == {
+        "places": [[1]],
+        "columns": [
+            {"name": "paid", "number": 4, "presence": False, "kind": "bool", "default": None},
+            {"name": "discount", "number": 12, "presence": True, "kind": "uint32", "default": None},
+        ],
+    }
+
+
+def test_messages_within_messages() -> None:
+    found = json.loads(
+        layout(str(SHOP), ".shop.Order", columns("items ARRAY<ROW<gift ROW<id BIGINT>>>"))
+    )
+    (items,) = found["columns"]
+    assert items["element"]["fields"][0]["fields"][0]["number"] == 1
+    nested = json.loads(layout(str(SHOP), "shop.Order.Item", columns("number INT")))
+    assert nested["places"] == [[1, 1], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [
+        ("price DOUBLE", "message shop.Order has no field 'price'"),
+        ("id INT", "field 'id' is int64, not INT"),
+        ("id DECIMAL(10, 2)", "field 'id' is int64, not DECIMAL"),
+        ("tags STRING", "field 'tags' is repeated, not STRING"),
+        ("counts ARRAY<STRING>", "field 'counts' is a map"),
+        ("counts MAP<STRING, STRING>", "field 'value' is int64, not STRING"),
+        ("address STRING", "field 'address' is a message shop.Address"),
+        ("created STRING", "field 'created' is timestamp, not STRING"),
+        ("status DOUBLE", "field 'status' is enum, not DOUBLE"),
+    ],
+)
+def test_columns_that_do_not_fit(column: str, says: str) -> None:
+    with pytest.raises(FormatError, match=says) as refused:
+        layout(str(SHOP), "shop.Order", columns(column))
+    assert refused.value.code == "PROTOBUF_TYPE"
+    assert refused.value.hint
+
+
+def test_files_that_are_no_descriptors(tmp_path: Path) -> None:
+    wanted = columns("id BIGINT")
+    with pytest.raises(FormatError, match=r"shop\.Orders"):
+        layout(str(SHOP), "shop.Orders", wanted)
+    with pytest.raises(FormatError, match="cannot be read"):
+        layout(str(tmp_path / "none"), "shop.Order", wanted)
+    for wrong in (b"syntax = 'proto3';", SHOP.read_bytes()[:-1], b"\n\x02\x0a\x01"):
+        (tmp_path / "wrong").write_bytes(wrong)
+        with pytest.raises(FormatError, match="PROTOBUF_DESCRIPTOR"):
+            layout(str(tmp_path / "wrong"), "shop.Order", wanted)
