@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from spark_jobs.api.text import quoted
+from spark_jobs.sql.types.data_types import STRING
+from spark_jobs.table.binlog import binlog_columns, named_key, of_one_table
 from spark_jobs.table.columns import Column
 from spark_jobs.table.event_time import (
     MOST_MS,
@@ -13,7 +15,7 @@ from spark_jobs.table.event_time import (
     column_times,
     record_time,
 )
-from spark_jobs.table.json_columns import JsonColumns, json_columns
+from spark_jobs.table.json_columns import BY_VALUES, JsonColumns, csv_columns, json_columns
 from spark_jobs.table.keys import RecordKey, in_value, read_key
 from spark_jobs.table.registered import Schemas, columns_problem
 from spark_jobs.table.sampling import TopicSample
@@ -23,7 +25,15 @@ from spark_jobs.table.values import SampledValue, SampledValues, Shape, read_val
 Changes: TypeAlias = Literal["append", "upsert", "retract"]
 
 _ADDED = "__"  # fields of ExtractNewRecordState
-_OF_FORMAT = ("timestamp-format.standard", "schema-include")
+_OF_FORMAT = (
+    "timestamp-format.standard",
+    "schema-include",
+    "field-delimiter",
+    "null-literal",
+    "table.include",
+    "database.include",
+)
+_BINLOG = ("canal", "maxwell")
 _FORMATS = {
     ("json", "rows"): "json",
     ("json", "unwrapped"): "json",
@@ -31,6 +41,9 @@ _FORMATS = {
     ("json", "debezium"): "debezium-json",
     ("connect", "debezium"): "debezium-json",
     ("json", "changelog"): "changelog-json",
+    ("json", "canal"): "canal-json",
+    ("json", "maxwell"): "maxwell-json",
+    ("csv", "rows"): "csv",
     ("avro", "rows"): "avro-confluent",
     ("avro", "unwrapped"): "avro-confluent",
     ("avro", "debezium"): "debezium-avro-confluent",
@@ -114,21 +127,21 @@ class _Drafting:
 
     def table(self, key: RecordKey | None, no_key: str | None) -> TableDraft:
         meaning = self.found.shape.meaning
+        if meaning in _BINLOG:
+            self.found, self.options, notes = of_one_table(self.sample.topic, self.found)
+            self.notes += notes
         columns = self._columns()
         self._note_sample()
-        changes: Changes
-        if meaning == "rows":
-            changes = "upsert" if self._has_upserts(key) else "append"
-        else:
-            keyed = key is not None and in_value(key, {c.name: c for c in columns})
-            changes = "upsert" if keyed else "retract"
+        changes = self._changes(key, columns)
         connector: Literal["kafka", "upsert-kafka"] = "kafka"
-        if meaning == "rows" and changes == "upsert" and key is not None:
+        primary = key.names if key is not None and changes == "upsert" else ()
+        if meaning in _BINLOG:
+            primary = self._named_key(columns)
+        elif meaning == "rows" and changes == "upsert" and key is not None:
             connector = "upsert-kafka"
             columns = self._upserted(key, columns)
         else:
             columns = self._keyed(key, no_key, columns, changes)
-        primary = key.names if key is not None and changes == "upsert" else ()
         self._format(key if connector == "upsert-kafka" else None)
         rows = tuple(v.row for v in self.found.values if v.row is not None)
         time = self._time(columns, changes)
@@ -136,6 +149,21 @@ class _Drafting:
             self.sample, self.found.shape, columns, primary, changes, connector, self.options, time,
             tuple(self.notes), rows,
         )  # fmt: skip
+
+    def _changes(self, key: RecordKey | None, columns: tuple[Column, ...]) -> Changes:
+        meaning = self.found.shape.meaning
+        if meaning in _BINLOG:
+            return "retract"
+        if meaning == "rows":
+            return "upsert" if self._has_upserts(key) else "append"
+        keyed = key is not None and in_value(key, {c.name: c for c in columns})
+        return "upsert" if keyed else "retract"
+
+    def _named_key(self, columns: tuple[Column, ...]) -> tuple[str, ...]:
+        primary = named_key(self.found.values, columns)
+        of = "is the one that the records name" if primary else "is missing: the records name none"
+        self.notes.append(f"the PRIMARY KEY {of}; changes retract the whole row before")
+        return primary
 
     def _has_upserts(self, key: RecordKey | None) -> bool:
         if key is None or key.connect or self.found.shape.encoding == "connect":
@@ -147,6 +175,11 @@ class _Drafting:
         values = self.found.values
         if encoding == "avro":
             columns = self._avro()
+        elif encoding == "csv":
+            columns = self._csv(values)
+        elif meaning in _BINLOG:
+            found, note = binlog_columns(self.found)
+            columns = self._json(found, note)
         elif encoding == "connect" and meaning != "rows":
             columns = self._connect(values)
         else:
@@ -162,8 +195,20 @@ class _Drafting:
             return columns
         return tuple(c for c in columns if not c.name.startswith(_ADDED))
 
-    def _json(self, found: JsonColumns) -> tuple[Column, ...]:
-        self.notes.append("types are what the sampled values allow; the records have no schema")
+    def _csv(self, values: Sequence[SampledValue]) -> tuple[Column, ...]:
+        columns = csv_columns([value.row for value in values if value.row is not None])
+        self.notes.append("records of CSV do not name their fields: give the columns names")
+        self.notes.append(BY_VALUES)
+        if self.found.delimiter not in (",", None):
+            self.options["field-delimiter"] = self.found.delimiter.replace("\t", "\\t")
+        typed = {column.name for column in columns if column.type != STRING}
+        if any(v.row is not None and v.row[name] is None for v in values for name in typed):
+            self.options["null-literal"] = ""
+            self.notes.append("an empty field is NULL, as numbers and times have no empty value")
+        return columns
+
+    def _json(self, found: JsonColumns, note: str = BY_VALUES) -> tuple[Column, ...]:
+        self.notes.append(note)
         if found.standard == "ISO-8601" and any(c.unit == "text" for c in found.columns):
             self.options["timestamp-format.standard"] = "ISO-8601"
         return found.columns

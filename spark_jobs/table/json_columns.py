@@ -17,6 +17,8 @@ _SEPARATORS: dict[Standard, str] = {"SQL": " ", "ISO-8601": "T"}
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z?)", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _LONG = 2**63
+BY_VALUES = "types are what the sampled values allow; the records have no schema"
+"""What is said about types that json_columns or csv_columns has found."""
 _MOST_DIGITS = 38
 _MILLIS, _MICROS = 3, 6
 
@@ -35,6 +37,11 @@ def json_columns(rows: Sequence[dict[str, Any]]) -> JsonColumns:
     texts = {s: sum(c.unit == "text" for c in columns) for s, columns in found.items()}
     standard: Standard = "ISO-8601" if texts["ISO-8601"] > texts["SQL"] else "SQL"
     return JsonColumns(found[standard], standard)
+
+
+def csv_columns(rows: Sequence[dict[str, Any]]) -> tuple[Column, ...]:
+    """The columns of lines of CSV, which has one text form of timestamps."""
+    return _columns(rows, "SQL")
 
 
 def _columns(rows: Sequence[dict[str, Any]], standard: Standard) -> tuple[Column, ...]:

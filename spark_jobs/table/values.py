@@ -10,13 +10,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from spark_jobs.errors import FormatError
 from spark_jobs.table.registered import Schemas, is_framed
 from spark_jobs.table.sampling import SampledRecord, TopicSample
+from spark_jobs.table.texts import csv_lines, typed_rows
 
-Meaning: TypeAlias = Literal["rows", "debezium", "unwrapped", "changelog"]
-Encoding: TypeAlias = Literal["json", "connect", "avro"]
+Meaning: TypeAlias = Literal["rows", "debezium", "unwrapped", "changelog", "canal", "maxwell"]
+Encoding: TypeAlias = Literal["json", "connect", "avro", "csv"]
 
 _OPS = frozenset("rcudtm")
 _KINDS = ("+I", "-U", "+U", "-D")
 _TOLERATED = 0.1  # share of records that may be of another shape
+_NO_JSON = "neither JSON nor framed Avro"
 
 
 class Shape(NamedTuple):
@@ -33,13 +35,29 @@ _ENCODINGS: Mapping[Encoding, str] = {
     "json": "JSON",
     "connect": "JSON with Kafka Connect's schema",
     "avro": "Avro with a registry's schema",
+    "csv": "CSV",
 }
 _MEANINGS: Mapping[Meaning, str] = {
     "rows": "rows",
     "debezium": "Debezium's change events",
     "unwrapped": "rows of ExtractNewRecordState",
     "changelog": "changes with op and data",
+    "canal": "Canal's changes",
+    "maxwell": "Maxwell's changes",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogRecord:
+    """What a record of Canal or Maxwell says beside its first row.
+
+    `more`: its other rows. `types`: MySQL's types by column, which Canal names.
+    """
+
+    table: str
+    key: tuple[str, ...]
+    more: tuple[dict[str, Any], ...]
+    types: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +75,20 @@ class SampledValue:
     before: dict[str, Any] | None = None
     source_ms: int | None = None
     schema: Mapping[str, Any] | None = None
+    binlog: BinlogRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SampledValues:
-    """The values of one shape, and what is said about the few that are not of it."""
+    """The values of one shape, and what is said about the few that are not of it.
+
+    `delimiter`: what separates the fields of CSV.
+    """
 
     shape: Shape
     values: Sequence[SampledValue]
     others: Sequence[str]
+    delimiter: str | None = None
 
 
 def read_values(sample: TopicSample, schemas: Schemas | None) -> SampledValues:
@@ -85,6 +108,8 @@ def read_values(sample: TopicSample, schemas: Schemas | None) -> SampledValues:
         raise _nothing(sample)
     first, *rest = sorted(found, key=lambda shape: -len(found[shape]))
     others = [_counted(shape, found[shape]) for shape in rest]
+    if first == _NO_JSON and (lines := _csv(sample)):
+        return lines
     if not isinstance(first, Shape):
         raise _undecodable(sample, first, found[first], schemas)
     if sum(len(found[shape]) for shape in rest) > _TOLERATED * sum(map(len, found.values())):
@@ -96,6 +121,21 @@ def read_values(sample: TopicSample, schemas: Schemas | None) -> SampledValues:
             "CREATE TABLE for one of them with 'rejoin.dead-letter.topic'",
         )
     return SampledValues(first, [v for v in found[first] if isinstance(v, SampledValue)], others)
+
+
+def _csv(sample: TopicSample) -> SampledValues | None:
+    """The values as lines of CSV, whose columns have no names of their own."""
+    records = [record for record in sample.records if record.value is not None]
+    lines = csv_lines([record.value or b"" for record in records], _TOLERATED)
+    if lines is None:
+        return None
+    found = [(r, f) for r, f in zip(records, lines.fields, strict=True) if f is not None]
+    rows = typed_rows([{f"c{i}": text for i, text in enumerate(f, 1)} for _, f in found])
+    shape = Shape("csv", "rows")
+    values = [SampledValue(r, shape, row) for (r, _), row in zip(found, rows, strict=True)]
+    others = [r for r, f in zip(records, lines.fields, strict=True) if f is None]
+    said = [_counted("no line of so many fields", others)] if others else []
+    return SampledValues(shape, values, said, lines.delimiter)
 
 
 def parse_json(data: bytes) -> Any:
@@ -118,7 +158,7 @@ def _value(record: SampledRecord, data: bytes, schemas: Schemas | None) -> Sampl
     try:
         value = parse_json(data)
     except ValueError:
-        return "neither JSON nor framed Avro"
+        return _NO_JSON
     if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
         payload, schema = value["payload"], value["schema"]
         if isinstance(payload, dict) and isinstance(schema, dict):
@@ -148,11 +188,34 @@ def _classified(
         )
     if op in _KINDS and isinstance(value.get("data"), dict):
         return SampledValue(record, Shape(encoding, "changelog"), value["data"], str(op))
+    if (changes := _binlog(record, value)) is not None:
+        return changes
     if "__deleted" in value or "__op" in value:
         meaning, source_ms = Shape(encoding, "unwrapped"), value.get("__source_ts_ms")
         time = source_ms if isinstance(source_ms, int) else None
         return SampledValue(record, meaning, value, source_ms=time, schema=schema)
     return SampledValue(record, Shape(encoding, "rows"), value, schema=schema)
+
+
+def _binlog(record: SampledRecord, value: dict[str, Any]) -> SampledValue | None:
+    """A record of Canal, whose `data` is an array, or of Maxwell; None if it is neither's."""
+    op, data = value.get("type"), value.get("data")
+    if not isinstance(op, str) or not {"database", "table"} <= value.keys():
+        return None
+    is_canal = "isDdl" in value or isinstance(data, list)
+    if not is_canal and not isinstance(data, dict):
+        return None
+    listed = data if isinstance(data, list) else [data]
+    rows = [row for row in listed if isinstance(row, dict)]
+    key, types = value.get("pkNames" if is_canal else "primary_key_columns"), value.get("mysqlType")
+    said = BinlogRecord(
+        f"{value['database']}.{value['table']}",
+        tuple(key) if isinstance(key, list) else (),
+        tuple(rows[1:]),
+        types if isinstance(types, dict) else {},
+    )
+    shape = Shape("json", "canal" if is_canal else "maxwell")
+    return SampledValue(record, shape, rows[0] if rows else None, op, binlog=said)
 
 
 def _source_ms(source: Any) -> int | None:

@@ -135,6 +135,70 @@ def test_changes_with_op_and_data() -> None:
     bound(draft)
 
 
+def test_lines_of_csv() -> None:
+    lines = [b'1;7.25;"a;b";2024-01-01 12:00:00;true;007', b"2;;c;;false;010\n"]
+    draft = drafted(sampled(lines))
+    assert list(types(draft).values()) == [
+        *("BIGINT", "DOUBLE", "STRING", "TIMESTAMP(3)", "BOOLEAN", "STRING"),
+    ]
+    assert draft.options == {
+        "format": "csv",
+        "csv.field-delimiter": ";",
+        "csv.null-literal": "",
+    }
+    bound(draft)
+
+
+def test_csv_with_tabs_under_a_text_key() -> None:
+    draft = drafted(sampled([b"k1\tx", b"k2\ty"], [b"k1", b"k2"], compacted=True))
+    assert draft.options["value.csv.field-delimiter"] == "\\t"
+    assert (draft.key, draft.changes, list(types(draft))) == (("c1",), "upsert", ["c1", "c2"])
+    bound(draft)
+
+
+def canal(table: str, op: str = "INSERT", **row: str) -> dict[str, Any]:
+    """A record as Canal writes it: all values are texts."""
+    return {
+        "data": [row, row],
+        "database": "shop",
+        "isDdl": False,
+        "mysqlType": {"id": "bigint(20) unsigned", "price": "decimal(10,2)", "at": "datetime(6)"},
+        "old": None,
+        "pkNames": ["id"],
+        "table": table,
+        "ts": NOON,
+        "type": op,
+    }
+
+
+def maxwell(table: str, **row: Any) -> dict[str, Any]:
+    return {"database": "shop", "table": table, "type": "insert", "ts": NOON // 1000, "data": row}
+
+
+def test_changes_of_canal() -> None:
+    found = [canal("orders", id="1", price="7.25", at="2024-01-01 12:00:00.5") for _ in range(3)]
+    draft = drafted(sampled([*found, canal("Kunden-1", id="1")]))
+    assert types(draft) == {"id": "DECIMAL(20, 0)", "price": "DECIMAL(10, 2)", "at": "TIMESTAMP(6)"}
+    assert (draft.key, draft.changes, draft.time) == (("id",), "retract", None)
+    assert draft.options["canal-json.table.include"] == "orders"
+    assert any("1 x shop.Kunden-1" in note for note in draft.notes)
+    bound(draft)
+
+
+def test_changes_of_canal_without_types() -> None:
+    record = canal("orders", id="1", note="x") | {"mysqlType": None, "pkNames": None}
+    draft = drafted(sampled([record]))
+    assert (types(draft), draft.key) == ({"id": "BIGINT", "note": "STRING"}, ())
+    bound(draft)
+
+
+def test_changes_of_maxwell() -> None:
+    draft = drafted(sampled([maxwell("t", id=1, name="a") | {"primary_key_columns": ["id"]}]))
+    assert (draft.options, draft.key) == ({"format": "maxwell-json"}, ("id",))
+    assert types(draft) == {"id": "BIGINT", "name": "STRING"}
+    bound(draft)
+
+
 def test_few_other_records_are_named() -> None:
     draft = drafted(sampled([*[{"id": n} for n in range(30)], b"oops"]))
     assert any("1 x neither JSON nor framed Avro (partition 0 offset 30)" in n for n in draft.notes)
@@ -147,6 +211,9 @@ def test_few_other_records_are_named() -> None:
         ([], "SAMPLE_EMPTY", "no records"),
         ([None, None], "SAMPLE_EMPTY", "only tombstones"),
         ([{"id": 1}, b"a,b", b"c,d"], "SAMPLE_UNREADABLE", "neither JSON nor framed Avro"),
+        ([b"a,b", b"c,d,e", b"f"], "SAMPLE_UNREADABLE", "neither JSON nor framed Avro"),
+        ([b"alpha", b"beta"], "SAMPLE_UNREADABLE", "neither JSON nor framed Avro"),
+        ([maxwell("t", id=1), maxwell("u", id=1)], "SAMPLE_MIXED", "several tables"),
         ([{"id": 1}, {"op": "c", "after": {"id": 1}}], "SAMPLE_MIXED", "change events"),
         ([b"\x00\x00\x00\x00\x01abc"], "SAMPLE_UNREADABLE", "schema id"),
         ([b"[1]"], "SAMPLE_UNREADABLE", "no object"),
