@@ -4,6 +4,7 @@ It has the plan and the graph of each query and the effective configuration, wit
 `status.json` has what changes while the job runs.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -87,3 +88,19 @@ class JobRecord(_Record):
 def write_job(folder: Path, record: JobRecord) -> None:
     """Write the record atomically."""
     replace_file(folder / JOB_FILE, record.model_dump_json(indent=1))
+
+
+def with_topics(record: JobRecord, query: str, topics: Mapping[str, tuple[str, ...]]) -> JobRecord:
+    """The record in which the tables of a query read these topics."""
+
+    def read(node: GraphNode) -> GraphNode:
+        found = topics.get(node.table or "") if node.kind == "source" else None
+        return node if found is None else node.model_copy(update={"topics": found})
+
+    queries = tuple(
+        each.model_copy(update={"nodes": tuple(map(read, each.nodes))})
+        if each.name == query
+        else each
+        for each in record.queries
+    )
+    return record.model_copy(update={"queries": queries})

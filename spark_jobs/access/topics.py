@@ -1,5 +1,6 @@
 """The topics of one table at the broker: partitions, offsets, records, configuration."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ OffsetMode: TypeAlias = Literal[
 EARLIEST = -2  # Spark's number for "the first record that exists when the query starts"
 _TIMEOUT_S = 15.0
 _MAX_CLIENT_ERRORS = 50
+_INTERNAL = ("__consumer_offsets", "__transaction_state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,13 @@ class TableTopics:
             names = ", ".join(missing)
             raise topic_missing(f"table {self.table}: no topic {names} at {self._servers}")
         return counts
+
+    def matching(self, pattern: str) -> tuple[str, ...]:
+        """The topics that this client may see and whose whole names match; never Kafka's own."""
+        with self._reporting():
+            known = self.client.list_topics(timeout=_TIMEOUT_S).topics
+        found = (name for name in known if re.fullmatch(pattern, name) is not None)
+        return tuple(sorted(name for name in found if name not in _INTERNAL))
 
     def missing_topics(self) -> list[str]:
         return [topic for topic, count in self._counts().items() if not count]

@@ -17,6 +17,12 @@ from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.driver.real_time import check_master, marks_ms, settle_epoch, slots
 from spark_jobs.driver.recreated_topics import follow_recreated_topics
 from spark_jobs.driver.restarts import Restarts
+from spark_jobs.driver.topic_patterns import (
+    first_topics,
+    follow_topics,
+    has_new_topics,
+    patterned,
+)
 from spark_jobs.driver.verdict import Present, accepted, judge, refuse, written_now
 from spark_jobs.errors import RejoinError
 from spark_jobs.kernel.calls import Kernel
@@ -25,6 +31,7 @@ from spark_jobs.operators.lookup import check_lookups
 from spark_jobs.operators.running import Running
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.walk import scans
+from spark_jobs.plan.strategy.matched_topics import MatchedTopics, with_topics
 from spark_jobs.settings import JobSettings, RealTime
 from spark_jobs.streaming.failure import java_failures
 from spark_jobs.streaming.manifest import VERSION, CheckpointFolder, Manifest
@@ -44,27 +51,39 @@ def open_query(
         now, found = present(sink, settings), folder.read_manifest()
         notes: list[str] = []
         if found is None:
-            manifest = _new_manifest(name, sink, settings, now)
+            matched = first_topics(sink)
+            reading = with_topics(sink, matched)
+            manifest = _new_manifest(name, sink, reading, settings, now, matched)
         else:
             differing = judge(found, now, len(folder.committed_offsets()) or None)
             refuse(name, differing)
             notes = [f"query {name}: {d.text()}" for d in differing]
             manifest = accepted(found, now)
-        manifest = _completed(spark, sink, settings, manifest)
+            reading = with_topics(sink, manifest.matched_topics)
+        manifest = _completed(spark, reading, settings, manifest)
         if manifest != found:
             folder.write_manifest(manifest)
     except BaseException:
         folder.unlock()
         raise
-    ledgers = Ledgers(sink, folder, ownership, epoch_written)
-    return OpenQuery(spark, name, sink, settings, folder, ownership, ledgers, manifest, notes)
+    ledgers = Ledgers(folder, ownership, epoch_written)
+    query = OpenQuery(
+        spark, name, sink, settings, folder, ownership, ledgers, manifest, reading, notes
+    )
+    try:
+        query.follow_topics()
+    except BaseException:
+        folder.unlock()
+        raise
+    return query
 
 
 @dataclass(slots=True)
 class OpenQuery:
     """A query and its checkpoint, which this driver owns; its `life` starts and restarts it.
 
-    `notes`: what has changed about the job since the checkpoint was written.
+    `reading`: the plan with the topics that its patterns have matched. `notes`: what has changed
+    about the job since the checkpoint was written, and which topics are new.
     """
 
     spark: SparkSession
@@ -75,6 +94,7 @@ class OpenQuery:
     ownership: Ownership
     ledgers: Ledgers
     manifest: Manifest
+    reading: KafkaSink
     notes: list[str]
 
     def life(self) -> QueryLife:
@@ -94,9 +114,34 @@ class OpenQuery:
         """Give the clock the partition counts: a new partition holds the watermark back."""
         if needs_clock(self.sink):
             counts: dict[str, int] = {}
-            for scan in scans(self.sink):
+            for scan in scans(self.reading):
                 counts |= inputs.partition_counts(scan)
-            inputs.set_partitions(self.spark, self.name, scans(self.sink), counts)
+            inputs.set_partitions(self.spark, self.name, scans(self.reading), counts)
+
+    @property
+    def discovery_ms(self) -> int | None:
+        """How often topics are looked for while the query runs; None for never."""
+        every = [scan.discovery_ms for scan in patterned(self.sink) if scan.discovery_ms]
+        return None if is_bounded(self.sink) else min(every, default=None)
+
+    def has_new_topics(self) -> bool:
+        """Whether its patterns match topics that it does not read yet."""
+        return has_new_topics(self.sink, self.manifest)
+
+    def follow_topics(self) -> None:
+        """Read the topics that the patterns match by now; a bounded query keeps its first ones."""
+        if not patterned(self.sink) or is_bounded(self.sink):
+            return
+        before, read = self.manifest, _topics(self.reading)
+        self.manifest, self.reading = follow_topics(
+            self.spark, self.sink, self.folder, before, self.settings.goes_on_after_data_loss
+        )
+        if self.manifest != before:
+            self.folder.write_manifest(self.manifest)
+        if new := _topics(self.reading) - read:
+            self.notes.append(f"query {self.name}: reads {', '.join(sorted(new))} from here on")
+        if gone := read - _topics(self.reading):
+            self.notes.append(f"query {self.name}: {', '.join(sorted(gone))} was deleted")
 
     def _start(self, ending: bool) -> StreamingQuery:
         bounded, settings = is_bounded(self.sink), self.settings
@@ -104,9 +149,10 @@ class OpenQuery:
             self.ownership.check()
             self.folder.check_logs()
             check_lookups(self.sink, Kernel.of(self.spark))
+            self.follow_topics()
             if settings.goes_on_after_data_loss:
                 self.manifest = follow_recreated_topics(
-                    self.spark, scans(self.sink), self.folder, self.manifest, bounded
+                    self.spark, scans(self.reading), self.folder, self.manifest, bounded
                 )
             live = settings.real_time
             running = Running(
@@ -121,11 +167,11 @@ class OpenQuery:
                 folder=self.folder.path,
                 marks_ms=None if live is None else self._prepare_real_time(live),
             )
-            running = self.ledgers.take_over(running)
+            running = self.ledgers.take_over(self.reading, running)
             self._record_ledgers()
             self.refresh_partitions()
             self.spark.conf.set("spark.sql.shuffle.partitions", self.manifest.parallelism)
-            writer = build_query(self.sink, running).queryName(self.name)
+            writer = build_query(self.reading, running).queryName(self.name)
             writer = writer.option("checkpointLocation", self.folder.path)
             if bounded:
                 return writer.trigger(availableNow=True).start()
@@ -136,7 +182,7 @@ class OpenQuery:
 
     def _prepare_real_time(self, live: RealTime) -> int:
         """Check that the query can run in real-time mode; returns how often watermarks come."""
-        needed = slots(self.sink, self.manifest.parallelism)
+        needed = slots(self.reading, self.manifest.parallelism)
         check_master(str(self.spark.sparkContext.master), self.name, needed)
         settle_epoch(self.folder, self.name, self.manifest)
         return marks_ms(live.marks_ms, needed.partitions, self.manifest.groups)
@@ -152,11 +198,13 @@ class OpenQuery:
 
     def _remaining(self) -> int:
         committed = [at for at in self.folder.committed_offsets() if at is not None]
-        return inputs.unread_records(scans(self.sink), self.manifest.scans, committed)
+        return inputs.unread_records(scans(self.reading), self.manifest.scans, committed)
 
     def _recovers(self, error: RejoinError) -> bool:
         self.ownership.check()  # a driver that was replaced fails in many ways
-        lost = error.code in ("SOURCE_DATA_LOST", "TOPIC_RECREATED")
+        lost = error.code in ("SOURCE_DATA_LOST", "TOPIC_RECREATED") or (
+            error.code == "TOPIC_DELETED" and bool(patterned(self.sink))
+        )
         return lost and self.settings.goes_on_after_data_loss
 
 
@@ -166,7 +214,18 @@ def _start_live(writer: DataStreamWriter, live: RealTime) -> StreamingQuery:
     return started
 
 
-def _new_manifest(name: str, sink: KafkaSink, settings: JobSettings, now: Present) -> Manifest:
+def _topics(sink: KafkaSink) -> set[str]:
+    return {topic.name for scan in scans(sink) for topic in scan.topics}
+
+
+def _new_manifest(
+    name: str,
+    sink: KafkaSink,
+    reading: KafkaSink,
+    settings: JobSettings,
+    now: Present,
+    matched: MatchedTopics,
+) -> Manifest:
     topics = {t.index: t.name for scan in scans(sink) for t in scan.topics}
     return Manifest(
         version=VERSION,
@@ -176,9 +235,10 @@ def _new_manifest(name: str, sink: KafkaSink, settings: JobSettings, now: Presen
         groups=now.groups,
         parallelism=settings.cores(),
         state=now.digest,
-        scans={scan.id: inputs.first_start(scan) for scan in scans(sink)},
+        scans={scan.id: inputs.first_start(scan) for scan in scans(reading)},
         plan=now.plan,
         written_by=written_now(),
+        matched_topics=matched,
     )
 
 

@@ -22,33 +22,32 @@ class Ledgers:
     `epoch_written`: the user's answer for the epoch to repeat, where its ledger is lost.
     """
 
-    sink: KafkaSink
     folder: CheckpointFolder
     ownership: Ownership
     epoch_written: EpochWritten | None
     _taken: int | None = None
 
-    def take_over(self, running: Running) -> Running:
+    def take_over(self, sink: KafkaSink, running: Running) -> Running:
         """Fence the writers of earlier drivers and read their ledgers; later calls do nothing.
 
         Returns the start with the number of ledgers.
         """
-        if self.sink.guarantee != "exactly-once":
+        if sink.guarantee != "exactly-once":
             return running
         if self._taken is None:
-            self._taken = self._take_over(running)
+            self._taken = self._take_over(sink, running)
         return replace(running, ledgers=self._taken)
 
-    def _take_over(self, running: Running) -> int:
-        writers = most_writers(self.sink, running.manifest.parallelism)
+    def _take_over(self, sink: KafkaSink, running: Running) -> int:
+        writers = most_writers(sink, running.manifest.parallelism)
         epoch, repeated = self.folder.next_epoch, self.folder.repeated_epoch() is not None
         # an epoch that was begun without ledgers is written as if it were new
         repeated = repeated and running.manifest.may_be_ledgered(epoch)
         known = self.ownership.own.writers
-        if self.ownership.before is None and is_dense(self.sink) and epoch > 0:
+        if self.ownership.before is None and is_dense(sink) and epoch > 0:
             known = writers  # drivers of older releases did not record the number
         answers_used = Kernel.of(running.spark).take_over(
-            describe(self.sink, replace(running, ledgers=writers)),
+            describe(sink, replace(running, ledgers=writers)),
             writers,
             epoch,
             since=running.manifest.since(epoch),

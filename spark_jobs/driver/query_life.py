@@ -50,6 +50,7 @@ class QueryLife:
     _epoch: tuple[object, float] | None = field(
         default=None, init=False
     )  # the one that runs, since
+    _renewed: bool = field(default=False, init=False)  # it was stopped to be started anew
     _judged: bool = field(default=False, init=False)  # `phase` takes the last run into account
     _retry_at: float = field(default=0.0, init=False)
 
@@ -69,17 +70,27 @@ class QueryLife:
             self.query = None
             self._retry_at = time.monotonic() + delay_s
 
+    def renew(self, spark: SparkSession) -> None:
+        """Stop the query after its running epoch; the next poll starts it again."""
+        self._renewed = True
+        try:
+            stop_queries(spark, [self], EPOCH_WAIT_S)
+        finally:
+            Kernel.of(spark).open_gate()
+
     def _step(self) -> None:
         if self.query is not None and not self._judged:
             self.phase = self._after_run(self.query)
             self._judged = True
         if self.phase != "finished" and time.monotonic() >= self._retry_at:
             self.query = self.start(self.phase == "ending")
-            self._judged = False
+            self._judged = self._renewed = False
 
     def _after_run(self, query: StreamingQuery) -> Phase:
         if causes := causes_of(query):
             raise query_failure(self.name, causes)
+        if self._renewed:
+            return self.phase
         if self.remaining is None:
             raise RejoinError("QUERY_ENDED", f"query {self.name} ended, but its inputs do not end")
         if self.phase == "ending":

@@ -34,6 +34,15 @@ def follow_recreated_topics(
     for scan in scans:
         starts |= {t: at for t, at in earliest_offsets(scan).items() if t in recreated}
     folder.move_offsets(starts)
-    followed = manifest.model_copy(update={"topic_ids": ids})
+    moved = {
+        scan: start.model_copy(update={"starts": {**start.starts, **_of(start.starts, starts)}})
+        for scan, start in manifest.scans.items()
+    }
+    ids = {**manifest.topic_ids, **ids}
+    followed = manifest.model_copy(update={"topic_ids": ids, "scans": moved})
     folder.write_manifest(followed)
     return followed
+
+
+def _of(topics: Offsets, starts: Offsets) -> Offsets:
+    return {topic: at for topic, at in starts.items() if topic in topics}

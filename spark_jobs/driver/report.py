@@ -12,7 +12,9 @@ from typing import Any, Literal, TypeAlias
 from spark_jobs import __version__
 from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.errors import RejoinError
+from spark_jobs.job_record import JobRecord, with_topics, write_job
 from spark_jobs.kernel.calls import Counters, OperatorLevels, QueryCounters
+from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.status import (
     BootstrapStatus,
     BuildStatus,
@@ -83,6 +85,7 @@ class JobReport:
     state: State = "starting"
     latest: JobStatus | None = None
     replay: ReplayStatus | None = None
+    record: JobRecord | None = None
     _registry: tuple[int, int] = (0, 0)  # calls, and those that failed
 
     def start_from(self, query: str, loads: Loads, epochs: int) -> None:
@@ -91,6 +94,18 @@ class JobReport:
             replace(shape, loads=loads, epochs=epochs) if shape.name == query else shape
             for shape in self.shapes
         ]
+
+    def read_topics(self, query: str, read: Sequence[KafkaScan]) -> None:
+        """Show the topics that the scans of a query read, which patterns have matched."""
+        topics = {topic.name: topic.index for scan in read for topic in scan.topics}
+        self.shapes = [
+            replace(shape, topics=topics) if shape.name == query else shape for shape in self.shapes
+        ]
+        if self.record is not None:
+            names = {scan.table: tuple(topic.name for topic in scan.topics) for scan in read}
+            shown, self.record = self.record, with_topics(self.record, query, names)
+            if self.record != shown:
+                write_job(self.folder, self.record)
 
     def write(
         self,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from spark_jobs.access.acls import Need, check_topics, check_writer, topic_missing
 from spark_jobs.access.topics import resolved
+from spark_jobs.driver.topic_patterns import topic_names
 from spark_jobs.errors import AccessError, RejoinError
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 from spark_jobs.plan.nodes.walk import scans, stateful_nodes
@@ -53,8 +54,8 @@ def writer_needs(sink: KafkaSink, job: str) -> tuple[Need, Need, Need]:
 def topic_needs(sink: KafkaSink) -> Iterator[tuple[Mapping[str, str], Need]]:
     """The rights on topics of one query, each with the properties of its connection."""
     for scan in scans(sink):
-        for topic in scan.topics:
-            yield scan.properties, Need("Read", "topic", topic.name, f"source {scan.table}")
+        for name in topic_names(scan):
+            yield scan.properties, Need("Read", "topic", name, f"source {scan.table}")
         yield from _dead_letters(sink, scan)
     yield sink.properties, Need("Write", "topic", sink.topic, f"sink {sink.table}")
     yield from _dead_letters(sink, sink)

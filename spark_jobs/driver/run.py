@@ -69,7 +69,7 @@ def start_report(job: PlannedJob, console: Console) -> JobReport:
     """Show the settings, and write the first status record and the job record."""
     settings = job.settings
     shapes = [shape(sink, name) for name, sink in job.sinks.items()]
-    report = JobReport(settings.name, settings.status_dir, shapes)
+    report = JobReport(settings.name, settings.status_dir, shapes, record=job.record)
     for name, value in settings.table():
         console.say(f"{name} = {value}")
     discard(settings.status_dir)  # commands for an earlier driver

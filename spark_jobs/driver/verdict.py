@@ -70,8 +70,8 @@ def refuse(query: str, found: Sequence[Difference]) -> None:
 
 def accepted(manifest: Manifest, present: Present) -> Manifest:
     """The manifest after the present job has taken over the checkpoint."""
-    starts = manifest.scans.values()
-    names = (scan.id for scan in present.plan.scans)
+    # a table may have another name by now: scans are the same by their order
+    names = dict(zip(manifest.scans, (scan.id for scan in present.plan.scans), strict=True))
     moved = manifest.plan is not None and manifest.plan.sink["topic"] != present.plan.sink["topic"]
     return manifest.model_copy(
         update={
@@ -79,7 +79,8 @@ def accepted(manifest: Manifest, present: Present) -> Manifest:
             "state": present.digest,
             "plan": present.plan,
             "written_by": written_now(),
-            "scans": dict(zip(names, starts, strict=True)),
+            "scans": {names[scan]: start for scan, start in manifest.scans.items()},
+            "matched_topics": {names[s]: found for s, found in manifest.matched_topics.items()},
             "sink_partitions": None if moved else manifest.sink_partitions,
         }
     )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -53,19 +54,20 @@ def open_watch(
             query = open_query(spark, name, sink, job.settings, words.get(name))
             opened.callback(query.folder.unlock)
             queries.append(query)
-            for note in query.notes:
-                console.say(note)
         refuse_rescaling(spark, job.settings.checkpoint)
         for query in queries:
-            loads = initial_content(scans(query.sink), query.manifest.scans)
+            loads = initial_content(scans(query.reading), query.manifest.scans)
             report.start_from(query.name, loads, query.folder.next_epoch)
+            report.read_topics(query.name, scans(query.reading))
         # every checkpoint of the job has the same counters: the first one found is enough
         saved = next(filter(None, (query.folder.read(COUNTERS) for query in queries)), None)
         if saved is not None:
             Kernel.of(spark).restore_counters(spark, saved)
         opened.pop_all()
     replays = Replays(job.settings.status_dir, job.text, Child)
-    return Watch(spark, queries, [q.life() for q in queries], report, replays, console)
+    watch = Watch(spark, queries, [q.life() for q in queries], report, replays, console)
+    watch.tell_notes()
+    return watch
 
 
 class Timers:
@@ -129,12 +131,18 @@ class Watch:
                     query.folder.unlock()
 
     def _poll_until(self, stop: threading.Event) -> None:
+        looking = [
+            (query.discovery_ms / 1000, partial(self._discover, query, life))
+            for query, life in zip(self._queries, self._lives, strict=False)
+            if query.discovery_ms is not None
+        ]
         timers = Timers(
             (REPORT_EVERY_S, self._report_and_take_commands),
             (BEAT_S, self._beat),
             (SAVE_EVERY_S, self._save_counters),
             (PARTITIONS_EVERY_S, self._refresh_partitions),
             (EXECUTORS_EVERY_S, self._watch_executors),
+            *looking,
         )
         while self._end is None and not stop.is_set():
             for life in self._lives:
@@ -149,6 +157,22 @@ class Watch:
         life.poll()
         if life.restarts.total > before:
             self._console.say(f"{life.restarts}: {life.failure}")
+        self.tell_notes()
+
+    def tell_notes(self) -> None:
+        """Say what has changed about the queries, and show the topics that they read by now."""
+        for query in self._queries:
+            for note in query.notes:
+                self._console.say(note)
+            if query.notes:
+                self._report.read_topics(query.name, scans(query.reading))
+            query.notes.clear()
+
+    def _discover(self, query: OpenQuery, life: QueryLife) -> None:
+        """Restart a query whose patterns match new topics; an outage is the queries' to report."""
+        with contextlib.suppress(KafkaError):
+            if life.is_active and query.has_new_topics():
+                life.renew(self._spark)
 
     def _report_and_take_commands(self) -> None:
         self._write_status("running")

@@ -6,9 +6,9 @@ from pyspark.sql import DataFrame
 
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import Running, spec
-from spark_jobs.options.formats import RegistryOptions
+from spark_jobs.options.formats import JsonRegistryOptions, RegistryOptions
 from spark_jobs.plan.nodes.physical import KafkaScan
-from spark_jobs.streaming.sources import source_options
+from spark_jobs.streaming.sources import known_starts, offsets_json, source_options
 
 SOURCE = "org.apache.spark.sql.rejoin.ingest.GatedKafka"
 # what a task reads and decodes in about the time that Spark takes to start and end it
@@ -34,6 +34,9 @@ def build_scan(
         "rejoin.table": scan.id,
         "rejoin.records-per-task": str(_RECORDS_PER_TASK if chunked and shares_tasks else 0),
     }
+    if scan.pattern is not None:
+        starts = running.manifest.scans[scan.id].starts
+        options["rejoin.starts"] = offsets_json(known_starts(starts))
     if scan.alignment is not None:
         aligned = {
             "group": scan.alignment.group,
@@ -71,7 +74,7 @@ def _reads_headers(scan: KafkaScan) -> bool:
     """Headers are read only for dead-letter records, schema ids and key changes that need them."""
     wanted = any(c.origin == "metadata" and c.field == "headers" for c in scan.columns)
     formats = [f.options for f in (scan.key_format, scan.value_format) if f is not None]
-    registries = [options for options in formats if isinstance(options, RegistryOptions)]
-    ids = any(options.schema_ids.endswith("-headers") for options in registries)
+    named = [o for o in formats if isinstance(o, RegistryOptions | JsonRegistryOptions)]
+    ids = any(options.schema_ids.endswith("-headers") for options in named)
     moves = scan.debezium is not None and scan.debezium.follows_keys
     return wanted or ids or moves or scan.on_error == "dead-letter"

@@ -23,12 +23,15 @@ from spark_jobs.options.kinds import (
     offsets,
     refused,
     text,
+    topic_pattern,
 )
 
 SchemaIds: TypeAlias = OneOf["prefix", "apicurio-8-byte", "apicurio-headers", "confluent-headers"]
 OnError: TypeAlias = OneOf["fail", "dead-letter", "skip"]
 
 REGISTRY_TIMEOUT = "rejoin.registry.timeout"
+TOPIC_PATTERN = "topic-pattern"
+DISCOVERY = "scan.topic-partition-discovery.interval"
 REGISTRY_OPTIONS = (SCHEMA_ID, REGISTRY_TIMEOUT)
 
 
@@ -114,7 +117,17 @@ class DebeziumOptions:
 class KafkaOptions:
     """A table's topic, the records there, and how they are read and written."""
 
-    topics: tuple[str, ...] = names("topic", "topics; several with semicolons, one for a sink")
+    topics: tuple[str, ...] | None = names(
+        "topic", "topics; several with semicolons, one for a sink"
+    )
+    topic_pattern: str | None = topic_pattern(
+        TOPIC_PATTERN, "instead of 'topic', for sources: every topic whose whole name it matches"
+    )
+    discovery_ms: int = duration(
+        DISCOVERY,
+        "how often topics that 'topic-pattern' matches are looked for; 0: at starts only",
+        "5 min",
+    )
     key_format: str | None = choice("key.format", "format of record keys", values=KEY_FORMATS)
     key_prefix: str | None = text(
         "key.fields-prefix", "prefix of the columns that stand in the key"
@@ -167,7 +180,6 @@ class KafkaOptions:
 
 _KAFKA = table_of(KafkaOptions)
 _ANY_REFUSED = {
-    "topic-pattern": refused("topics by a regular expression", "list the topics in 'topic'"),
     "sink.parallelism": refused("writers", "SET 'rejoin.parallelism' sets it for the query"),
     "scan.parallelism": refused("readers", "SET 'rejoin.parallelism' sets it for the query"),
     "scan.watermark.alignment.update-interval": refused(
@@ -185,14 +197,12 @@ _KAFKA_ONLY = {
     "rejoin.debezium.timestamp-unit",
     "rejoin.debezium.decimals",
 }
-_BY_TRIGGER = "every micro-batch looks for new partitions"
 _ORDER_BY_KEY = "records go to the partition of their key, which keeps a row's changes in order"
 _BUFFERING = refused("buffering", "a micro-batch is the buffer")
 CONNECTORS = {
     "kafka": {
         **_KAFKA,
         **_ANY_REFUSED,
-        "scan.topic-partition-discovery.interval": refused("look for partitions", _BY_TRIGGER),
         "sink.semantic": refused("delivery", "use 'sink.delivery-guarantee'"),
     },
     "upsert-kafka": {
@@ -205,8 +215,8 @@ CONNECTORS = {
     "jdbc": JDBC,
 }
 REQUIRED: dict[str, tuple[str, ...]] = {
-    "kafka": ("topic", "properties.bootstrap.servers"),
-    "upsert-kafka": ("topic", "properties.bootstrap.servers", "key.format", "value.format"),
+    "kafka": ("properties.bootstrap.servers",),
+    "upsert-kafka": ("properties.bootstrap.servers", "key.format", "value.format"),
     "jdbc": ("url", "table-name"),
 }
 # an option, that value of it or "" for any, and the option that it needs
@@ -294,7 +304,7 @@ def _format(name: str | None, prefix: str, given: Mapping[str, str]) -> Format |
         return None
     texts = dict(given)
     start = f"{prefix}{name}."
-    if FORMATS[name].registry and SCHEMA_ID in given:
+    if FORMATS[name].names_schemas and SCHEMA_ID in given:
         texts[start + SCHEMA_ID] = given[SCHEMA_ID]
     if FORMATS[name].registry and REGISTRY_TIMEOUT in given:
         kafka = read_options(KafkaOptions, given)

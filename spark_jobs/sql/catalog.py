@@ -69,6 +69,11 @@ class Table:
         return self.options.kafka.topics or ()
 
     @property
+    def topic_pattern(self) -> str | None:
+        """What the names of its topics match, where they are not listed."""
+        return self.options.kafka.topic_pattern
+
+    @property
     def value_format(self) -> Format | None:
         return self.options.value_format
 

@@ -46,6 +46,8 @@ class Manifest(BaseModel, frozen=True):
     `ledgers`: the prefix of ledger names and transactional ids, unless the sink declares one: the
     job's name at the first start, so that a job can be renamed.
     If an older driver has not recorded these three, the next start does.
+    `matched_topics`: by scan, the topics that its pattern has matched, with their indexes; deleted
+    ones stay.
     `rescaled`: the first of the latest epochs that only moved state to other tasks, and the epoch
     after the last of them. `unledgered`: the first of the latest epochs that were written without
     epoch ledgers, at least once; None if the last one has ledgers.
@@ -64,6 +66,7 @@ class Manifest(BaseModel, frozen=True):
     topic_ids: dict[str, str] = {}
     sink_partitions: int | None = None
     ledgers: str | None = None
+    matched_topics: dict[str, dict[str, int]] = {}
     rescaled: tuple[int, int] | None = None
     unledgered: int | None = None
 

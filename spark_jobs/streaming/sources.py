@@ -29,7 +29,7 @@ def source_options(
     """What to read and how; the kernel resolves references in the properties itself."""
     options = {
         "subscribe": ",".join(topic_ids),
-        "startingOffsets": offsets_json(start.starts),
+        "startingOffsets": offsets_json({t: start.starts[t] for t in topic_ids}),
         # a fetch waits this long for new records; the default, 500 ms, prolongs every epoch
         "kafka.fetch.max.wait.ms": "10",
         "kafka.max.partition.fetch.bytes": str(4 << 20),
@@ -45,6 +45,11 @@ def source_options(
     if start.ends is not None:
         options["rejoin.ends"] = offsets_json(start.ends)
     return options
+
+
+def known_starts(starts: Offsets) -> Offsets:
+    """The topics whose first offsets are known, rather than left to the broker."""
+    return {topic: at for topic, at in starts.items() if min(at.values(), default=-1) >= 0}
 
 
 def offsets_json(offsets: Offsets) -> str:

@@ -77,6 +77,14 @@ class ReadColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataColumn:
+    """A column of a sink that becomes the `timestamp` or the `headers` of its records."""
+
+    key: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class Debezium:
     """How a table's Debezium events are read.
 

@@ -21,6 +21,7 @@ from spark_jobs.plan.nodes.parts import (
     Gate,
     InputFaults,
     Lookup,
+    MetadataColumn,
     Named,
     Output,
     Pair,
@@ -56,6 +57,9 @@ class KafkaScan:
     `id` is its name within the query, as a table may be read in several places. `gated`: probe rows
     further on wait until what it finds at the first start is loaded. `idle_timeout_ms`: after how
     long a partition without records no longer holds the watermark back (0: never).
+
+    With a `pattern` it has one topic in the plan, `/pattern/`, which stands for those that match
+    when the query starts and every `discovery_ms` (plan/strategy/matched_topics.py).
     """
 
     kind: ClassVar[str] = "kafka-scan"
@@ -87,6 +91,8 @@ class KafkaScan:
     alignment: Alignment | None = None
     debezium: Debezium | None = None
     reject_limit: RejectLimit | None = None
+    pattern: str | None = field(default=None, metadata=PLANNER_ONLY)
+    discovery_ms: int = field(default=0, metadata=PLANNER_ONLY)
     id: str = field(default="", metadata=PLANNER_ONLY)
     gated: bool = field(default=False, metadata=PLANNER_ONLY)
     idle_timeout_ms: int = field(default=0, metadata=PLANNER_ONLY)
@@ -422,6 +428,7 @@ class KafkaSink:
 
     With `exchange`, rows of one sink key come from several join keys: they are brought together by
     sink key once more, retractions first. `on_error` is of results too large for the topic.
+    `metadata`: columns of the schema that are in neither key nor value.
     """
 
     kind: ClassVar[str] = "kafka-sink"
@@ -442,6 +449,7 @@ class KafkaSink:
     inputs: tuple[Project, ...]
     on_error: str = "fail"
     dead_letter_topic: str | None = None
+    metadata: tuple[MetadataColumn, ...] = field(default=(), metadata=UNLESS_DEFAULT)
 
 
 Physical: TypeAlias = KafkaSink | Results | Project | Rekey | Operator

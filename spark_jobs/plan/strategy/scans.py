@@ -79,7 +79,7 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
     return KafkaScan(
         table=table.name,
         side=side,
-        topics=tuple(Topic(name) for name in table.topics),
+        topics=tuple(Topic(name) for name in _topics(table)),
         groups=building.groups,
         changelog=changelog,
         key_format=table.key_format and with_columns(table.key_format, _key_fields(table)),
@@ -107,8 +107,15 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
         reject_limit=RejectLimit(
             building.settings.dead_letter_max_share, building.settings.dead_letter_window
         ),
+        pattern=table.topic_pattern,
+        discovery_ms=table.options.kafka.discovery_ms,
         idle_timeout_ms=idle_timeout_ms(table, building),
     )
+
+
+def _topics(table: Table) -> tuple[str, ...]:
+    """No topic has a slash in its name, so that a pattern is not taken for one."""
+    return table.topics if table.topic_pattern is None else (f"/{table.topic_pattern}/",)
 
 
 def _odd_events(table: Table) -> Iterator[Advice]:

@@ -184,6 +184,9 @@ def _sink(node: KafkaSink) -> list[str]:
         f"records: {keys}, value {node.value_format.name}",
         f"delivery: {node.guarantee}",
     ]
+    if node.metadata:
+        written = (f"{column.key} FROM {column.column}" for column in node.metadata)
+        details.append(f"metadata: {', '.join(written)}")
     if node.on_error != "fail":
         details.append(f"results too large for the topic: {_policy(node)}")
     if node.exchange:
@@ -462,6 +465,10 @@ def _scan(node: KafkaScan) -> list[str]:
     details.append(f"row: {_row(node.schema)}")
     details.append(f"bad records: {_policy(node)}")
     details.append(f"starts: {_place(node.startup)}, ends: {_place(node.bounded)}")
+    if node.pattern is not None:
+        often = f" and every {node.discovery_ms} ms" if node.discovery_ms else ""
+        when = "at the first start" if node.bounded.mode != "unbounded" else f"at each start{often}"
+        details.append(f"topics: those that match {node.pattern} {when}")
     return details
 
 

@@ -6,17 +6,19 @@ from spark_jobs.errors import CatalogError, UnsupportedError
 from spark_jobs.options.client_properties import CONNECTION, JAVA_ONLY, REFUSED, value_problem
 from spark_jobs.options.connectors import (
     CONNECTORS,
+    DISCOVERY,
     KNOWN_CONNECTORS,
     MANAGED_PROPERTIES,
     NEEDS,
-    REGISTRY_OPTIONS,
+    REGISTRY_TIMEOUT,
     REQUIRED,
+    TOPIC_PATTERN,
     TableOptions,
     table_options,
     without_effect,
 )
 from spark_jobs.options.debezium import KEY_CHANGES, TRUNCATE, UNAVAILABLE, conflicts
-from spark_jobs.options.formats import FORMATS, KNOWN_FORMATS, FormatKind
+from spark_jobs.options.formats import FORMATS, KNOWN_FORMATS, SCHEMA_ID, FormatKind
 from spark_jobs.options.jdbc import POSTGRES
 from spark_jobs.options.kinds import Option, is_reference
 from spark_jobs.options.secrets import literal_secret
@@ -134,6 +136,8 @@ class OptionChecker:
         given = self.given
         if connector == "kafka":
             self._check_formats()
+        if connector != "jdbc":
+            self._check_topics()
         if connector == "jdbc" and "url" in given:
             self._check_database(self.clauses["url"].value)
         for start, format_ in self._formats():
@@ -149,6 +153,25 @@ class OptionChecker:
         self._check_debezium()
         self._check_registry()
         self._check_quotes()
+
+    def _check_topics(self) -> None:
+        """Topics are listed or matched; offsets of partitions are those of one topic."""
+        pattern = self.clauses.get(TOPIC_PATTERN)
+        if pattern is None:
+            self._need("topic", f", nor a '{TOPIC_PATTERN}'")
+            if (interval := self.clauses.get(DISCOVERY)) is not None:
+                problem = f"'{DISCOVERY}' has no effect without '{TOPIC_PATTERN}'"
+                hint = "leave it out: every micro-batch looks for new partitions of listed topics"
+                self._wrong("OPTION_CONFLICT", problem, interval.key, hint)
+            return
+        given = self.given
+        if "topic" in given:
+            problem = f"'topic' and '{TOPIC_PATTERN}' both say which topics are read"
+            self._wrong("OPTION_CONFLICT", problem, pattern.key, "leave one out")
+        for mode in ("scan.startup.mode", "scan.bounded.mode"):
+            if given.get(mode) == "specific-offsets":
+                problem = f"'{mode}' = 'specific-offsets' is for one topic, named in 'topic'"
+                self._wrong("OPTION_CONFLICT", problem, self.clauses[mode].key)
 
     def _check_database(self, url: Name) -> None:
         if not url.text.startswith((POSTGRES, "${")):
@@ -166,8 +189,13 @@ class OptionChecker:
                 self._wrong("OPTION_CONFLICT", problem, clause.key, hint)
 
     def _check_registry(self) -> None:
-        if not any(format_.registry for _, format_ in self._formats()):
-            for name in (n for n in REGISTRY_OPTIONS if n in self.clauses):
+        formats = [format_ for _, format_ in self._formats()]
+        has = {
+            SCHEMA_ID: any(format_.names_schemas for format_ in formats),
+            REGISTRY_TIMEOUT: any(format_.registry for format_ in formats),
+        }
+        for name, has_effect in has.items():
+            if name in self.clauses and not has_effect:
                 problem = f"'{name}' has no effect without a format that has a schema registry"
                 self._wrong("OPTION_CONFLICT", problem, self.clauses[name].key)
 

@@ -92,6 +92,24 @@ def test_bounded_query_without_anything_to_flush() -> None:
     assert found.phase == "finished"
 
 
+def test_a_query_that_is_stopped_to_be_renewed_starts_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stopped: list[list[QueryLife]] = []
+    opened: list[bool] = []
+    kernel = SimpleNamespace(open_gate=lambda: opened.append(True))
+    monkeypatch.setattr(module, "stop_queries", lambda _, lives, __: stopped.append(lives))
+    monkeypatch.setattr(module, "Kernel", SimpleNamespace(of=lambda _: kernel))
+    started: list[bool] = []
+    found = life(None, False, started)
+    found.poll()
+    found.renew(cast(Any, None))
+    run(found, 2)
+    assert (started, stopped, opened) == ([False, False], [[found]], [True])
+    with pytest.raises(RejoinError, match="its inputs do not end"):
+        run(found, 2)
+
+
 class WorkingQuery:
     """Runs epochs; a test says which one ended last, and what Spark says of the present one."""
 

@@ -322,6 +322,8 @@ def test_a_renamed_table_keeps_where_its_input_began() -> None:
     now = job(NAMED.replace("people", "users"), "", ("TABLE people", "TABLE users"))
     assert [*accepted(old, now).scans.values()] == [*old.scans.values()]
     assert [*accepted(old, now).scans] == ["0-orders", "1-users"]
+    matched = old.model_copy(update={"matched_topics": {"1-people": {"p": 3}}})
+    assert accepted(matched, now).matched_topics == {"1-users": {"p": 3}}
 
 
 def test_going_back_to_an_older_state_format_is_refused() -> None:

@@ -262,14 +262,21 @@ TABLE_OPTIONS = [
     ("'json.ignore-parse-errors' = 'yes'", "OPTION_VALUE", "true | false"),
     ("'value.format' = 'json'", "OPTION_CONFLICT", "same option"),
     ("'key.format' = 'json'", "OPTION_MISSING", "key.fields"),
-    ("'key.format' = 'debezium-json'", "OPTION_VALUE", "json | csv | avro | avro-confluent | raw"),
+    (
+        "'key.format' = 'debezium-json'",
+        "OPTION_VALUE",
+        "json | json-registry | csv | avro | avro-confluent | protobuf | proto-registry | raw",
+    ),
     ("'rejoin.schema-id' = 'apicurio-headers'", "OPTION_CONFLICT", "schema registry"),
     ("'rejoin.registry.timeout' = '1 min'", "OPTION_CONFLICT", "schema registry"),
     ("'rejoin.schema-id' = 'header'", "OPTION_VALUE", "apicurio-8-byte"),
     ("'key.fields' = 'a'", "OPTION_MISSING", "key.format"),
     ("'key.fields' = 'z'", "UNKNOWN_COLUMN", "not a physical column"),
     ("'key.fields-prefix' = 'k_'", "OPTION_CONFLICT", "EXCEPT_KEY"),
-    ("'topic-pattern' = 'x.*'", "UNSUPPORTED_OPTION", "topic"),
+    ("'topic-pattern' = 'x.*'", "OPTION_CONFLICT", "both say which topics"),
+    ("'topic-pattern' = 'x.*+'", "OPTION_VALUE", "look-around"),
+    ("'topic-pattern' = '(?i)x'", "OPTION_VALUE", "flags"),
+    ("'scan.topic-partition-discovery.interval' = '1 min'", "OPTION_CONFLICT", "every micro-batch"),
     ("'sink.partitioner' = 'fixed'", "OPTION_VALUE", "default"),
     ("'sink.delivery-guarantee' = 'exactly_once'", "OPTION_VALUE", "exactly-once"),
     ("'rejoin.on-error' = 'dead-letter'", "OPTION_MISSING", "rejoin.dead-letter.topic"),
@@ -406,6 +413,13 @@ def test_options_of_csv(options: str, code: str) -> None:
     assert [p.code for p in problems(text)] == [code]
 
 
+@pytest.mark.parametrize("pattern", ["a|(b", "*shop", "[a-z", "{a", "a{2", "a)", "\\", "(?y"])
+def test_broken_expressions_of_canal(pattern: str) -> None:
+    table = "CREATE TABLE t (v INT, PRIMARY KEY (v) NOT ENFORCED) <append>"
+    options = f"'canal-json', 'canal-json.table.include' = '{pattern}'"
+    assert [p.code for p in problems(script(table).replace("'json'", options))] == ["OPTION_VALUE"]
+
+
 def test_all_problems_of_a_file_at_once() -> None:
     text = """CREATE TABLE t (a INT, a INT, b MULTISET<INT>) <append>;
 CREATE TABLE u (a INT) WITH ('conector' = 'kafka');
@@ -481,3 +495,49 @@ def test_a_broken_job_is_a_clean_error(data: st.DataObject) -> None:
         at = data.draw(st.integers(0, len(pieces) - 1))
         pieces[at : at + 1] = data.draw(st.lists(WORDS, max_size=2))
     assert is_clean(" ".join(pieces))
+
+
+_SINK = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:1', "
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "code", "says"),
+    [
+        ("o BIGINT METADATA FROM 'offset'", "", "UNSUPPORTED_METADATA", "can be read, not written"),
+        (
+            "t TIMESTAMP(3) METADATA FROM 'timestamp', u BIGINT METADATA FROM 'timestamp'",
+            "",
+            "UNSUPPORTED_METADATA",
+            "several columns",
+        ),
+        ("x INT", "'format' = 'json-registry', ", "UNSUPPORTED_OPTION", "json-registry"),
+        (
+            "x INT",
+            "'format' = 'protobuf', 'protobuf.descriptor-file' = 'f',"
+            " 'protobuf.message-name' = 'm',",
+            "UNSUPPORTED_OPTION",
+            "protobuf",
+        ),
+        ("x INT", "'topic-pattern' = 's.*', ", "SINK_TOPICS", "a sink has one topic"),
+    ],
+)
+def test_what_a_sink_cannot_write(columns: str, options: str, code: str, says: str) -> None:
+    topic = "" if "topic-pattern" in options else "'topic' = 's', "
+    value = "" if "'format'" in options else "'format' = 'json', "
+    given_ = f"{_SINK}{topic}{value}{options}".rstrip(", ")
+    table = f"CREATE TABLE s (id INT, {columns}) WITH ({given_});"
+    found = problems(script(TABLES, table, "INSERT INTO s (id) SELECT a1 FROM A;"))
+    assert [(p.code, says in p.render()) for p in found] == [(code, True)]
+
+
+def test_a_sink_takes_metadata_as_columns() -> None:
+    table = (
+        "CREATE TABLE s (id INT, t TIMESTAMP_LTZ(3) METADATA FROM 'timestamp',"
+        " h MAP<STRING, BYTES> METADATA FROM 'headers', p INT METADATA FROM 'partition' VIRTUAL)"
+        f" WITH ({_SINK} 'topic' = 's', 'format' = 'json');"
+    )
+    written = "INSERT INTO s SELECT a1, NULL, MAP['k', X'01'] FROM A;"
+    job = bind(script(TABLES, table, written), "job.sql")
+    assert len(job.inserts[0].fields) == 3
+    found = problems(script(TABLES, table, "INSERT INTO s SELECT a1 FROM A;"))
+    assert [p.code for p in found] == ["COLUMN_COUNT"]

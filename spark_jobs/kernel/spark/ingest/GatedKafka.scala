@@ -65,6 +65,8 @@ object Gate {
   *   - `rejoin.loaded`: of the same form; the epoch that reaches such an offset gets one more record, whose
   *     timestamp type is [[Ingest.LoadedMarker]]
   *   - `rejoin.alignment`: an [[Alignment]]; the table is not read while it is too far ahead
+  *   - `rejoin.starts`: of the same form; where topics begin that the source has not read at all. Spark itself
+  *     would begin at the first record, and take records that were deleted before for lost
   *   - `rejoin.topic-ids`: `{topic: id}` for the [[SourceGuard]]
   *   - `rejoin.records-per-task`: how many records are worth a task; 0 if each partition needs a task of its own
   *   - `rejoin.marks-ms`: in real-time mode, how often marks are due while records come
@@ -135,6 +137,7 @@ object GatedKafka {
       table: String,
       ends: Option[Ends],
       loaded: Ends,
+      starts: Ends,
       alignment: Option[Alignment],
       recordsPerTask: Long,
       guard: () => SourceGuard,
@@ -161,6 +164,7 @@ object GatedKafka {
         table,
         offsets("rejoin.ends"),
         offsets("rejoin.loaded").getOrElse(Map.empty),
+        offsets("rejoin.starts").getOrElse(Map.empty),
         Option(options.get("rejoin.alignment")).map(Alignment.read),
         options.getLong("rejoin.records-per-task", 0),
         () => new SourceGuard(table, idsOf(options), toleratesLoss, clientOf(options)),
@@ -200,7 +204,7 @@ object GatedKafka {
       with SupportsTriggerAvailableNow
       with SupportsRealTimeMode
       with ReportsSourceMetrics {
-    import options.{alignment, contentEnd, ends, loaded, marksMs, query, recordsPerTask, table}
+    import options.{alignment, contentEnd, ends, loaded, marksMs, query, recordsPerTask, starts, table}
     private var realTime = false
     private val contentEnds = mutable.HashMap.empty[(String, Int), Long]
     private val guard = options.guard()
@@ -214,7 +218,7 @@ object GatedKafka {
       } else if (Gate.isClosed || (ends.isEmpty && !backoff.isDue(System.nanoTime))) start
       else {
         guard.checkTopics()
-        val next = bounded(kafka.latestOffset(start, limit))
+        val next = bounded(kafka.latestOffset(withUnread(start), limit))
         backoff.asked(System.nanoTime, next != start)
         if (alignment.exists(isAhead(_, next != start))) start else next
       }
@@ -237,7 +241,8 @@ object GatedKafka {
       realTime = true
       kafka.prepareForRealTimeMode()
     }
-    override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
+    override def planInputPartitions(committed: Offset, end: Offset): Array[InputPartition] = {
+      val start = withUnread(committed)
       val (from, to) = (parse(start.json()).extract[Ends], parse(end.json()).extract[Ends])
       checkRecords(to.map { case (topic, offsets) =>
         topic -> offsets.map { case (partition, _) => partition -> offsetAt(from, topic, partition) }
@@ -287,6 +292,15 @@ object GatedKafka {
       } yield LoadedMarker(topic, partition.toInt, offset)
       Option.when(reached.nonEmpty)(LoadedMarkers(reached))
     }
+
+    /** Adds the topics that a pattern has matched since the first start. */
+    private def withUnread(offset: Offset): Offset =
+      if (starts.isEmpty) offset
+      else {
+        val read = parse(offset.json()).extract[Ends]
+        val unread = starts -- read.keys
+        if (unread.isEmpty) offset else kafka.deserializeOffset(compact(render(Extraction.decompose(read ++ unread))))
+      }
 
     private def bounded(offset: Offset): Offset = ends.fold(offset) { ends =>
       val upTo = for {
