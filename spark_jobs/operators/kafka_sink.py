@@ -15,6 +15,6 @@ def build_sink(
     """Writes the records to the topic; not started yet."""
     if sink.exchange:
         # dead-letter records go to one task, in the order of their source partitions
-        key = expr("CASE WHEN exists(headers, h -> h.key = 'rejoin.reason') THEN NULL ELSE key END")
+        key = expr("CASE WHEN isDeadLetter THEN NULL ELSE key END")
         records = records.repartition(running.manifest.parallelism, key)
     return Kernel.of(running.spark).foreach_writer(records, described)

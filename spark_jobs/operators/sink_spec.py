@@ -53,5 +53,7 @@ def record_columns(sink: KafkaSink, part: Literal["key", "value"]) -> list[RowFi
     if part == "key":
         prefix = len(sink.key_prefix)
         return [RowField(name[prefix:], by_name[name].type) for name in sink.key_fields]
-    kept = set() if sink.value_includes_key else set(sink.key_fields)
-    return [field for name, field in by_name.items() if name not in kept]
+    apart = {column.column for column in sink.metadata}
+    if not sink.value_includes_key:
+        apart |= set(sink.key_fields)
+    return [field for name, field in by_name.items() if name not in apart]

@@ -51,6 +51,7 @@ class _KnownError(NamedTuple):
 _KNOWN = {
     "InvalidProducerEpochException": _KnownError("SINK_FENCED", KafkaError),
     "NullValueException": _KnownError("NULL_IN_NOT_NULL_COLUMN", ConfigError),
+    "RecordTimestampException": _KnownError("RECORD_TIMESTAMP", ConfigError),
     "OffsetOutOfRangeException": _KnownError("SOURCE_DATA_LOST", StateError),
     "OversizedRecordException": _KnownError("RECORD_TOO_LARGE", ConfigError),
     "ProducerFencedException": _KnownError("SINK_FENCED", KafkaError),
@@ -81,6 +82,8 @@ _CODED = {
     "LookupRefusedException": ConfigError,
 }
 _HINTS = {
+    "RECORD_TIMESTAMP": "write NULL for the time at which the record is sent: CASE WHEN ts >= ... "
+    "THEN ts END",
     "NULL_IN_NOT_NULL_COLUMN": "use COALESCE(column, ...) in the SELECT list, or let the sink "
     "column be NULL; a WHERE does not remove rows that are already in state",
     "SINK_LEDGER_MISSING": "was 'sink.transactional-id-prefix' changed? It is part of the ledger's "

@@ -83,7 +83,7 @@ class Shop:
             **formats,
             **{k.replace("__", ".").replace("_", "-"): v for k, v in options.items()},
         }
-        listed = ", ".join(f"'{k}' = '{v}'" for k, v in given.items())
+        listed = ", ".join(f"'{k}' = '{v}'" for k, v in given.items() if v)
         return f"CREATE TABLE {name} ({columns}) WITH ({listed});\n"
 
     def start(self, sql: str, *options: str) -> Child:

@@ -23,13 +23,15 @@ class Record:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one micro-batch gave."""
+    """What one micro-batch gave; `timestamps` and `headers` as metadata columns wrote them."""
 
     rows: list[list[Any]]
     records: list[tuple[bytes | None, bytes | None]]
     rejects: list[str]
     dead_letters: list[tuple[str, bytes | None, bytes | None]]
     dead_letter_headers: list[list[tuple[str, bytes]]]
+    timestamps: list[int | None] = field(default_factory=list)
+    headers: list[list[tuple[str, bytes]] | None] = field(default_factory=list)
 
 
 def struct(columns: Mapping[str, Any], not_null: Sequence[str] = ()) -> dict[str, Any]:
@@ -130,16 +132,26 @@ def feed(local: Any, records: Sequence[Record], first: int = 0, table: str = "t"
         [(_bytes(r["key"]), _bytes(r["value"])) for r in told["records"]],
         [r["reason"] for r in told["rejects"]],
         [(r["topic"], _bytes(r["key"]), _bytes(r["value"])) for r in told["rejects"]],
-        [[(n, _bytes(v) or b"") for n, v in r["headers"]] for r in told["rejects"]],
+        [_headers(r["headers"]) for r in told["rejects"]],
+        [r.get("timestamp") for r in told["records"]],
+        [_headers(r["headers"]) if "headers" in r else None for r in told["records"]],
     )
 
 
+def _headers(found: list[tuple[str, str]]) -> list[tuple[str, bytes]]:
+    return [(name, _bytes(value) or b"") for name, value in found]
+
+
 def write(
-    jvm: Any, sink: Mapping[str, Any], columns: Mapping[str, Any], *rows: tuple[str, Any]
+    jvm: Any,
+    sink: Mapping[str, Any],
+    columns: Mapping[str, Any],
+    *rows: tuple[str, Any],
+    zone: str = "UTC",
 ) -> Outcome:
     """The records of rows that come as changelog-json: `["+I", {column: value}]`."""
     changes = [json.dumps({"op": op, "data": data}).encode() for op, data in rows]
-    scan = TableScan(columns, "changelog-json", changelog="retract")
+    scan = TableScan(columns, "changelog-json", changelog="retract", time_zone=zone)
     return through(jvm, sink, scan, *[Record(change) for change in changes])
 
 
@@ -156,7 +168,7 @@ def through(jvm: Any, sink: Mapping[str, Any], scan: TableScan, *records: Record
             "kind": "project",
             "select": [{"name": n, "expr": f"`{n}`"} for n in scan.columns],
             "schema": schema,
-            "timeZone": "UTC",
+            "timeZone": scan.time_zone,
             "input": scan.node(),
         }],
     }  # fmt: skip

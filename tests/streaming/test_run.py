@@ -29,6 +29,7 @@ from tests.harness.shop import (
 
 NOON_MS = 1_704_110_400_000  # 2024-01-01 12:00
 STOP_S = 30.0
+SHOP_MESSAGES = Path(__file__).parents[1] / "fixtures" / "protobuf" / "shop.desc"
 
 NAMED = """\
 INSERT INTO named_sink
@@ -47,6 +48,10 @@ UNION ALL
 COUNT_OF_NOTHING = """\
 INSERT INTO counts_sink
 SELECT COUNT(*), SUM(id) FROM orders WHERE FALSE UNION ALL SELECT id, 1 FROM orders;
+"""
+WRITES = """\
+INSERT INTO seen_sink SELECT id, TO_TIMESTAMP_LTZ(id, 0), MAP['k', X'01'] FROM source;
+INSERT INTO plain_sink SELECT id FROM plain;
 """
 PRICED = """\
 INSERT INTO priced_sink
@@ -110,6 +115,44 @@ def test_bounded_upsert_join_ends_with_its_result(shop: Shop) -> None:
     assert query.lag_records == 0
     assert query.epoch is not None
     assert query.input_rows_total == 26
+
+
+def test_a_running_job_finds_topics_and_writes_metadata(shop: Shop) -> None:
+    """Two queries, of which one has a pattern: the other one runs on. Neither reads plain JSON."""
+    shop.create("in_a", "plain", "seen_sink", "plain_sink")
+    shop.send("in_a", [b"\x08\1"])  # field 1 of the message
+    shop.send("plain", [b'\0\0\0\0\7{"id": 1}'])
+    found = {"topic_pattern": f"{shop.prefix}_in_[a-z]", "topic": ""}
+    interval = {"scan__topic-partition-discovery__interval": "1 s"}
+    message = {
+        "value__format": "protobuf",
+        "value__protobuf__descriptor-file": str(SHOP_MESSAGES),
+        "value__protobuf__message-name": "shop.Order",
+    }
+    metadata = "seen TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', h MAP<STRING, BYTES> METADATA FROM"
+    child = shop.start(
+        shop.table("source", "id BIGINT", **found, **interval, **message)
+        + shop.table("plain", "id BIGINT", value__format="json-registry")
+        + shop.table("plain_sink", "id BIGINT")
+        + shop.table("seen_sink", f"id BIGINT, {metadata} 'headers'")
+        + WRITES
+    )
+    wait_until(lambda: written(shop) >= 1, child)
+    shop.create("in_b")
+    shop.send("in_b", [b"\x08\2", b"\x08\3"])
+    seen = shop.messages("seen_sink", lambda messages: len(messages) >= 3)
+    assert sorted(message.timestamp()[1] for message in seen) == [1_000, 2_000, 3_000]
+    assert [message.headers() for message in seen] == [[("k", b"\1")]] * 3
+    assert [json.loads(m.value() or b"") for m in seen if m.timestamp()[1] == 1_000] == [{"id": 1}]
+    topics = {shop.topic("in_a"), shop.topic("in_b")}
+    wait_until(lambda: {s.topic for q in shop.status().queries for s in q.sources} >= topics, child)
+    record = json.loads((shop.folder / "status" / "job.json").read_text())
+    (source,) = [n for q in record["queries"] for n in q["nodes"] if n["table"] == "source"]
+    assert set(source["topics"]) == topics
+    shop.send("plain", [b'\0\0\0\0\7{"id": 2}'])
+    assert shop.rows("plain_sink", 2) == Counter([text({"id": 1}), text({"id": 2})])
+    child.stop(STOP_S)
+    assert child.exit_code == 0, child.log_tail(40)
 
 
 @pytest.mark.timeout(600)

@@ -53,6 +53,7 @@ _SINK = {
     "key": "new records have the new key; records under the old one stay until somebody deletes "
     "them",
     "columns": _FROM_NOW,
+    "metadata": _FROM_NOW,
     "SELECT": _FROM_NOW,
     "delivery": "the ledger of exactly-once begins at the next epoch",
     "transactional ids": "stop the job gracefully before: an epoch that was cut off could not "

@@ -226,6 +226,7 @@ def _sink(sink: KafkaSink) -> Facts:
         "value format": sink.value_format.name,
         "key": list(sink.key_fields),
         "columns": _columns(sink.schema),
+        "metadata": {column.key: column.column for column in sink.metadata},
         "SELECT": selects,
         "delivery": sink.guarantee,
         "transactional ids": sink.transactional_id_prefix,

@@ -8,7 +8,7 @@ from spark_jobs.plan.facts.changelog import INSERT, mode_text, sink_mode
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.keys import Key, is_unique, key_order, smallest
 from spark_jobs.plan.facts.sources import Source, peel, source_of
-from spark_jobs.plan.nodes.parts import Named
+from spark_jobs.plan.nodes.parts import MetadataColumn, Named
 from spark_jobs.plan.nodes.physical import (
     KafkaSink,
     KeyChanges,
@@ -392,4 +392,9 @@ def _sink(
         inputs=projects,
         on_error=table.on_error,
         dead_letter_topic=table.dead_letter_topic,
+        metadata=tuple(
+            MetadataColumn(column.metadata_key, column.name)
+            for column in table.columns
+            if column.writable and column.metadata_key is not None
+        ),
     )

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from spark_jobs.errors import CatalogError, PositionedError, SqlError, UnsupportedError
-from spark_jobs.options.formats import DebeziumJsonOptions
+from spark_jobs.options.formats import DebeziumJsonOptions, JsonRegistryOptions, ProtobufOptions
 from spark_jobs.sql.bind.casts import cast, of_length
+from spark_jobs.sql.bind.metadata import WRITABLE
 from spark_jobs.sql.bind.projections import project
 from spark_jobs.sql.catalog import Table, TableColumn
 from spark_jobs.sql.logical import Logical, Position, Project, Sink, all_columns
@@ -15,6 +16,8 @@ from spark_jobs.sql.parse.source_text import SourceText, nearest
 from spark_jobs.sql.parse.statements import InsertInto
 from spark_jobs.sql.types.coercion import assignable
 from spark_jobs.sql.types.expr import Column, Expr, Literal
+
+_READ_ONLY = (JsonRegistryOptions, ProtobufOptions)
 
 
 def bind_insert(
@@ -46,6 +49,9 @@ def _unwritable(table: Table) -> Iterator[PositionedError]:
     if len(table.topics) > 1:
         topics = f"{table.name} has {len(table.topics)} topics, a sink has one"
         yield SqlError("SINK_TOPICS", topics, "name one topic in 'topic'")
+    if table.topic_pattern is not None:
+        problem = f"{table.name} has a 'topic-pattern', and a sink has one topic"
+        yield SqlError("SINK_TOPICS", problem, "name the topic in 'topic'")
     if table.unwrapped:
         hint = (
             "declare the sink as a table of its own: upsert-kafka, or kafka with a debezium format"
@@ -57,13 +63,30 @@ def _unwritable(table: Table) -> Iterator[PositionedError]:
     if (ids := table.options.kafka.schema_ids) != "prefix":
         why = "ids are written in Confluent's form"
         yield _unwritable_with(table, f"'rejoin.schema-id' = '{ids}': {why}")
-    for column in _writable(table):
-        if column.kind == "metadata":
+    for format_ in (table.key_format, table.value_format):
+        if format_ is not None and isinstance(format_.options, _READ_ONLY):
+            yield _unwritable_with(table, f"the format '{format_.name}'", "use json or an Avro")
+    yield from _unwritable_metadata(table)
+
+
+def _unwritable_metadata(table: Table) -> Iterator[PositionedError]:
+    """Metadata that a record has only once it is written, and what two columns would write."""
+    written: set[str] = set()
+    for column in table.columns:
+        key = column.metadata_key
+        if key is None or not column.writable:
+            continue
+        if key not in WRITABLE:
             yield UnsupportedError(
                 "UNSUPPORTED_METADATA",
-                f"writing the metadata column {column.name} is not supported",
+                f"metadata '{key}' of column {column.name} can be read, not written",
                 f"declare {column.name} in {table.name} as VIRTUAL",
             )
+        elif key in written:
+            problem = f"{table.name} has several columns that write the metadata '{key}'"
+            hint = f"declare {column.name} as VIRTUAL"
+            yield UnsupportedError("UNSUPPORTED_METADATA", problem, hint)
+        written.add(key)
 
 
 def _untrimmed(table: Table) -> Iterator[PositionedError]:

@@ -32,6 +32,8 @@ _KAFKA: dict[str, MetadataKey] = {
     "headers": MetadataKey((_map(BYTES),)),
     "leader-epoch": MetadataKey((INT,), "Spark's Kafka source does not give it"),
 }
+WRITABLE = ("timestamp", "headers")
+"""Metadata that a sink's columns without VIRTUAL become, as in Flink."""
 _DEBEZIUM: dict[str, MetadataKey] = {
     "value.ingestion-timestamp": MetadataKey(_TIMES),
     "value.source.timestamp": MetadataKey(_TIMES),

@@ -64,6 +64,48 @@ def test_null_in_a_not_null_column(jvm: Any) -> None:
         write(jvm, UPSERT, COLUMNS, ("+I", {"name": "a"}))
 
 
+BYTES_BY_NAME = {
+    "type": "map", "keyType": "string", "valueType": "binary", "valueContainsNull": True,
+}  # fmt: skip
+NOON_MS = 1_704_110_400_000
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "zone"),
+    [
+        ("timestamp", "2024-01-01 12:00:00.0005Z", "UTC"),
+        ("TIMESTAMP(3)", "2024-01-01 12:00:00", "UTC"),
+        ("TIMESTAMP(3)", "2024-01-01 13:00:00", "Europe/Berlin"),
+        ("long", NOON_MS, "UTC"),
+    ],
+)
+def test_a_column_becomes_the_timestamp(jvm: Any, type_: str, value: Any, zone: str) -> None:
+    columns = {"id": "long", "at": type_, "name": "string"}
+    sink = UPSERT | {"metadata": [{"key": "timestamp", "column": "at"}]}
+    rows = [{"id": 1, "at": value, "name": "a"}, {"id": 2, "at": None, "name": "b"}]
+    got = write(jvm, sink, columns, ("+I", rows[0]), ("-D", rows[0]), ("+I", rows[1]), zone=zone)
+    assert got.timestamps == [NOON_MS, NOON_MS, None]
+    assert [value for _, value in got.records] == [ROW, None, b'{"id":2,"name":"b"}']
+    assert got.headers == [None, None, None]
+
+
+def test_a_column_becomes_the_headers(jvm: Any) -> None:
+    columns = {"id": "long", "h": BYTES_BY_NAME, "name": "string"}
+    sink = UPSERT | {"metadata": [{"key": "headers", "column": "h"}], "valueIncludesKey": False}
+    found = [{"b": "AQI=", "a": "", "none": None}, {}, None]
+    rows = [("+I", {"id": 1, "h": headers, "name": "a"}) for headers in found]
+    got = write(jvm, sink, columns, *rows)
+    assert got.headers == [[("b", b"\1\2"), ("a", b"")], [], None]
+    assert got.timestamps == [None, None, None]
+    assert got.records == [(KEY, b'{"name":"a"}')] * 3
+
+
+def test_a_timestamp_before_1970(jvm: Any) -> None:
+    sink = UPSERT | {"metadata": [{"key": "timestamp", "column": "at"}]}
+    with pytest.raises(Py4JJavaError, match=r"RecordTimestampException.*sink s: at is -1 ms"):
+        write(jvm, sink, {"id": "long", "at": "long"}, ("+I", {"id": 1, "at": -1}))
+
+
 STRINGS = {"type": "array", "elementType": "string", "containsNull": True}
 BY_NAME = {"type": "map", "keyType": "string", "valueType": "integer", "valueContainsNull": True}
 

@@ -12,7 +12,7 @@ import org.json4s.jackson.JsonMethods.{compact, parse, render}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
-import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.apache.spark.sql.rejoin.columns.RowJson
@@ -346,8 +346,9 @@ private final class LocalOutput {
       rows += JArray(JString(RowKind.name(change.kind)) :: values)
       if (emitter.spec.sink.isDefined) {
         val written = emitter.record(change, computed)
-        records += JObject(
-          record(written) :+ ("retraction" -> JBool(written.getBoolean(7))) :+ ("recordMs" -> JInt(written.getLong(8))))
+        records += JObject(record(written) ++ metadata(written) ++ List(
+          "retraction" -> JBool(written.getBoolean(7)),
+          "recordMs" -> JInt(written.getLong(8))))
       }
     }
 
@@ -366,12 +367,25 @@ private final class LocalOutput {
       "key" -> bytes(row.getBinary(1)),
       "value" -> bytes(row.getBinary(2)))
 
-  private def reject(deadLetter: InternalRow): JValue = {
-    val headers = deadLetter.getArray(4).toArray[InternalRow](SourceRecord.HeaderType).toList
+  /** What metadata columns of the sink have made of a record. */
+  private def metadata(row: InternalRow): List[JField] = {
+    val timestamp = Option.when(!row.isNullAt(4))("timestamp" -> JInt(row.getLong(4)))
+    val headers = Option.when(!row.isNullAt(5))("headers" -> headersOf(row.getArray(5)))
+    timestamp.toList ++ headers.map { case (name, found) => name -> json(found) }
+  }
+
+  private def headersOf(headers: ArrayData): List[(String, Array[Byte])] =
+    headers.toArray[InternalRow](SourceRecord.HeaderType).toList
       .map(header => header.getUTF8String(0).toString -> header.getBinary(1))
+
+  private def json(headers: List[(String, Array[Byte])]): JValue =
+    JArray(headers.map { case (name, value) => JArray(List(JString(name), bytes(value))) })
+
+  private def reject(deadLetter: InternalRow): JValue = {
+    val headers = headersOf(deadLetter.getArray(4))
     JObject(record(deadLetter) ++ List(
       "reason" -> JString(new String(headers.toMap.apply(DeadLetter.ReasonHeader), StandardCharsets.UTF_8)),
-      "headers" -> JArray(headers.map { case (name, value) => JArray(List(JString(name), bytes(value))) })))
+      "headers" -> json(headers)))
   }
 
   private def bytes(value: Array[Byte]): JValue =

@@ -132,6 +132,7 @@ object EmitGenerator {
 /** Turns rows of a sink, and dead letters, into rows of [[SinkRecord]]; the result is reused. */
 private[rejoin] final class RecordRows(sink: RecordSpec, offset: Int) {
   private val encoder = new RecordEncoder(sink, offset)
+  private val metadata = new WrittenMetadata(sink, offset)
   private val topic = UTF8String.fromString(sink.topic)
   private val out = new SpecificInternalRow(EmitGenerator.Schema.map(_.dataType))
 
@@ -145,8 +146,7 @@ private[rejoin] final class RecordRows(sink: RecordSpec, offset: Int) {
       out.update(0, topic)
       out.update(1, encoder.key(row))
       out.update(2, encoder.value(kind, row))
-      out.setNullAt(4)
-      out.setNullAt(5)
+      metadata.write(row, out)
     }
     out
   }

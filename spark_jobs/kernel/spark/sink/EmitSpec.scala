@@ -15,6 +15,10 @@ import org.apache.spark.sql.rejoin.run.OperatorNode
   *   `append`, `upsert` (key, and value or tombstone) or `retract` (the value holds the row kind)
   * @param schema
   *   the sink's columns, in order
+  * @param metadata
+  *   the columns that are no part of key or value, by the metadata that they become
+  * @param timeZone
+  *   the one of a TIMESTAMP that becomes the record's
   */
 final case class RecordSpec(
     table: String,
@@ -25,13 +29,17 @@ final case class RecordSpec(
     keyFields: Seq[String],
     keyPrefix: String,
     valueIncludesKey: Boolean,
-    schema: StructType) {
+    schema: StructType,
+    metadata: Map[String, String],
+    timeZone: String) {
 
   /** Ordinals of the columns in the record key. */
   def keyOrdinals: Seq[Int] = keyFields.map(schema.fieldIndex)
 
-  def valueOrdinals: Seq[Int] =
-    if (valueIncludesKey) schema.indices else schema.indices.diff(keyOrdinals)
+  def valueOrdinals: Seq[Int] = {
+    val stored = schema.indices.diff(metadata.values.map(schema.fieldIndex).toSeq)
+    if (valueIncludesKey) stored else stored.diff(keyOrdinals)
+  }
 
   /** The record key's columns, under their names in the format. */
   def keySchema: StructType =
@@ -100,7 +108,7 @@ object EmitSpec {
       left = left,
       right = right,
       timeZone = (project \ "timeZone").extract[String],
-      sink = Option.when((root \ "kind").extract[String] == "kafka-sink")(record(root)),
+      sink = Option.when((root \ "kind").extract[String] == "kafka-sink")(record(root, project)),
       computed = (project \ "computed").children.map(column),
       where = OperatorNode.present(project \ "where").map(_.extract[String]))
   }
@@ -114,7 +122,7 @@ object EmitSpec {
       field.dataType)
   }
 
-  def record(node: JValue): RecordSpec =
+  private def record(node: JValue, project: JValue): RecordSpec =
     RecordSpec(
       table = (node \ "table").extract[String],
       topic = (node \ "topic").extract[String],
@@ -124,7 +132,11 @@ object EmitSpec {
       keyFields = (node \ "keyFields").extract[Seq[String]],
       keyPrefix = (node \ "keyPrefix").extract[String],
       valueIncludesKey = (node \ "valueIncludesKey").extract[Boolean],
-      schema = OperatorNode.schema(node \ "schema"))
+      schema = OperatorNode.schema(node \ "schema"),
+      metadata = (node \ "metadata").children
+        .map(m => (m \ "key").extract[String] -> (m \ "column").extract[String])
+        .toMap,
+      timeZone = (project \ "timeZone").extract[String])
 
   private def sides(input: JValue): (StructType, StructType) =
     if ((input \ "kind").extract[String] == "kafka-scan") OperatorNode.schema(input \ "schema") -> StructType(Nil)
