@@ -13,6 +13,7 @@ from spark_jobs.check.clock import (
 )
 from spark_jobs.check.finding import Finding, Reporter, reporting_errors
 from spark_jobs.check.growth import check_growth
+from spark_jobs.check.lookups import check_lookup, lookup_nodes
 from spark_jobs.check.registry import (
     check_reader,
     check_registry,
@@ -30,6 +31,7 @@ from spark_jobs.check.topics import (
     check_widths,
 )
 from spark_jobs.driver.queries import is_bounded, present, sinks_of
+from spark_jobs.kernel.build import jdbc_jars
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.kernel.standalone import local_kernel
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
@@ -109,8 +111,12 @@ class ClusterChecks:
                 self.add_all(check_rights(self.sinks, self.settings.name))
         answering = self._registries(read)
         self.add_all(check_record_clocks(list(self.sources.values()), time.time()))
-        if self.sources:
-            with local_kernel() as kernel:
+        lookups = lookup_nodes(self.sinks.values())
+        if self.sources or lookups:
+            with local_kernel(*(jdbc_jars() if lookups else ())) as kernel:
+                for about, (join, node) in lookups.items():
+                    with reporting_errors(self.add, f"table {about}"):
+                        self.add_all(check_lookup(kernel, join, node))
                 self._with_kernel(kernel, answering)
 
     def _sink(self, name: str, sink: KafkaSink) -> None:

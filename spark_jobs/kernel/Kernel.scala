@@ -54,8 +54,11 @@ object Kernel {
   def lookup(envelopes: DataFrame, node: String, query: String, folder: String): DataFrame =
     Lookups(envelopes, LookupSpec.read(node), counters(envelopes), query, Option(folder))
 
-  /** Connects to the database of a node `lookup-join`; throws what is wrong with it or with the table there. */
-  def checkLookup(node: String): Unit = LookupTable.check(LookupSpec.read(node))
+  /** Connects to the database of a node `lookup-join`; throws what is wrong with it or with the table there, else
+    * gives what it says of the table: JSON of [[org.apache.spark.sql.rejoin.lookup.LookupFacts]].
+    */
+  def checkLookup(node: String): String =
+    compact(render(Extraction.decompose(LookupTable.check(LookupSpec.read(node)))))
 
   /** An operator's changes to envelopes under another key. */
   def rekey(changes: DataFrame, node: String): DataFrame = {

@@ -44,6 +44,15 @@ OperatorLevels = TypedDict(
 """Over all key groups; `source` by number: topic index * 65536 + partition."""
 
 
+class LookupFacts(TypedDict):
+    """A table that is looked up: LookupTable.scala says what each field is."""
+
+    isStored: bool
+    rows: int
+    isIndexed: bool
+    key: list[str]
+
+
 class QueryCounters(TypedDict, total=False):
     """What the tasks of one query have counted; what was never counted is absent."""
 
@@ -169,9 +178,10 @@ class Kernel:
         made = self._scala.lookup(envelopes._jdf, json.dumps(node), query, folder)
         return _frame(envelopes, made)
 
-    def check_lookup(self, node: Message) -> None:
-        """Raise Java's exception if the database of a lookup join cannot be looked up."""
-        self._scala.checkLookup(json.dumps(node))
+    def check_lookup(self, node: Message) -> LookupFacts:
+        """What the database of a lookup join says; raises Java's exception if it refuses."""
+        found: LookupFacts = json.loads(self._scala.checkLookup(json.dumps(node)))
+        return found
 
     def rekey(self, changes: DataFrame, node: Message) -> DataFrame:
         """An operator's changes to envelopes under another key."""

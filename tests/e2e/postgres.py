@@ -44,6 +44,13 @@ class Postgres:
     def log_path(self) -> Path:
         return self.folder / "postgres.log"
 
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        if self._child is None:
+            raise RuntimeError("PostgreSQL does not run")
+        return self._child.pid
+
     def start(self) -> None:
         """Return when it answers; raise RuntimeError with its log if it never does."""
         self.folder.mkdir()

@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from spark_jobs.cli import app
 from spark_jobs.driver.launch import OpenQuery, open_query
 from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.embedded.broker import Broker
@@ -400,6 +403,39 @@ def wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_check_looks_at_the_database(stage: Stage) -> None:
+    stage.execute(
+        "CREATE TABLE by_hand (id int, name text)",
+        "CREATE INDEX ON by_hand (name, id)",
+        'CREATE TABLE keyed (name text, "Id" int PRIMARY KEY)',
+        "INSERT INTO keyed SELECT 'c' || i, i FROM generate_series(1, 50) i",
+        "ANALYZE keyed",
+        "CREATE VIEW shown AS SELECT * FROM keyed",
+    )
+
+    def found(table: str, columns: str = "id INT, name STRING") -> tuple[int, list[dict[str, Any]]]:
+        options = f"'table-name' = '{table}', {LOGIN}"
+        sql = stage.sql("id INT, c INT", columns, options, "id INT, name STRING", NAMES)
+        job = stage.home / "job.sql"
+        job.write_text(sql, encoding="utf-8")
+        result = CliRunner().invoke(app, ["check", str(job), "--json"])
+        findings = [json.loads(line) for line in result.stdout.splitlines()]
+        return result.exit_code, [f for f in findings if f["about"].startswith("table d")]
+
+    def codes(findings: list[dict[str, Any]]) -> list[str]:
+        return [f["code"] for f in findings if f["code"].startswith("LOOKUP")]
+
+    code, keyed = found("keyed")
+    assert (code, codes(keyed)) == (0, ["LOOKUP_FOUND"])
+    assert "about 50 rows, an index on Id" in keyed[0]["text"]
+    code, by_hand = found("by_hand")
+    assert (code, codes(by_hand)) == (0, ["LOOKUP_FOUND", "LOOKUP_UNINDEXED"])
+    assert by_hand[1]["hint"] == "CREATE INDEX ON by_hand (id)"
+    assert codes(found("shown")[1]) == ["LOOKUP_FOUND"]
+    code, missing = found("nowhere")
+    assert (code, codes(missing)) == (2, ["LOOKUP_REFUSED"])
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,19 @@ import org.apache.spark.sql.rejoin.columns.{Expressions, Packed, RowProjection}
 import rejoin.core.machine.join.LookupAnswer
 import rejoin.core.row.Bytes
 
+/** What a database says of a table that is looked up.
+  *
+  * @param isStored
+  *   whether it has rows of its own, unlike a view
+  * @param rows
+  *   the database's estimate, negative where it has none
+  * @param isIndexed
+  *   whether an index begins with a column of the key
+  * @param key
+  *   the columns that keys are compared with, by their names there
+  */
+final case class LookupFacts(isStored: Boolean, rows: Long, isIndexed: Boolean, key: Seq[String])
+
 /** What the tasks of one executor share of a lookup: connections, queries in flight, cache. */
 final class LookupTable(spec: LookupSpec, rows: LookupRows, pause: Int => Unit) {
   import LookupTable._
@@ -86,7 +99,7 @@ object LookupTable {
       () => new LookupTable(spec, new PostgresTable(spec), attempt => Thread.sleep(1000L * attempt)))
 
   /** Raises a [[LookupRefusedException]] if the table cannot be looked up as it is declared. */
-  def check(spec: LookupSpec): Unit =
+  def check(spec: LookupSpec): LookupFacts =
     try new PostgresTable(spec).check()
     catch { case e: SQLException => throw failed(spec, e, tries = 1) }
 

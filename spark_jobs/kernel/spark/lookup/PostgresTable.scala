@@ -33,7 +33,7 @@ final class PostgresTable(spec: LookupSpec) extends LookupRows {
   @volatile private var shape: PostgresTable.Shape = _
 
   /** Connects, and raises a [[LookupRefusedException]] if the table is not as SQL declares it or must not be read. */
-  def check(): Unit =
+  def check(): LookupFacts =
     try
       using { connection =>
         val shape = PostgresTable.shapeOf(spec, connection)
@@ -41,6 +41,7 @@ final class PostgresTable(spec: LookupSpec) extends LookupRows {
           ask(statement, connection, shape, Nil)
           statement.executeQuery()
         }
+        PostgresTable.factsOf(spec, connection, shape)
       }
     finally close()
 
@@ -135,8 +136,17 @@ object PostgresTable {
 
   /** @param keyTypes
     *   element types of the arrays of keys
+    * @param keyNames
+    *   names of the key's columns in the database
     */
-  private final case class Shape(query: String, keyTypes: IndexedSeq[String])
+  private final case class Shape(query: String, keyTypes: IndexedSeq[String], keyNames: Seq[String])
+
+  /** A partial index helps no lookup, and neither does one whose first column is not compared. */
+  private val Facts =
+    """SELECT c.relkind IN ('r', 'p', 'm'), c.reltuples::bigint, EXISTS (
+      |  SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+      |  WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL AND a.attname = ANY(?))
+      |FROM pg_class c WHERE c.oid = to_regclass(?)""".stripMargin
 
   private val Columns =
     """SELECT a.attname, COALESCE(b.typname, t.typname), t.typtype
@@ -206,8 +216,18 @@ object PostgresTable {
     for (i <- spec.key; (name, found, isEnum) = places(i) if isEnum || !PostgresTypes.isKey(found))
       throw wrong(s"column $name is $found in the database, by which no rows are looked up; a view may cast it to text")
     val keyTypes = spec.key.map(i => PostgresTypes.ofKey(spec.columns(i).dataType, places(i)._2)).toIndexedSeq
-    Shape(query(quoted(name, connection), places.map(_._1), spec.key, keyTypes), keyTypes)
+    val names = places.map(_._1)
+    Shape(query(quoted(name, connection), names, spec.key, keyTypes), keyTypes, spec.key.map(names))
   }
+
+  private def factsOf(spec: LookupSpec, connection: Connection, shape: Shape): LookupFacts =
+    Using.resource(connection.prepareStatement(Facts)) { statement =>
+      statement.setArray(1, connection.createArrayOf("text", shape.keyNames.toArray[AnyRef]))
+      statement.setString(2, spec.properties("table-name"))
+      val row = statement.executeQuery()
+      row.next()
+      LookupFacts(row.getBoolean(1), row.getLong(2), row.getBoolean(3), shape.keyNames)
+    }
 
   /** Names and types, and whether the type is an enumeration; those that a domain is over. */
   private def storedColumns(name: String, connection: Connection): Seq[(String, String, Boolean)] =
