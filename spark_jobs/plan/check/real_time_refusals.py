@@ -80,6 +80,14 @@ def _tables(sink: Sink, planned: KafkaSink) -> Iterator[PositionedError]:
             sink.position,
             f"leave the option out; or {MICRO_BATCH}",
         )
+    if found := dict.fromkeys(s.table for s in read if s.pattern is not None):
+        yield unsupported(
+            "REAL_TIME_TOPICS",
+            f"'topic-pattern' of {and_words(found)}: how many task slots a query occupies in"
+            " real-time mode has to be known before its topics are found",
+            sink.position,
+            f"list the topics in 'topic', separated by semicolons; or {MICRO_BATCH}",
+        )
 
 
 def _operators(sink: Sink, planned: KafkaSink) -> Iterator[PositionedError]:

@@ -125,6 +125,8 @@ def root(optimized: Logical, name: str, building: Building) -> KafkaSink | Resul
     if target.sink is None:
         return Results(tuple(b.project for b in _branches(optimized, target, building)))
     select = target.sink.input
+    if building.is_real_time:  # Spark runs no Python there
+        refuse_calls(select_lists(select), "in real-time mode", "SET 'rejoin.mode' = 'micro-batch'")
     if _is_materialized(select, target, building):
         return _over_materializer(select, target, target.sink, name, building)
     found = list(_branches(select, target, building))
@@ -139,7 +141,7 @@ def root(optimized: Logical, name: str, building: Building) -> KafkaSink | Resul
 def _over_materializer(
     select: Logical, target: Target, sink: Sink, name: str, building: Building
 ) -> KafkaSink:
-    where = f"in front of the materialiser of {target.sink.table.name}"
+    where = f"in front of the materialiser of {sink.table.name}"
     hint = "declare the key of the query's rows as the PRIMARY KEY of the sink"
     refuse_calls(select_lists(select), where, hint)
     project = _materialized(select, target, sink, building)

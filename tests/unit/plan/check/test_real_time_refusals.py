@@ -39,6 +39,11 @@ def job(query: str, **sink: str) -> str:
             scan__watermark__alignment__group="g",
             scan__watermark__alignment__max_drift="1 s",
         )
+        + table("found", "id BIGINT, item BIGINT", topic_pattern="orders-.*", topic="").replace(
+            "'topic' = '', ", ""
+        )
+        + "CREATE FUNCTION shout AS 'tests.unit.plan.check.test_real_time_refusals.shout' "
+        "LANGUAGE PYTHON;\n"
         + table("changes", "id BIGINT, name STRING", value__format="debezium-json")
         + table("plain", "id BIGINT, name STRING")
         + table(
@@ -46,6 +51,10 @@ def job(query: str, **sink: str) -> str:
         )
         + query
     )
+
+
+def shout(text: str | None) -> str | None:
+    return text and text.upper()
 
 
 NAMED = "INSERT INTO named SELECT o.item, c.name FROM orders o LEFT JOIN names c ON o.item = c.id"
@@ -89,6 +98,12 @@ REFUSED = [
         "",
     ),
     (
+        "INSERT INTO named SELECT f.item, c.name FROM found f JOIN names c ON f.item = c.id;",
+        {},
+        "REAL_TIME_TOPICS",
+        "of found",
+    ),
+    (
         ";\n".join((NAMED, "INSERT INTO plain SELECT id, 'x' FROM orders;")),
         {},
         "REAL_TIME_QUERIES",
@@ -112,6 +127,12 @@ def test_refusals_have_a_place_and_a_way_out(
     assert lines[found[0].line - 1].startswith("INSERT")
     micro_batch = re.sub("'real-time'", "'micro-batch'", text)
     assert plan(bind(micro_batch, "job.sql"))
+
+
+def test_python_functions_are_refused() -> None:
+    text = job(NAMED.replace("c.name", "shout(c.name)") + ";")
+    with pytest.raises(SqlErrors, match="SHOUT cannot be called in real-time mode"):
+        plan(bind(text, "job.sql"))
 
 
 def test_an_exchange_becomes_a_materialiser_of_whole_rows() -> None:
