@@ -43,8 +43,8 @@ classes: setup ## keep Spark's loaded classes anew: its JVM then starts in half 
 kernel: setup ## compile the Scala kernel if a source changed
 	@$(BIN)/python -m spark_jobs.kernel.build
 
-bench: setup ## rows per second, Kafka to Kafka; ARGS="temporal --rows 4000000"
-	@$(BIN)/rejoin bench $(or $(ARGS),regular)
+bench: setup ## rows per second, Kafka to Kafka; ARGS="temporal-left --rows 4000000"
+	@$(BIN)/rejoin bench $(or $(ARGS),regular-upsert)
 
 faults: setup ## every kind of fault against a 200k-row run; ARGS="--kinds zombie --rounds 1"
 	@$(BIN)/python -m tests.faults $(ARGS)

@@ -1,4 +1,4 @@
-"""`python -m bench regular|temporal` is `rejoin bench`."""
+"""`python -m bench` is `rejoin bench`."""
 
 import sys
 

@@ -5,12 +5,13 @@ Results are decoded by fastavro (results.py), so that an error here cannot cance
 
 import json
 import struct
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import httpx
 
-AvroField: TypeAlias = tuple[str, "str | dict[str, str]"]
+AvroType: TypeAlias = "str | Mapping[str, Any] | list[Any]"
+AvroField: TypeAlias = tuple[str, AvroType]
 TIMESTAMP_MS = {"type": "long", "logicalType": "timestamp-millis"}
 _FRAME = struct.Struct(">bI")
 _HTTP_TIMEOUT_S = 30.0

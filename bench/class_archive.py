@@ -1,4 +1,4 @@
-"""Creates the JVM's archive of loaded classes by running both joins over a few records.
+"""Creates the JVM's archive of loaded classes by running three joins over a few records.
 
 `python -m bench.class_archive` runs in a process of its own, because Kafka clients keep logging
 errors after their broker has stopped.
@@ -9,14 +9,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.jobs import JOBS, render
 from bench.load import create_topics, load
+from bench.workloads.catalog import WORKLOADS
+from bench.workloads.workload import render
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import RejoinError
 from spark_jobs.kernel.build import kernel_jar
 from spark_jobs.streaming.class_archive import is_fresh
 
+_JOBS = ("regular-upsert", "temporal-left", "interval-left")
 _ROWS = 20_000
 _KEYS = 2_000
 _TIMEOUT_S = 600.0
@@ -34,7 +36,7 @@ def _make() -> None:
         RegistryServer(Path(folder) / "schemas") as registry,
     ):
         texts = []
-        for job in JOBS.values():
+        for job in (WORKLOADS[name] for name in _JOBS):
             sink = f"result_{job.name}"
             load(job.data(_ROWS, _KEYS), broker.bootstrap_servers, registry.url)
             create_topics(broker.bootstrap_servers, [sink])

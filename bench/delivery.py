@@ -6,25 +6,25 @@ machine affects both alike. The rows of every run are verified. Run it by hand o
 
 from statistics import median
 
-from bench.engines import Rejoin
-from bench.jobs import JOBS, Guarantee
-from bench.turns import data_of, parser_of_turns, say, turns
+from bench.peers.rejoin import Rejoin
+from bench.turns import parser_of_turns, say, turns, workload_of
+from bench.workloads.workload import Guarantee
 
 _GUARANTEES: tuple[Guarantee, ...] = ("at-least-once", "exactly-once")
 
 
 def main() -> None:
     options = parser_of_turns("bench.delivery", __doc__, rows=2_000_000, turns=5).parse_args()
-    job = JOBS[options.job]
+    workload, data = workload_of(options)
     Rejoin({}).prepare()
     seconds: dict[Guarantee, list[float]] = {guarantee: [] for guarantee in _GUARANTEES}
-    with turns("delivery", job, data_of(options), options.timeout) as made:
+    with turns("delivery", workload, data, options.timeout) as made:
         for turn in range(options.turns):
             for guarantee in _GUARANTEES if turn % 2 == 0 else reversed(_GUARANTEES):
                 measured, _ = made.run(Rejoin({}), f"result_{guarantee}_{turn}", guarantee)
                 seconds[guarantee].append(measured.seconds)
                 say(f"turn {turn + 1} {guarantee}: {measured.seconds:.1f} s")
-    _report(job.name, options.rows, seconds)
+    _report(workload.name, options.rows, seconds)
 
 
 def _report(job: str, rows: int, seconds: dict[Guarantee, list[float]]) -> None:

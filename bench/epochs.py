@@ -21,7 +21,6 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 
 from bench.class_archive import ensure_class_archive
-from bench.data import PARTITIONS
 from bench.load import create_topics
 from bench.measure import (
     BenchError,
@@ -31,7 +30,8 @@ from bench.measure import (
     rss_bytes,
     stop_tree,
 )
-from bench.run import use_cores
+from bench.turns import use_cores
+from bench.workloads.records import PARTITIONS
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import Child
 from spark_jobs.settings import read_environment

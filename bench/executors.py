@@ -8,11 +8,10 @@ The rows of every run are verified. Run it by hand on an idle machine.
 from pathlib import Path
 from statistics import median
 
-from bench.engines import PARALLELISM, Rejoin, spark_properties
-from bench.jobs import JOBS
 from bench.measure import Measurement
-from bench.run import use_cores
-from bench.turns import Turns, data_of, parser_of_turns, say, turns
+from bench.peers.peer import PARALLELISM
+from bench.peers.rejoin import Rejoin, spark_properties
+from bench.turns import Turns, parser_of_turns, say, turns, use_cores, workload_of
 
 _DRIVER_MB = 1024  # of a driver that runs no tasks
 _THREADS, _EXECUTORS = "local[2]", "2 executors"
@@ -22,16 +21,16 @@ def main() -> None:
     parser = parser_of_turns("bench.executors", __doc__, rows=4_000_000, turns=3)
     parser.add_argument("--memory-mb", type=int, default=2048, help="heap for tasks in sum")
     options = parser.parse_args()
-    job = JOBS[options.job]
+    workload, data = workload_of(options)
     Rejoin({}).prepare()
     use_cores(PARALLELISM)
     found: dict[str, list[Measurement]] = {_THREADS: [], _EXECUTORS: []}
-    with turns("executors", job, data_of(options), options.timeout) as made:
+    with turns("executors", workload, data, options.timeout) as made:
         engines = _engines(made.work, options.memory_mb)
         for turn in range(options.turns):
             for name in found if turn % 2 == 0 else reversed(found):
                 found[name].append(_run(made, engines[name], name, turn, options.rows))
-    _report(job.name, options.rows, found)
+    _report(workload.name, options.rows, found)
 
 
 def _engines(work: Path, memory_mb: int) -> dict[str, Rejoin]:

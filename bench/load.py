@@ -1,9 +1,8 @@
 """Loads a benchmark's input into Kafka, as fast as one Python thread can."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
-from typing import Protocol
 
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import Message, Producer
@@ -11,35 +10,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.avro import register
-from bench.data import PARTITIONS, Expected, InputTopic, Record
+from bench.workloads.records import PARTITIONS, BenchData, Record
 from spark_jobs.errors import KafkaError
 
 _CHUNK = 20_000
 _QUEUE_LIMIT = 400_000
 _ADMIN_TIMEOUT_S = 30.0
 _FLUSH_TIMEOUT_S = 120.0
-
-
-class BenchData(Protocol):
-    """The input of a job and its expected result."""
-
-    @property
-    def topics(self) -> tuple[InputTopic, ...]:
-        """The topics, in the order in which they are loaded."""
-
-    @property
-    def rows(self) -> int:
-        """Number of records in all topics."""
-
-    @property
-    def text_bytes(self) -> Mapping[str, float]:
-        """Mean length of the texts in a topic's records, if they have any."""
-
-    def records(self, topic: InputTopic, key_id: int, value_id: int) -> Iterable[Record]:
-        """The records of one topic, in order."""
-
-    def expected(self) -> Expected:
-        """The result by key; complete once all records have been read."""
 
 
 def create_topics(bootstrap_servers: str, names: Iterable[str]) -> None:
@@ -98,8 +75,9 @@ class _Loader:
             self._check()
 
     def finish(self) -> None:
-        """Wait until the broker has all records."""
+        """Wait until the broker has all records, and close: a producer looks for a lost broker."""
         left = self._producer.flush(_FLUSH_TIMEOUT_S)
+        self._producer.close()
         self._check()
         if left:
             raise KafkaError("BENCH_LOAD_FAILED", f"{left} records did not reach the broker")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from bench.data import PARTITIONS
+from bench.workloads.records import PARTITIONS
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import RejoinError
 

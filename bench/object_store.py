@@ -16,10 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from statistics import mean, median
 
-from bench.engines import Rejoin, event_log, spark_properties
-from bench.jobs import JOBS
 from bench.measure import BenchError
-from bench.turns import Turns, data_of, parser_of_turns, say, turns
+from bench.peers.rejoin import Rejoin, event_log, spark_properties
+from bench.turns import Turns, parser_of_turns, say, turns, workload_of
 from tests.harness.s3 import KEY, SECRET, s3_server
 
 _DISK, _S3 = "disk", "s3"
@@ -96,14 +95,14 @@ def dollars_a_month(requests: Mapping[str, float], every_s: float) -> float:
 def main() -> None:
     parser = parser_of_turns("bench.object_store", __doc__, rows=1_000_000, turns=3)
     options = parser.parse_args()
-    job = JOBS[options.job]
+    workload, data = workload_of(options)
     Rejoin({}).prepare()
     found: dict[str, list[Run]] = {_DISK: [], _S3: []}
-    with turns("object-store", job, data_of(options), options.timeout) as made:
+    with turns("object-store", workload, data, options.timeout) as made:
         for turn in range(options.turns):
             for place in found if turn % 2 == 0 else reversed(found):
                 found[place].append(_run(made, place, f"result_{place}_{turn}"))
-    say(f"{job.name}, {options.rows:,} records, {options.turns} turns; medians of epochs:")
+    say(f"{workload.name}, {options.rows:,} records, {options.turns} turns; medians of epochs:")
     for part in _PARTS:
         disk, s3 = (median(run.median_ms(part) for run in found[place]) for place in found)
         say(f"{part:16} disk {disk:6.0f} ms, s3 {s3:6.0f} ms")

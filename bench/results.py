@@ -2,20 +2,21 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import fastavro
 from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka import KafkaError as ClientError
 
 from bench.avro import schema_by_id
-from bench.data import PARTITIONS, Expected, Row
-from bench.jobs import BenchJob
 from bench.measure import BenchError
+from bench.workloads.records import PARTITIONS, Expected, Key, Row
+from bench.workloads.workload import Workload
 from spark_jobs.errors import FormatError, KafkaError
 
 _POLL_S = 0.2
@@ -23,6 +24,7 @@ _STALL_S = 30.0
 _BATCH = 10_000
 _FRAME_BYTES = 5
 _SHOWN = 3
+Change: TypeAlias = tuple[Row | None, Row | None]  # the row before, the row after
 _MICROS_PER_UNIT = {
     "timestamp-millis": 1000,
     "local-timestamp-millis": 1000,
@@ -38,23 +40,28 @@ class Folded:
     `repeated` is empty for an upsert sink, where a repeated key is an update.
     """
 
-    rows: dict[int, Row]
+    rows: dict[Key, Row]
     records: int
-    repeated: tuple[int, ...]
+    repeated: tuple[Key, ...]
 
 
-def fold(job: BenchJob, bootstrap_servers: str, registry_url: str, topic: str) -> Folded:
+def fold(workload: Workload, bootstrap_servers: str, registry_url: str, topic: str) -> Folded:
     """Read the sink topic to its end and fold it into rows by key."""
-    read = Decoder(registry_url, job.sink_columns)
+    read = Decoder(registry_url, workload)
     messages = committed(bootstrap_servers, topic)
-    return _fold_appends(read, messages) if job.appends else _fold_upserts(read, messages, topic)
+    if workload.sink == "upsert":
+        return _fold_upserts(read, messages, topic)
+    if workload.sink == "append":
+        return _fold_appends(read, messages)
+    changes = _signed(read, messages) if workload.sink == "signed" else _debezium(read, messages)
+    return _fold_changes(read, changes)
 
 
 def verified(
-    job: BenchJob, expected: Expected, bootstrap_servers: str, registry_url: str, topic: str
+    workload: Workload, expected: Expected, bootstrap_servers: str, registry_url: str, topic: str
 ) -> Folded:
     """The folded result; raises BenchError unless it has exactly the expected rows."""
-    found = fold(job, bootstrap_servers, registry_url, topic)
+    found = fold(workload, bootstrap_servers, registry_url, topic)
     if found.repeated:
         keys = ", ".join(str(key) for key in found.repeated[:5])
         count = len(found.repeated)
@@ -65,8 +72,8 @@ def verified(
 
 
 def _fold_appends(read: "Decoder", messages: Iterable[Message]) -> Folded:
-    rows: dict[int, Row] = {}
-    repeated: list[int] = []
+    rows: dict[Key, Row] = {}
+    repeated: list[Key] = []
     records = 0
     for message in messages:
         records += 1
@@ -75,6 +82,38 @@ def _fold_appends(read: "Decoder", messages: Iterable[Message]) -> Folded:
             repeated.append(key)
         rows[key] = row
     return Folded(rows, records, tuple(repeated))
+
+
+def _debezium(read: "Decoder", messages: Iterable[Message]) -> Iterator[Change]:
+    for message in messages:
+        yield read.change(cast(bytes, message.value()))
+
+
+def _signed(read: "Decoder", messages: Iterable[Message]) -> Iterator[Change]:
+    for message in messages:
+        _, row = read(cast(bytes, message.value()))
+        signs = dict(message.headers() or ())
+        yield (row, None) if signs["pathway_diff"] == b"-1" else (None, row)
+
+
+def _fold_changes(read: "Decoder", changes: Iterable[Change]) -> Folded:
+    """Add and take back rows; which is first does not matter, so partitions need no order."""
+    counts: Counter[Row] = Counter()
+    records = 0
+    for before, after in changes:
+        records += 1
+        if before is not None:
+            counts[before] -= 1
+        if after is not None:
+            counts[after] += 1
+    if below := [row for row, count in counts.items() if count < 0]:
+        raise BenchError(
+            "BENCH_WRONG_RESULT", f"{len(below)} rows were taken back once too often: {below[0]}"
+        )
+    left = [row for row, count in counts.items() for _ in range(count)]
+    rows = {read.key(row): row for row in left}
+    keys = Counter(read.key(row) for row in left)
+    return Folded(rows, records, tuple(key for key, count in keys.items() if count > 1))
 
 
 def _fold_upserts(read: "Decoder", messages: Iterable[Message], topic: str) -> Folded:
@@ -88,7 +127,7 @@ def _fold_upserts(read: "Decoder", messages: Iterable[Message], topic: str) -> F
     for message in messages:
         records += 1
         last[cast(int, message.partition())][cast(bytes, message.key())] = message.value()
-    rows: dict[int, Row] = {}
+    rows: dict[Key, Row] = {}
     for partition in last:
         for value in partition.values():
             if value is None:
@@ -105,38 +144,62 @@ def _fold_upserts(read: "Decoder", messages: Iterable[Message], topic: str) -> F
 class Decoder:
     """Decodes Confluent-framed Avro to rows; times of any unit become microseconds."""
 
-    def __init__(self, registry_url: str, columns: tuple[str, ...]) -> None:
+    def __init__(self, registry_url: str, workload: Workload) -> None:
         self._registry_url = registry_url
-        self._columns = columns
-        self._readers: dict[int, Callable[[bytes], Row]] = {}
+        self._columns = workload.columns
+        self._readers: dict[int, Callable[[bytes], Any]] = {}
+        self.key = workload.key
 
-    def __call__(self, framed: bytes) -> tuple[int, Row]:
-        """The key, which is the first column, and the row."""
+    def __call__(self, framed: bytes) -> tuple[Key, Row]:
+        """The key and the row."""
+        row = cast(Row, self._reader(framed)(framed))
+        return self.key(row), row
+
+    def change(self, framed: bytes) -> Change:
+        """A change in Debezium's envelope."""
+        return cast(Change, self._reader(framed)(framed))
+
+    def _reader(self, framed: bytes) -> Callable[[bytes], Any]:
         schema_id = int.from_bytes(framed[1:_FRAME_BYTES])
         reader = self._readers.get(schema_id)
         if reader is None:
-            reader = self._readers[schema_id] = self._reader(schema_id)
-        row = reader(framed)
-        return cast(int, row[0]), row
+            reader = self._readers[schema_id] = self._new_reader(schema_id)
+        return reader
 
-    def _reader(self, schema_id: int) -> Callable[[bytes], Row]:
+    def _new_reader(self, schema_id: int) -> Callable[[bytes], Any]:
         schema = json.loads(schema_by_id(self._registry_url, schema_id))
-        scales = {field["name"]: _time_scale(field["type"]) for field in schema["fields"]}
-        if missing := [name for name in self._columns if name not in scales]:
-            raise FormatError("BENCH_COLUMNS_MISSING", f"schema {schema_id} lacks {missing}")
+        fields = _record(schema)["fields"]
+        types = {field["name"]: field["type"] for field in fields}
         parsed = fastavro.parse_schema(_without_logical_types(schema))
-        plan = tuple((name, scales[name]) for name in self._columns)
+        envelope = "before" in types and "after" in types
+        row = self._row_of(_record(types["before"] if envelope else schema), schema_id)
 
-        def read(framed: bytes) -> Row:
+        def read(framed: bytes) -> Any:
             data = BytesIO(framed)
             data.seek(_FRAME_BYTES)
             record = cast(dict[str, Any], fastavro.schemaless_reader(data, parsed, None))
-            return tuple(
-                record[name] if scale is None or record[name] is None else record[name] * scale
-                for name, scale in plan
-            )
+            if not envelope:
+                return row(record)
+            before, after = record["before"], record["after"]
+            return before and row(before), after and row(after)
 
         return read
+
+    def _row_of(self, schema: dict[str, Any], schema_id: int) -> Callable[[dict[str, Any]], Row]:
+        scales = {field["name"]: _time_scale(field["type"]) for field in schema["fields"]}
+        if missing := [name for name in self._columns if name not in scales]:
+            raise FormatError("BENCH_COLUMNS_MISSING", f"schema {schema_id} lacks {missing}")
+        plan = tuple((name, scales[name]) for name in self._columns)
+        return lambda record: tuple(
+            record[name] if scale is None or record[name] is None else record[name] * scale
+            for name, scale in plan
+        )
+
+
+def _record(kind: Any) -> dict[str, Any]:
+    """The record in a type that may be null."""
+    members = kind if isinstance(kind, list) else [kind]
+    return cast("dict[str, Any]", next(m for m in members if isinstance(m, dict)))
 
 
 def _time_scale(kind: Any) -> int | None:
@@ -198,15 +261,7 @@ def committed(bootstrap_servers: str, topic: str) -> Iterator[Message]:
         consumer.close()
 
 
-def in_micros(expected: Expected, columns: tuple[str, ...]) -> Expected:
-    """The expected rows with times in microseconds, as in folded rows."""
-    at = next(n for n, column in enumerate(columns) if column in ("placed_at", "order_time"))
-    return {
-        key: (*row[:at], cast(int, row[at]) * 1000, *row[at + 1 :]) for key, row in expected.items()
-    }
-
-
-def differences(found: dict[int, Row], wanted: dict[int, Row], names: tuple[str, str]) -> list[str]:
+def differences(found: dict[Key, Row], wanted: dict[Key, Row], names: tuple[str, str]) -> list[str]:
     """Some of the differences as text; empty if the rows are equal."""
     if found == wanted:
         return []

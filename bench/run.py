@@ -1,187 +1,155 @@
-"""Runs one benchmark with a new broker: load, run, verify, then compare times."""
+"""Runs one workload: loads it once, then every peer in alternating order, each turn verified."""
 
-import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.engines import PARALLELISM, Engine, Flink, Folders, Rejoin
-from bench.jobs import JOBS, BenchJob, JobName, render
-from bench.load import BenchData, create_topics, load
-from bench.measure import Measurement, SinkProgress, run_measured
-from bench.results import Folded, in_micros, verified
-from spark_jobs.embedded.broker import Broker
-from spark_jobs.embedded.registry import RegistryServer
+from bench.figures import Outcome, RunFigures, conditions_now, read_outcome, write_outcome
+from bench.measure import BenchError, Measurement
+from bench.peers.peer import PARALLELISM, Folders, Peer
+from bench.results import Folded
+from bench.turns import WORK, Turns, turns, use_cores
+from bench.workloads.records import PARTITIONS
+from bench.workloads.workload import Workload
+from spark_jobs.errors import RejoinError
 
-WORK = Path(__file__).resolve().parents[1] / "build" / "bench"
-_BROKER_HEAP = "1g"
+RESULTS = WORK / "results"
 
 Say = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
 class BenchPlan:
-    """What to run; `settings` has additional SET statements by engine."""
+    """What to run. With `resume`, runs that the file of the result has already are kept.
 
-    job: JobName
+    With `tolerant`, a peer that fails is left out with its error; otherwise the error ends it all.
+    """
+
+    workload: Workload
     rows: int
     keys: int
-    engines: tuple[str, ...]
-    settings: Mapping[str, Mapping[str, str]]
+    peers: Sequence[Peer]
+    turns: int
     timeout_s: float
-    keep: bool
+    keep: bool = False
+    resume: bool = False
+    tolerant: bool = False
+
+    @property
+    def file(self) -> Path:
+        return RESULTS / f"{self.workload.name}-{self.rows}.json"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineReport:
-    """The figures of one engine, whose result has been verified."""
-
-    engine: str
-    seconds: float
-    rows_per_second: float
-    warm_rows_per_second: float
-    peak_rss_bytes: int
-    peak_state_bytes: int
-    output_records: int
-    output_rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class BenchReport:
-    """The figures of a benchmark. `speedup` is Flink's time divided by rejoin's."""
-
-    job: str
-    title: str
-    rows: int
-    keys: int
-    parallelism: int
-    load_rows_per_second: float
-    engines: tuple[EngineReport, ...]
-    speedup: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Kafka:
-    bootstrap_servers: str
-    registry_url: str
-
-
-def run_bench(plan: BenchPlan, say: Say) -> BenchReport:
-    """Load the topics once, run the engines one after the other, verify and report."""
-    job = JOBS[plan.job]
-    engines = [_engine(name, plan.settings.get(name, {})) for name in plan.engines]
-    for engine in engines:
-        engine.prepare()
+def run_bench(plan: BenchPlan, say: Say) -> Outcome:
+    """Run what is not there yet; the file is written after each run."""
+    outcome = _begin(plan)
+    todo = [
+        (turn, peer)
+        for turn in range(plan.turns)
+        for peer in (plan.peers if turn % 2 == 0 else reversed(plan.peers))
+        if peer.name not in outcome.left_out
+        and turn not in {run.turn for run in outcome.of(peer.name)}
+    ]
+    if not todo:
+        say(f"{plan.workload.name}: nothing is left to run")
+        return outcome
+    for peer in {peer.name: peer for _, peer in todo}.values():
+        say(f"{peer.name} is prepared ...")
+        peer.prepare()
     use_cores(PARALLELISM)
-    with _work_folder(plan) as work, _embedded_kafka(work) as kafka:
-        data = job.data(plan.rows, plan.keys)
-        load_rate = data.rows / load(data, kafka.bootstrap_servers, kafka.registry_url)
-        say(f"loaded {data.rows:,} records at {load_rate:,.0f} per second")
-        measured: list[Measurement] = []
-        for engine in engines:
-            say(f"{engine.name} runs ...")
-            folders = Folders(work / engine.name)
-            measured.append(_run_engine(engine, job, kafka, folders, plan.timeout_s))
-            say(f"{engine.name} ended after {measured[-1].seconds:.1f} s")
-        results = _verified_results(job, data, kafka, engines, say)
-    reports = tuple(
-        _engine_report(engine, plan.rows, measurement, result)
-        for engine, measurement, result in zip(engines, measured, results, strict=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    workload = plan.workload
+    data = workload.data(plan.rows, plan.keys)
+    with turns("run", workload, data, plan.timeout_s, plan.keep) as made:
+        outcome = replace(outcome, load_rows_per_second=round(plan.rows / made.load_s))
+        say(f"{workload.name}: loaded {plan.rows:,} records in {made.load_s:.0f} s")
+        for turn, peer in todo:
+            if peer.name not in outcome.left_out:
+                _take_turn(made, plan, outcome, peer, turn, say)
+                write_outcome(plan.file, outcome)
+    return outcome
+
+
+def _begin(plan: BenchPlan) -> Outcome:
+    """The outcome so far: that of the file if it is to be resumed, else a new one."""
+    fresh = _fresh(plan)
+    if not plan.resume or not plan.file.exists():
+        return fresh
+    known = read_outcome(plan.file)
+    then, now = ((o.conditions.commit, o.conditions.cores, o.keys) for o in (known, fresh))
+    if then != now:
+        raise BenchError(
+            "BENCH_RESUME_DIFFERS",
+            f"{plan.file} is of commit {then[0]}, {then[1]} cores and {then[2]:,} keys; "
+            f"this is commit {now[0]}, {now[1]} cores and {now[2]:,} keys",
+            hint="move the file away, or run without --resume",
+        )
+    changed = {peer for peer, own in fresh.settings.items() if own != known.settings.get(peer, own)}
+    return replace(
+        fresh,
+        load_rows_per_second=known.load_rows_per_second,
+        settings=known.settings | fresh.settings,
+        about=known.about | fresh.about,
+        runs=[run for run in known.runs if run.peer not in changed],
     )
-    return BenchReport(
-        job=job.name,
-        title=job.title,
+
+
+def _fresh(plan: BenchPlan) -> Outcome:
+    workload = plan.workload
+    refusals = {peer.name: peer.refusal(workload) for peer in plan.peers}
+    return Outcome(
+        workload=workload.name,
+        title=workload.title,
         rows=plan.rows,
         keys=plan.keys,
-        parallelism=PARALLELISM,
-        load_rows_per_second=load_rate,
-        engines=reports,
-        speedup=_speedup(reports),
+        partitions=PARTITIONS,
+        conditions=conditions_now(PARALLELISM),
+        settings={
+            peer.name: dict(peer.settings(workload, Folders(Path("RUN"))))
+            for peer in plan.peers
+            if refusals[peer.name] is None
+        },
+        about={peer.name: peer.about for peer in plan.peers},
+        left_out={peer: why for peer, why in refusals.items() if why is not None},
     )
 
 
-def _engine(name: str, overrides: Mapping[str, str]) -> Engine:
-    return Flink(overrides) if name == Flink.name else Rejoin(overrides)
-
-
-def use_cores(count: int) -> None:
-    """Limit this process and its children, including the broker, to these cores."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
-
-
-@contextmanager
-def _work_folder(plan: BenchPlan) -> Iterator[Path]:
-    work = WORK / plan.job
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    yield work
-    if not plan.keep:  # not reached after a failure, which keeps the logs
-        shutil.rmtree(work, ignore_errors=True)
-
-
-@contextmanager
-def _embedded_kafka(work: Path) -> Iterator[_Kafka]:
-    with (
-        Broker(work / "kafka", heap=_BROKER_HEAP) as broker,
-        RegistryServer(work / "schemas") as registry,
-    ):
-        yield _Kafka(broker.bootstrap_servers, registry.url)
-
-
-def _sink_topic(engine: Engine) -> str:
-    return f"result_{engine.name}"
-
-
-def _run_engine(
-    engine: Engine, job: BenchJob, kafka: _Kafka, folders: Folders, timeout_s: float
-) -> Measurement:
-    topic = _sink_topic(engine)
-    create_topics(kafka.bootstrap_servers, [topic])
-    folders.root.mkdir()
-    settings = engine.settings(folders)
-    text = render(job, settings, topic, kafka.bootstrap_servers, kafka.registry_url)
-    folders.job.write_text(text, encoding="utf-8")
-    progress = SinkProgress(kafka.bootstrap_servers, topic)
+def _take_turn(
+    made: Turns, plan: BenchPlan, outcome: Outcome, peer: Peer, turn: int, say: Say
+) -> None:
+    name = f"result_{peer.name}_{turn}"
     try:
-        command = engine.command(folders)
-        return run_measured(command, folders.log, folders.state, progress, timeout_s)
-    finally:
-        progress.close()
+        measured, found = made.run(peer, name)
+    except RejoinError as failure:
+        if not plan.tolerant:
+            raise
+        outcome.left_out[peer.name] = f"failed: {failure.code}"
+        log = Folders(made.work / name).log
+        if log.exists():
+            shutil.copy(log, plan.file.with_name(f"{plan.workload.name}-{peer.name}.log"))
+        say(f"  turn {turn + 1}  {peer.name:24} left out: {failure}")
+        return
+    figures = _figures(peer.name, turn, plan.rows, measured, found)
+    outcome.runs.append(figures)
+    say(
+        f"  turn {turn + 1}  {peer.name:24} {figures.seconds:6.1f} s, "
+        f"{figures.processor_s:6.1f} s of processors, warm {figures.warm_rows_per_second:9,.0f} "
+        f"rows/s, {figures.peak_rss_bytes / 2**20:6,.0f} MiB; {figures.output_rows:,} rows as "
+        "expected"
+    )
 
 
-def _verified_results(
-    job: BenchJob, data: BenchData, kafka: _Kafka, engines: Sequence[Engine], say: Say
-) -> list[Folded]:
-    """The result of each engine; raises BenchError unless all are as expected."""
-    expected = in_micros(data.expected(), job.sink_columns)
-    results = []
-    for engine in engines:
-        servers, registry_url = kafka.bootstrap_servers, kafka.registry_url
-        results.append(verified(job, expected, servers, registry_url, _sink_topic(engine)))
-        say(f"{engine.name}: {len(results[-1].rows):,} rows, each as expected")
-    return results
-
-
-def _engine_report(
-    engine: Engine, rows: int, measured: Measurement, result: Folded
-) -> EngineReport:
-    return EngineReport(
-        engine=engine.name,
+def _figures(peer: str, turn: int, rows: int, measured: Measurement, result: Folded) -> RunFigures:
+    return RunFigures(
+        peer=peer,
+        turn=turn,
         seconds=round(measured.seconds, 2),
         rows_per_second=round(rows / measured.seconds),
         warm_rows_per_second=round(rows * measured.warm_share_per_s),
+        processor_s=round(measured.processor_s, 2),
         peak_rss_bytes=measured.peak_rss_bytes,
         peak_state_bytes=measured.peak_state_bytes,
         output_records=result.records,
         output_rows=len(result.rows),
     )
-
-
-def _speedup(reports: Sequence[EngineReport]) -> float | None:
-    seconds = {report.engine: report.seconds for report in reports}
-    if Rejoin.name not in seconds or Flink.name not in seconds:
-        return None
-    return round(seconds[Flink.name] / seconds[Rejoin.name], 2)

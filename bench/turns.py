@@ -1,73 +1,92 @@
-"""Runs of one job over the same topics, so that whatever else is busy affects all alike."""
+"""Runs over the same topics in turns, so that whatever else is busy affects all peers alike."""
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.engines import Engine, Folders
-from bench.jobs import JOBS, BenchJob, Guarantee, render
-from bench.load import BenchData, create_topics, load
+from bench.load import create_topics, load
 from bench.measure import Measurement, SinkProgress, run_measured
-from bench.results import Folded, in_micros, verified
-from bench.run import WORK
+from bench.peers.peer import Folders, Peer, Run
+from bench.results import Folded, verified
+from bench.workloads.catalog import WORKLOADS
+from bench.workloads.records import BenchData, Expected
+from bench.workloads.workload import Guarantee, Workload
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
+
+WORK = Path(__file__).resolve().parents[1] / "build" / "bench"
+_BROKER_HEAP = "1g"
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """A broker whose topics hold the data of the job."""
+    """A broker whose topics hold the data of the workload, and the result that is right."""
 
-    job: BenchJob
-    data: BenchData
+    workload: Workload
+    expected: Expected
     work: Path
     kafka: tuple[str, str]  # servers, and the registry's address
+    load_s: float
     timeout_s: float
+    keep: bool
 
     def run(
-        self, engine: Engine, name: str, guarantee: Guarantee = "exactly-once"
+        self, peer: Peer, name: str, guarantee: Guarantee = "exactly-once"
     ) -> tuple[Measurement, Folded]:
         """Run and verify; the name is that of its topic, too."""
         folders = Folders(self.work / name)
         folders.root.mkdir()
         create_topics(self.kafka[0], [name])
-        text = render(self.job, engine.settings(folders), name, *self.kafka, guarantee)
-        folders.job.write_text(text, encoding="utf-8")
+        command = peer.command(Run(self.workload, folders, *self.kafka, name, guarantee))
         progress = SinkProgress(self.kafka[0], name)
         try:
-            command = engine.command(folders)
             measured = run_measured(command, folders.log, folders.state, progress, self.timeout_s)
         finally:
             progress.close()
-        expected = in_micros(self.data.expected(), self.job.sink_columns)
-        found = verified(self.job, expected, *self.kafka, name)
-        shutil.rmtree(folders.root, ignore_errors=True)
+        written = replace(self.workload, sink=peer.sink(self.workload))
+        found = verified(written, self.expected, *self.kafka, name)
+        if not self.keep:
+            shutil.rmtree(folders.root, ignore_errors=True)
         return measured, found
 
 
 @contextmanager
-def turns(name: str, job: BenchJob, data: BenchData, timeout_s: float) -> Iterator[Turns]:
-    """The folder of this name keeps the logs if a run fails."""
-    work = WORK / f"{name}-{job.name}"
+def turns(
+    name: str, workload: Workload, data: BenchData, timeout_s: float, keep: bool = False
+) -> Iterator[Turns]:
+    """The folder of this name keeps the logs if a run fails, and everything with `keep`."""
+    work = WORK / f"{name}-{workload.name}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    with Broker(work / "kafka", heap="1g") as broker, RegistryServer(work / "schemas") as registry:
+    with (
+        Broker(work / "kafka", heap=_BROKER_HEAP) as broker,
+        RegistryServer(work / "schemas") as registry,
+    ):
         kafka = (broker.bootstrap_servers, registry.url)
-        load(data, *kafka)
-        yield Turns(job, data, work, kafka, timeout_s)
-    shutil.rmtree(work, ignore_errors=True)
+        load_s = load(data, *kafka)
+        expected = workload.in_micros(data.expected())
+        yield Turns(workload, expected, work, kafka, load_s, timeout_s, keep)
+    if not keep:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def use_cores(count: int) -> None:
+    """Limit this process and its children, including the broker, to these cores."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
 
 def parser_of_turns(
     module: str, about: str | None, rows: int, turns: int
 ) -> argparse.ArgumentParser:
-    """The options of a command that runs a job in turns, with the defaults for rows and turns."""
+    """The options of a command that runs a workload in turns, with defaults for rows and turns."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about)
-    parser.add_argument("--job", choices=sorted(JOBS), default="regular")
+    parser.add_argument("--workload", choices=sorted(WORKLOADS), default="regular-upsert")
     parser.add_argument("--rows", type=int, default=rows)
     parser.add_argument("--keys", type=int)
     parser.add_argument("--turns", type=int, default=turns, help="runs of each kind")
@@ -75,10 +94,10 @@ def parser_of_turns(
     return parser
 
 
-def data_of(options: argparse.Namespace) -> BenchData:
-    """The data of the job that these options name."""
-    job = JOBS[options.job]
-    return job.data(options.rows, options.keys or min(job.default_keys, options.rows))
+def workload_of(options: argparse.Namespace) -> tuple[Workload, BenchData]:
+    """The workload that these options name, and its data."""
+    workload = WORKLOADS[options.workload]
+    return workload, workload.data(options.rows, options.keys or workload.keys(options.rows))
 
 
 def say(line: str) -> None:

@@ -305,8 +305,8 @@ app.command(
     epilog="Example: rejoin test scenarios --junit build/junit.xml",
 )(run_tests)
 app.command(
-    short_help="Measure a join and verify its result.",
-    epilog="Example: rejoin bench regular --rows 1000000 --flink",
+    short_help="Measure joins and verify their results.",
+    epilog="Example: rejoin bench regular-upsert --rows 1000000 --peers rejoin,flink-tuned",
 )(bench)
 
 

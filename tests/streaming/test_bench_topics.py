@@ -1,10 +1,13 @@
 """The benchmark's loader and reader against a real broker and registry."""
 
+from dataclasses import replace
+
 from bench.avro import schema_by_id
-from bench.data import ORDERS, PRICES, TemporalData
 from bench.load import load
 from bench.measure import SinkProgress
 from bench.results import Decoder, committed
+from bench.workloads.catalog import WORKLOADS
+from bench.workloads.temporal import ORDERS, PRICES, TemporalData
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
 
@@ -12,7 +15,8 @@ from spark_jobs.embedded.registry import RegistryServer
 def test_every_record_arrives(broker: Broker, registry: RegistryServer) -> None:
     data = TemporalData(20_000, 500)
     load(data, broker.bootstrap_servers, registry.url)
-    read = Decoder(registry.url, tuple(name for name, _ in ORDERS.value))
+    columns = tuple(name for name, _ in ORDERS.value)
+    read = Decoder(registry.url, replace(WORKLOADS["temporal-left"], columns=columns))
     orders = [read(m.value() or b"") for m in committed(broker.bootstrap_servers, ORDERS.name)]
     assert len(orders) == 15_000
     expected = data.expected()

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from bench.sizing_fit import cpu_s, model_of, stored_bytes
-from bench.sizing_points import CORES, Point, Setup
+from bench.sizing.fit import cpu_s, model_of, stored_bytes
+from bench.sizing.points import CORES, Point, Setup
 from spark_jobs.sizing.coefficients import Coefficients
 
 KNOWN = Coefficients(

@@ -8,23 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from bench.data import IntervalData
 from bench.measure import BenchError
-from bench.sizing import CountedData
-from bench.sizing_fit import (
+from bench.sizing.fit import (
     GROUPS,
     calibration_json,
     fit,
     least_squares,
 )
-from bench.sizing_points import (
+from bench.sizing.points import (
     Point,
     quick_setups,
     read_points,
     setups,
     write_points,
 )
-from bench.sizing_trace import (
+from bench.sizing.run import CountedData
+from bench.sizing.trace import (
     Epoch,
     changelog_bytes,
     offsets_of,
@@ -32,6 +31,7 @@ from bench.sizing_trace import (
     topic_bytes,
     warm_window,
 )
+from bench.workloads.interval import IntervalData
 from spark_jobs.sizing.coefficients import DATA, Coefficients, Measured, read_calibration
 from tests.unit.bench.sizing_points import KNOWN, made_up
 
@@ -131,7 +131,7 @@ def test_the_runs_vary_what_the_fit_needs() -> None:
     for column in ("keys", "note_bytes", "offsets", "parallelism", "on_executors", "inner"):
         assert len({getattr(setup, column) for setup in seen}) > 1, column
     assert {s.job for s in quick_setups()} == {"regular", "temporal", "interval"}
-    inner = next(s for s in wanted if s.inner).bench_job().template
+    inner = next(s for s in wanted if s.inner).workload().sql
     assert "LEFT JOIN" not in inner
     assert "JOIN parcels" in inner
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from bench import sizing
-from bench.data import RegularData
-from bench.engines import Folders
 from bench.measure import BenchError
-from bench.sizing import CountedData, Loaded, measure
-from bench.sizing_points import Point, Setup, read_points, setups, write_points
+from bench.peers.peer import Folders, Run
+from bench.sizing import run as sizing
+from bench.sizing.points import Point, Setup, read_points, setups, write_points
+from bench.sizing.run import CountedData, Loaded, measure
+from bench.workloads.regular import RegularData
 from spark_jobs.sizing.coefficients import Measured, read_calibration
 from tests.unit.bench.sizing_engine import BUSY_S, PAUSE_S
 from tests.unit.bench.sizing_points import KNOWN, made_up
@@ -31,10 +31,7 @@ class Engine:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def settings(self, _folders: object) -> dict[str, str]:
-        return {"rejoin.parallelism": "2"}
-
-    def command(self, _folders: object) -> list[str]:
+    def command(self, _run: object) -> list[str]:
         return [sys.executable, "-m", "tests.unit.bench.sizing_engine", str(self._root)]
 
 
@@ -119,14 +116,16 @@ def test_what_does_not_fit_into_the_time_is_left_out(
 @pytest.mark.parametrize("on_executors", [False, True])
 def test_spark_logs_its_tasks(tmp_path: Path, on_executors: bool) -> None:
     made = sizing._engine(Setup("x", "regular", 1, 1, on_executors=on_executors), tmp_path)
-    command = made.command(Folders(tmp_path))
+    where = (Folders(tmp_path), "b:1", "http://r:1", "result")
+    workload = Setup("x", "regular", 1, 1).workload()
+    command = made.command(Run(workload, *where))
     master = command[command.index("--master") + 1]
     assert master == ("local-cluster[2,1,2048]" if on_executors else "local[2]")
     assert ("REJOIN_MEMORY_MB=1024" in command) == on_executors
     properties = (tmp_path / "spark.properties").read_text()
     assert f"spark.eventLog.dir file://{tmp_path}/events" in properties
     assert ("spark.executor.memory 1024m" in properties) == on_executors
-    assert made.settings(Folders(tmp_path))["rejoin.max-offsets-per-trigger"] == "150000"
+    assert made.settings(workload, where[0])["rejoin.max-offsets-per-trigger"] == "150000"
 
 
 def test_a_run_that_fails_is_left_out_unless_it_is_the_first(

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from typing import TypeAlias
 
-from bench.jobs import render
-from bench.sizing_points import CORES, Point
+from bench.sizing.points import CORES, Point
+from bench.workloads.workload import render
 from spark_jobs.plan.nodes.physical import QueryPlan
 from spark_jobs.plan.text.explain import planned
 from spark_jobs.sizing.coefficients import (
@@ -46,7 +46,7 @@ class Group:
 def model_of(point: Point, known: Coefficients, results: float | None = None) -> Model:
     """A point's job as the model sees it, an epoch being a second; `results` are of an epoch."""
     setup = point.setup
-    bound, plans = _planned(render(setup.bench_job(), {}, "result", "b:9092", "http://r:8081"))
+    bound, plans = _planned(render(setup.workload(), {}, "result", "b:9092", "http://r:8081"))
     given = Given(
         rows_per_second={table: rows / point.epochs for table, rows in point.rows.items()},
         keys=dict.fromkeys(point.rows, float(setup.keys)),

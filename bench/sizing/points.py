@@ -4,13 +4,21 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
-from bench.data import RegularData
-from bench.jobs import JOBS, BenchJob, JobName
-from bench.load import BenchData
+from bench.workloads.catalog import WORKLOADS
+from bench.workloads.records import BenchData
+from bench.workloads.regular import RegularData
+from bench.workloads.workload import Workload
 from spark_jobs.sizing.coefficients import Measured
 
 CORES = 2
+JoinName = Literal["regular", "temporal", "interval"]
+_WORKLOADS: dict[JoinName, str] = {
+    "regular": "regular-upsert",
+    "temporal": "temporal-left",
+    "interval": "interval-left",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +30,7 @@ class Setup:
     """
 
     name: str
-    job: JobName
+    job: JoinName
     rows: int
     keys: int
     note_bytes: int = 0
@@ -33,21 +41,19 @@ class Setup:
     held_out: bool = False
 
     @property
-    def data(self) -> tuple[JobName, int, int, int]:
+    def data(self) -> tuple[JoinName, int, int, int]:
         return self.job, self.rows, self.keys, self.note_bytes
 
     def bench_data(self) -> BenchData:
         """The data of the run, not generated yet."""
         if self.job == "regular":
             return RegularData(self.rows, self.keys, self.note_bytes)
-        return JOBS[self.job].data(self.rows, self.keys)
+        return WORKLOADS[_WORKLOADS[self.job]].data(self.rows, self.keys)
 
-    def bench_job(self) -> BenchJob:
-        """The job of the run."""
-        job = JOBS[self.job]
-        return (
-            replace(job, template=job.template.replace("LEFT JOIN", "JOIN")) if self.inner else job
-        )
+    def workload(self) -> Workload:
+        """The workload of the run."""
+        found = WORKLOADS[_WORKLOADS[self.job]]
+        return replace(found, sql=found.sql.replace("LEFT JOIN", "JOIN")) if self.inner else found
 
 
 @dataclass(frozen=True, slots=True)

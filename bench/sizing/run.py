@@ -20,21 +20,21 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-from bench.data import Expected, InputTopic, Record
-from bench.engines import Folders, Rejoin, event_log, spark_properties
-from bench.jobs import render
-from bench.load import BenchData, create_topics, load
+from bench.load import create_topics, load
 from bench.measure import BenchError, SinkProgress, run_measured
-from bench.run import WORK, use_cores
-from bench.sizing_fit import calibration_json, fit
-from bench.sizing_points import CORES, Point, Setup, quick_setups, read_points, setups, write_points
-from bench.sizing_trace import (
+from bench.peers.peer import Folders, Run
+from bench.peers.rejoin import Rejoin, event_log, spark_properties
+from bench.sizing.fit import calibration_json, fit
+from bench.sizing.points import CORES, Point, Setup, quick_setups, read_points, setups, write_points
+from bench.sizing.trace import (
     Trace,
     changelog_bytes,
     tasks_between,
     topic_bytes,
     warm_window,
 )
+from bench.turns import WORK, use_cores
+from bench.workloads.records import BenchData, Expected, InputTopic, Record
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.sizing.coefficients import DATA, Calibration, Measured, calibration
@@ -100,18 +100,17 @@ def measure(setup: Setup, on: Loaded, number: int, timeout_s: float) -> Point:
     folders.root.mkdir()
     create_topics(servers, [topic])
     engine = _engine(setup, folders.root)
-    text = render(setup.bench_job(), engine.settings(folders), topic, servers, on.registry_url)
-    folders.job.write_text(text, encoding="utf-8")
+    run = Run(setup.workload(), folders, servers, on.registry_url, topic)
     tables = frozenset(t.name for t in on.data.topics)
     progress = SinkProgress(servers, topic)
     broker_pid = on.broker.pid or 0
     trace = Trace(folders.state, folders.root / "status", tables, broker_pid, progress)
     try:
-        command = engine.command(folders)
-        run = run_measured(command, folders.log, folders.state, trace, timeout_s)
+        command = engine.command(run)
+        measured = run_measured(command, folders.log, folders.state, trace, timeout_s)
     finally:
         progress.close()
-    return _point(setup, on, folders, trace, topic, run.seconds, run.peak_rss_bytes)
+    return _point(setup, on, folders, trace, topic, measured.seconds, measured.peak_rss_bytes)
 
 
 def _point(
@@ -281,7 +280,3 @@ def _options() -> argparse.Namespace:
     if options.quick and options.write:
         parser.error("--quick is too short for figures: without --write")
     return options
-
-
-if __name__ == "__main__":
-    main()

@@ -22,7 +22,7 @@ from typing import cast
 import uvloop
 
 from bench.measure import processor_s
-from bench.sidecar_job import keep_changing
+from bench.sidecar.job import keep_changing
 from spark_jobs.embedded.process import LOOPBACK, Child, free_ports
 
 CONNECTIONS = 64
@@ -247,7 +247,3 @@ def _wait_until_up(port: int) -> None:
             if time.monotonic() > deadline:
                 raise
         time.sleep(0.1)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Who is measured: rejoin and the engines beside it, each at settings that are written down."""

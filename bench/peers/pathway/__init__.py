@@ -1,0 +1,1 @@
+"""Pathway for comparison: its virtual environment, and the join as a Pathway program."""

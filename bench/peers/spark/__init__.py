@@ -1,0 +1,1 @@
+"""Spark's own stream-stream join for comparison, as a PySpark program."""

@@ -1,0 +1,1 @@
+"""How the sidecar bears requests while a job changes."""

@@ -1,0 +1,5 @@
+"""`python -m bench.sizing`."""
+
+from bench.sizing.run import main
+
+main()

@@ -1,0 +1,1 @@
+"""What is measured: the SQL of each workload, a generator of its input, and the right answer."""
