@@ -23,11 +23,10 @@ from tempfile import TemporaryDirectory
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.data import PARTITIONS
 from bench.load import create_topics
 from bench.measure import BenchError, process_tree, processor_s, stop_tree
-from bench.run import WORK
-from bench.turns import say
+from bench.turns import WORK, say
+from bench.workloads.records import PARTITIONS
 from service.trends import quantile_s
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import Child
