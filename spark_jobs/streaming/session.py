@@ -41,12 +41,17 @@ LOOPBACK = "127.0.0.1"
 JVM_LOG = "driver.log"
 # rows live as long as the tasks of an epoch: up to half of the heap for them, taken while a
 # twentieth of the time goes into collections; a large metaspace, because otherwise Spark's classes
-# fill it and cause full collections
+# fill it and cause full collections; the optimising compiler takes only what runs often, as
+# planning and start-up would otherwise keep it busy while rows wait for it
 _JVM_OPTIONS = (
     "-XX:+UseParallelGC",
     "-XX:NewRatio=1",
     "-XX:GCTimeRatio=19",
     "-XX:MetaspaceSize=256m",
+    "-XX:Tier4InvocationThreshold=20000",
+    "-XX:Tier4MinInvocationThreshold=4000",
+    "-XX:Tier4CompileThreshold=40000",
+    "-XX:Tier4BackEdgeThreshold=120000",
     "-XX:+ExitOnOutOfMemoryError",
 )
 _EXECUTOR_HEAP_MB = 1024  # Spark's own default
