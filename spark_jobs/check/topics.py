@@ -8,7 +8,7 @@ from confluent_kafka import Message
 from spark_jobs.access.topics import Limit, TableTopics, open_topics, resolved
 from spark_jobs.check.finding import Finding
 from spark_jobs.check.rate import HOUR_MS, FillRate, measure_rate
-from spark_jobs.driver.topic_patterns import at_broker
+from spark_jobs.driver.topics.topic_patterns import at_broker
 from spark_jobs.errors import EXIT_CODES, KafkaError
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 from spark_jobs.plan.nodes.walk import stateful_nodes

@@ -9,15 +9,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_jobs.access.topics import open_topics
-from spark_jobs.driver import inputs
 from spark_jobs.driver.ledgers import EpochWritten, Ledgers
 from spark_jobs.driver.ownership import Ownership
 from spark_jobs.driver.queries import is_bounded, needs_clock, present
 from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.driver.real_time import check_master, marks_ms, settle_epoch, slots
-from spark_jobs.driver.recreated_topics import follow_recreated_topics
 from spark_jobs.driver.restarts import Restarts
-from spark_jobs.driver.topic_patterns import (
+from spark_jobs.driver.topics import inputs
+from spark_jobs.driver.topics.recreated_topics import follow_recreated_topics
+from spark_jobs.driver.topics.topic_patterns import (
     first_topics,
     follow_topics,
     has_new_topics,

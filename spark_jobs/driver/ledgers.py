@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from spark_jobs.driver.inputs import partition_counts
 from spark_jobs.driver.ownership import Ownership
+from spark_jobs.driver.topics.inputs import partition_counts
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import Running

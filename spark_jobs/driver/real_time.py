@@ -6,7 +6,7 @@ clock, and those of each operator.
 
 from dataclasses import dataclass
 
-from spark_jobs.driver.inputs import partition_counts
+from spark_jobs.driver.topics.inputs import partition_counts
 from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.options.spark import has_executors, known_cores
 from spark_jobs.plan.nodes.physical import KafkaSink

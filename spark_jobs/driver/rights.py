@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from spark_jobs.access.acls import Need, check_topics, check_writer, topic_missing
 from spark_jobs.access.topics import resolved
-from spark_jobs.driver.topic_patterns import topic_names
+from spark_jobs.driver.topics.topic_patterns import topic_names
 from spark_jobs.errors import AccessError, RejoinError
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 from spark_jobs.plan.nodes.walk import scans, stateful_nodes

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from spark_jobs.driver.admin import End, carry_out
 from spark_jobs.driver.console import Console
 from spark_jobs.driver.executors import Executors
-from spark_jobs.driver.inputs import initial_content
 from spark_jobs.driver.launch import OpenQuery, open_query
 from spark_jobs.driver.ownership import BEAT_S
 from spark_jobs.driver.queries import PlannedJob
@@ -22,6 +21,7 @@ from spark_jobs.driver.query_life import EPOCH_WAIT_S, QueryLife, stop_queries
 from spark_jobs.driver.replays import Replays
 from spark_jobs.driver.report import JobReport
 from spark_jobs.driver.rescale_record import refuse_rescaling, settle_rescale
+from spark_jobs.driver.topics.inputs import initial_content
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import KafkaError
 from spark_jobs.kernel.calls import Kernel

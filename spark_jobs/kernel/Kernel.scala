@@ -8,11 +8,12 @@ import org.apache.spark.sql.classic.{DataFrame, Dataset, ExpressionUtils, SparkS
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode, TimeMode}
 
+import org.apache.spark.sql.rejoin.checkpoint.{CheckpointCopy, CheckpointFiles}
 import org.apache.spark.sql.rejoin.format.avro.{AvroFit, RegistryWaits}
 import org.apache.spark.sql.rejoin.ingest.{Gate, Ingest, IngestSpec, SourceGuard}
 import org.apache.spark.sql.rejoin.lookup.{LookupSpec, LookupTable, Lookups}
-import org.apache.spark.sql.rejoin.run.{BrokerClock, CheckpointCopy, CheckpointFiles, Clock, Counters, JvmCounts,
-  Lifeline, LocalRun, Operator, RekeyRows, RekeySpec, StatePlaces, StateReader, StatefulAdapter, StoredOperator}
+import org.apache.spark.sql.rejoin.run.{BrokerClock, Clock, Counters, JvmCounts, Lifeline, LocalRun, Operator,
+  RekeyRows, RekeySpec, StatePlaces, StateReader, StatefulAdapter, StoredOperator}
 import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducers, SinkRecord, SinkSpec, Takeover,
   TransactionalWriter}
 import rejoin.core.row.{Changelog, Envelope}

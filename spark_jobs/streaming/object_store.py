@@ -25,9 +25,9 @@ _CREDENTIALS = (
     f"{_S3A}.auth.IAMInstanceCredentialsProvider",
 )
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_DISK_SETTINGS = {_FILE_MANAGER: "org.apache.spark.sql.rejoin.run.DiskFiles"}
+_DISK_SETTINGS = {_FILE_MANAGER: "org.apache.spark.sql.rejoin.checkpoint.DiskFiles"}
 _S3_SETTINGS = {
-    _FILE_MANAGER: "org.apache.spark.sql.rejoin.run.ObjectStoreFiles",
+    _FILE_MANAGER: "org.apache.spark.sql.rejoin.checkpoint.ObjectStoreFiles",
     # S3 compares checksums of its own; these would be as many files again
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.hadoop.fs.s3a.aws.credentials.provider": ",".join(_CREDENTIALS),

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
 
 from spark_jobs.access.topics import Offsets
-from spark_jobs.driver.inputs import set_partitions
+from spark_jobs.driver.topics.inputs import set_partitions
 from spark_jobs.kernel.build import connector_jars, jdbc_jars, kernel_jar
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.build import records_of

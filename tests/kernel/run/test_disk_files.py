@@ -12,7 +12,7 @@ Files = Any
 
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
-    return of_class("org.apache.spark.sql.rejoin.run.DiskFiles", tmp_path)
+    return of_class("org.apache.spark.sql.rejoin.checkpoint.DiskFiles", tmp_path)
 
 
 def of_class(name: str, folder: Path) -> Files:

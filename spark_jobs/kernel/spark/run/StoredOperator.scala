@@ -17,6 +17,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{BinaryType, IntegerType, StructType}
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
+import org.apache.spark.sql.rejoin.checkpoint.HadoopSettings
 import rejoin.core.state.KeyedState
 
 /** What a committed epoch left of one operator's state in a query's checkpoint: read, never written.

@@ -7,7 +7,6 @@ from spark_jobs.sql.bind.query.common_columns import common_columns, merged
 from spark_jobs.sql.bind.query.constant_rows import bind_values
 from spark_jobs.sql.bind.query.context import Block, QueryContext
 from spark_jobs.sql.bind.query.hints import TtlHints
-from spark_jobs.sql.bind.query.lateral_queries import bind_lateral_query
 from spark_jobs.sql.bind.query.laterals import bind_lateral
 from spark_jobs.sql.bind.query.relations import (
     Relations,
@@ -18,7 +17,8 @@ from spark_jobs.sql.bind.query.relations import (
     shifted,
     table_or_view,
 )
-from spark_jobs.sql.bind.query.subqueries import bind_where
+from spark_jobs.sql.bind.query.subquery.lateral_queries import bind_lateral_query
+from spark_jobs.sql.bind.query.subquery.subqueries import bind_where
 from spark_jobs.sql.bind.query.unnest import bind_unnest
 from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.scope import Relation, Scope

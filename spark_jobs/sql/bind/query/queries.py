@@ -16,8 +16,8 @@ from spark_jobs.sql.bind.query.limits import first_rows, is_limited
 from spark_jobs.sql.bind.query.rankings import Ranking
 from spark_jobs.sql.bind.query.select_lists import grouped, select_items
 from spark_jobs.sql.bind.query.set_operations import bind_set_operation, distinct
-from spark_jobs.sql.bind.query.subqueries import bind_where
-from spark_jobs.sql.bind.query.value_subqueries import ValueSubqueries
+from spark_jobs.sql.bind.query.subquery.subqueries import bind_where
+from spark_jobs.sql.bind.query.subquery.value_subqueries import ValueSubqueries
 from spark_jobs.sql.bind.query.with_clauses import with_queries
 from spark_jobs.sql.bind.scope import Scope
 from spark_jobs.sql.logical import Aggregate, Logical

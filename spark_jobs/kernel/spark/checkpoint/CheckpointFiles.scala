@@ -1,4 +1,4 @@
-package org.apache.spark.sql.rejoin.run
+package org.apache.spark.sql.rejoin.checkpoint
 
 import java.nio.channels.{FileChannel, OverlappingFileLockException}
 import java.nio.charset.StandardCharsets.UTF_8

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from spark_jobs.access.topics import open_topics, resolved
-from spark_jobs.driver.inputs import earliest_offsets, topic_ids
+from spark_jobs.driver.topics.inputs import earliest_offsets, topic_ids
 from spark_jobs.errors import KafkaError, StateError
 from spark_jobs.plan.nodes.parts import Topic
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink

@@ -13,9 +13,9 @@ from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.projections import project
 from spark_jobs.sql.bind.query.aggregates import Grouping
 from spark_jobs.sql.bind.query.context import QueryContext
-from spark_jobs.sql.bind.query.outer_values import with_outer_values
 from spark_jobs.sql.bind.query.set_operations import distinct
-from spark_jobs.sql.bind.query.subquery_rows import (
+from spark_jobs.sql.bind.query.subquery.outer_values import with_outer_values
+from spark_jobs.sql.bind.query.subquery.subquery_rows import (
     Pair,
     SubqueryRows,
     counted,

@@ -11,7 +11,7 @@ from spark_jobs.sql.bind.expressions import COMPARISONS, ExpressionBinder
 from spark_jobs.sql.bind.query.aggregates import is_aggregated
 from spark_jobs.sql.bind.query.context import Block, QueryContext
 from spark_jobs.sql.bind.query.hints import TtlHints
-from spark_jobs.sql.bind.query.subquery_rows import (
+from spark_jobs.sql.bind.query.subquery.subquery_rows import (
     SubqueryRows,
     asks_for_rows,
     block,
@@ -20,7 +20,7 @@ from spark_jobs.sql.bind.query.subquery_rows import (
     rows_of,
     truth,
 )
-from spark_jobs.sql.bind.query.value_subqueries import ValueSubqueries
+from spark_jobs.sql.bind.query.subquery.value_subqueries import ValueSubqueries
 from spark_jobs.sql.bind.scope import Scope, mirrored
 from spark_jobs.sql.logical import Filter, Join, JoinType, Logical
 from spark_jobs.sql.parse.dialect import CONSTRUCTORS

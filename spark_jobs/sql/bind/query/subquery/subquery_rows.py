@@ -13,9 +13,9 @@ from spark_jobs.sql.bind.projections import project, unique_names
 from spark_jobs.sql.bind.query.aggregates import is_aggregated
 from spark_jobs.sql.bind.query.context import Block, QueryContext
 from spark_jobs.sql.bind.query.limits import Limited, is_limited
-from spark_jobs.sql.bind.query.outer_values import with_outer_values
 from spark_jobs.sql.bind.query.relations import Relations, shifted
 from spark_jobs.sql.bind.query.select_lists import grouped, select_items
+from spark_jobs.sql.bind.query.subquery.outer_values import with_outer_values
 from spark_jobs.sql.bind.query.version_lookups import refuse_version_lookup
 from spark_jobs.sql.bind.query.with_clauses import with_queries
 from spark_jobs.sql.bind.scope import Outer, Scope, mirrored

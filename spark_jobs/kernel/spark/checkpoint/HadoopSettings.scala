@@ -1,4 +1,4 @@
-package org.apache.spark.sql.rejoin.run
+package org.apache.spark.sql.rejoin.checkpoint
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{LocalFileSystem, Path}
@@ -12,7 +12,7 @@ import org.apache.spark.sql.internal.SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_C
   * Spark's properties are system properties of the JVM there. A session hands its file systems those that begin with
   * `spark.hadoop.`, without this prefix, and those of SQL.
   */
-private[run] object HadoopSettings {
+private[rejoin] object HadoopSettings {
 
   /** For files in a folder. One on a disk has Spark's own file manager, whatever another folder needs. */
   def forFilesIn(folder: String): Configuration = {

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.rejoin.run
+package org.apache.spark.sql.rejoin.checkpoint
 
 import java.io.{BufferedOutputStream, File, FileOutputStream}
 import java.nio.file.{Files, StandardCopyOption}

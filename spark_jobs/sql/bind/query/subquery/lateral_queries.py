@@ -16,7 +16,7 @@ from spark_jobs.sql.bind.query.context import QueryContext
 from spark_jobs.sql.bind.query.limits import is_limited
 from spark_jobs.sql.bind.query.relations import Relations, join_scope, on_condition, over
 from spark_jobs.sql.bind.query.set_operations import distinct
-from spark_jobs.sql.bind.query.subquery_rows import (
+from spark_jobs.sql.bind.query.subquery.subquery_rows import (
     SubqueryRows,
     bare,
     block,

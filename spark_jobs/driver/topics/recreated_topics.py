@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from spark_jobs.access.topics import Offsets
-from spark_jobs.driver.inputs import earliest_offsets, topic_ids
+from spark_jobs.driver.topics.inputs import earliest_offsets, topic_ids
 from spark_jobs.errors import StateError
 from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.streaming.manifest import CheckpointFolder, Manifest

@@ -1,0 +1,1 @@
+"""Subqueries: in conditions, as values, in LATERAL."""
