@@ -35,9 +35,9 @@ count dead-letter records. The live page shows p50 and p99 of the last minute.
   does.
 - **To** the moment at which Kafka has acknowledged the commit of the transaction that holds the
   result: from then on `read_committed` readers have it. Without transactions, to the moment at
-  which Kafka has acknowledged all records of the task. The clock is that of the machine on which
-  the task runs. If a producer's clock is ahead of it, the latency is too small by that much, but
-  never smaller than the time that the task took to write.
+  which Kafka has acknowledged all records of the task; in real-time mode, the record itself. The
+  clock is that of the machine on which the task runs. If a producer's clock is ahead of it, the
+  latency is too small by that much, but never smaller than the time that the task took to write.
 - **Idle input** leads to no results, so nothing is counted. **Replayed input** and a backlog
   count with their age: after a start at the earliest offset the figure is the age of old records
   until the job has caught up.
