@@ -4,7 +4,7 @@ import java.io.{BufferedOutputStream, File, FileOutputStream}
 import java.nio.file.{Files, StandardCopyOption}
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FSDataOutputStream, FileAlreadyExistsException, Path}
+import org.apache.hadoop.fs.{FSDataOutputStream, FileAlreadyExistsException, FileSystem, Path}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager
 
@@ -14,17 +14,25 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCh
   * every file that it creates, and creates a second file with checksums beside each. An epoch would start a dozen
   * processes. Nobody reads those checksums: the logs are text whose form is checked, and Spark has checksums of its
   * own for files of state.
+  *
+  * A folder of another file system, which may be Hadoop's default one, is left to Spark's own manager.
   */
 final class DiskFiles(path: Path, hadoop: Configuration) extends FileContextBasedCheckpointFileManager(path, hadoop) {
+  private val isOnDisk =
+    Option(path.toUri.getScheme).getOrElse(FileSystem.getDefaultUri(hadoop).getScheme) == "file"
 
   /** Not a channel: an interrupt would close it, and Spark interrupts tasks and queries. */
   override def createTempFile(path: Path): FSDataOutputStream =
-    new FSDataOutputStream(new BufferedOutputStream(new FileOutputStream(onDisk(path))), null)
+    if (isOnDisk) new FSDataOutputStream(new BufferedOutputStream(new FileOutputStream(onDisk(path))), null)
+    else super.createTempFile(path)
 
-  override def renameTempFile(from: Path, to: Path, overwriteIfPossible: Boolean): Unit = {
-    val target = onDisk(to)
+  override def renameTempFile(from: Path, to: Path, overwriteIfPossible: Boolean): Unit =
+    if (isOnDisk) rename(from, onDisk(to), overwriteIfPossible)
+    else super.renameTempFile(from, to, overwriteIfPossible)
+
+  private def rename(from: Path, target: File, overwriteIfPossible: Boolean): Unit = {
     if (!overwriteIfPossible && target.exists())
-      throw new FileAlreadyExistsException(s"$to exists already: another driver wrote it")
+      throw new FileAlreadyExistsException(s"$target exists already: another driver wrote it")
     // checksums of what an earlier release wrote there would make the new file unreadable for Hadoop
     Files.deleteIfExists(new File(target.getParentFile, s".${target.getName}.crc").toPath)
     Files.move(onDisk(from).toPath, target.toPath, StandardCopyOption.ATOMIC_MOVE)
