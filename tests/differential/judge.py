@@ -16,7 +16,8 @@ from tests.differential.tables import DATA_TYPES, PROCTIME, Change, Contents, Ta
 _MACROS = (
     "FIRST_VALUE(x) AS MIN(x)",
     "LAST_VALUE(x) AS MAX(x)",
-    "ARRAY_JOIN(x, separator) AS array_to_string(x, separator)",
+    "ARRAY_JOIN(x, separator) AS "
+    "CASE WHEN x IS NOT NULL THEN COALESCE(array_to_string(x, separator), '') END",
 )
 
 
