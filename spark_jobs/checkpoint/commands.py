@@ -135,8 +135,11 @@ def rescale(
     settings = job_settings(bound.settings, job.stem, overrides, read_environment())
     check_parallelism(settings, parallelism)
     started = time.monotonic()
-    cores = replace(settings, parallelism=min(parallelism, available_cores()))
-    spark = start_session(cores, [kernel_jar(), *jars_for(settings.checkpoint)])
+    # the progress counts the jobs that Spark has ended, of which it keeps few otherwise
+    properties = {"spark.ui.retainedJobs": "1000", **settings.spark_properties}
+    cores = min(parallelism, available_cores())
+    own = replace(settings, parallelism=cores, spark_properties=properties)
+    spark = start_session(own, [kernel_jar(), *jars_for(settings.checkpoint)])
     try:
         queries = rescale_all(spark, sinks, settings, parallelism, show, say)
     finally:

@@ -89,6 +89,7 @@ final class LocalRun(planJson: String, counters: Counters) {
     case -1 =>
       val output = new LocalOutput
       results.foreach(_.write(output))
+      results = Nil
       output.json
     case input => compact(render(JObject("input" -> JInt(input)) ~ results(input).question))
   }
