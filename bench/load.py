@@ -75,7 +75,10 @@ class _Loader:
             self._check()
 
     def finish(self) -> None:
-        """Wait until the broker has all records, and close: a producer looks for a lost broker."""
+        """Wait until the broker has all records, then close the producer.
+
+        One that stays open goes on asking for the broker, also when that has stopped.
+        """
         left = self._producer.flush(_FLUSH_TIMEOUT_S)
         self._producer.close()
         self._check()

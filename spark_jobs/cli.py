@@ -156,21 +156,22 @@ def explain(
         executor_memory_mb=executor_memory_mb,
         network_mbit=network_mbit,
     )
-    if not size:
-        sizing.refuse_without_size(options)
     text = read_sql(job)
     if size:
         report = sizing.size_job(text, str(job), options)
-        shown = partial(render_text, report)
-        document: Callable[[], object] = partial(render_json, report)
+        _show_plan(as_json, partial(render_json, report), partial(render_text, report))
     else:
-        document = partial(explain_json, text, str(job))
-        shown = partial(explain_text, text, str(job))
+        sizing.refuse_without_size(options)
+        plan = (text, str(job))
+        _show_plan(as_json, partial(explain_json, *plan), partial(explain_text, *plan))
+
+
+def _show_plan(as_json: bool, document: Callable[[], object], text: Callable[[], str]) -> None:
     if as_json:
         write_json(document())
         return
     out = screen(sys.stdout)
-    for line in shown().splitlines():
+    for line in text().splitlines():
         out.print(Text(line, style="bold" if line.startswith("== ") else ""))
 
 

@@ -180,7 +180,7 @@ def stored_bytes(point: Point) -> float:
 
 
 def _solved(names: Sequence[str], equations: Sequence[Sequence[float]]) -> dict[str, float]:
-    """The coefficients of which the equations say something."""
+    """The coefficients that occur in at least one equation; the others stay unknown."""
     known = [i for i in range(len(names)) if any(row[i] for row in equations)]
     values = least_squares([[row[i] for i in known] for row in equations], [1.0] * len(equations))
     return {names[i]: value for i, value in zip(known, values, strict=True)}

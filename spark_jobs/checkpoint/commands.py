@@ -1,24 +1,14 @@
 """`rejoin rescale` and `rejoin checkpoint`: their options, and what they print."""
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from spark_jobs.plan.planner import plan
-from spark_jobs.settings import (
-    JobSettings,
-    Overrides,
-    available_cores,
-    job_settings,
-    read_environment,
-    read_spark_properties,
-    read_sql,
-)
-from spark_jobs.sql.bind.binder import bind
-from spark_jobs.terminal import AsJsonLines, SparkProperties, write_json
+from spark_jobs.settings import Overrides, read_environment, read_spark_properties
+from spark_jobs.terminal import AsJsonLines, SparkProperties, size_text, write_json
 
 SqlFile = Annotated[Path, typer.Argument(metavar="JOB.sql", help="The file of the stopped job.")]
 Checkpoint = Annotated[
@@ -76,7 +66,7 @@ def copy(
             write_json(asdict(progress))
         else:
             files = f"{progress.files} of {progress.of_files} files"
-            size = f"{_megabytes(progress.bytes)} of {_megabytes(progress.of_bytes)}"
+            size = f"{size_text(progress.bytes)} of {size_text(progress.of_bytes)}"
             typer.echo(f"{files} copied, {size}", err=True)
 
     stores = (source, target)
@@ -89,7 +79,7 @@ def copy(
         write_json(asdict(copied))
         return
     took = time.monotonic() - started
-    typer.echo(f"copied {copied.files} files, {_megabytes(copied.bytes)}, in {took:.0f} s")
+    typer.echo(f"copied {copied.files} files, {size_text(copied.bytes)}, in {took:.0f} s")
     typer.echo(f"start the job with --checkpoint {target}, and no longer with {source}")
 
 
@@ -112,69 +102,6 @@ def rescale(
     it or start the job as it was. It rewrites the state: have as much room for it again in the
     checkpoint and in Spark's local folder (/tmp).
     """
-    from spark_jobs.checkpoint.rescale import Progress, check_parallelism
-    from spark_jobs.checkpoint.rescale import rescale as rescale_all
-    from spark_jobs.driver.queries import sinks_of
-    from spark_jobs.kernel.build import kernel_jar
-    from spark_jobs.streaming.object_store import jars_for
-    from spark_jobs.streaming.session import start_session, stop_session
+    from spark_jobs.checkpoint.rescale_job import rescale_job
 
-    def show(progress: Progress) -> None:
-        if as_json:
-            write_json(asdict(progress))
-        else:
-            moved = f"query {progress.query}: {progress.done} of {progress.of} operators moved"
-            typer.echo(f"{moved} ({_megabytes(progress.bytes)} of state files in all)", err=True)
-
-    def say(line: str) -> None:
-        typer.echo(line, err=True)
-
-    bound = bind(read_sql(job), str(job))
-    sinks = sinks_of(plan(bound))
-    overrides = Overrides(checkpoint=checkpoint, spark_properties=spark_properties)
-    settings = job_settings(bound.settings, job.stem, overrides, read_environment())
-    check_parallelism(settings, parallelism)
-    started = time.monotonic()
-    # the progress counts the jobs that Spark has ended, of which it keeps few otherwise
-    properties = {"spark.ui.retainedJobs": "1000", **settings.spark_properties}
-    cores = min(parallelism, available_cores())
-    own = replace(settings, parallelism=cores, spark_properties=properties)
-    spark = start_session(own, [kernel_jar(), *jars_for(settings.checkpoint)])
-    try:
-        queries = rescale_all(spark, sinks, settings, parallelism, show, say)
-    finally:
-        stop_session(spark, within_s=10)
-    if as_json:
-        for query in queries:
-            write_json({**asdict(query), "parallelism": parallelism})
-        return
-    for query in queries:
-        typer.echo(
-            result_line(query.query, query.before, parallelism, query.operators, query.bytes)
-        )
-    typer.echo(f"took {time.monotonic() - started:.0f} s; {next_step(job, settings, parallelism)}")
-
-
-def result_line(query: str, before: int, now: int, operators: int, size: int) -> str:
-    """What became of a query; `size` of its state files, in bytes."""
-    if before == now:
-        return f"query {query}: has {now} tasks already"
-    plural = "" if operators == 1 else "s"
-    moved = f"{operators} operator{plural}, {_megabytes(size)}" if operators else "no state"
-    return f"query {query}: from {before} to {now} tasks, {moved}"
-
-
-def next_step(job: Path, settings: JobSettings, parallelism: int) -> str:
-    """What the job's file has to say, as a start with another number is refused."""
-    if settings.parallelism is None:
-        return f"{job} does not set 'rejoin.parallelism': the next start uses the checkpoint's"
-    if settings.parallelism == parallelism:
-        return f"{job} has the new number: start the job"
-    return (
-        f"{job} says {settings.parallelism}: before the next start, write "
-        f"SET 'rejoin.parallelism' = '{parallelism}';"
-    )
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
+    rescale_job(job, parallelism, Overrides(checkpoint, spark_properties=spark_properties), as_json)

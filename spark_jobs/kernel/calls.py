@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-_JavaError: type[Exception] = import_module("py4j.protocol").Py4JJavaError  # has no types
+_JavaError: type[Exception] = import_module("py4j.protocol").Py4JJavaError  # py4j has no types
 Message: TypeAlias = Mapping[str, Any]
 
 

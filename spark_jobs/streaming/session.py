@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -125,50 +126,78 @@ def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
 
 def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     """Spark's settings for a job; those of the user may hold references to secrets."""
-    environment, given = settings.environment, dict(settings.spark_properties)
-    heap_mb = environment.memory_mb or min(max(machine_memory_mb() // 8, 1024), 8192)
-    cores = settings.cores()
-    with_executors = has_executors(settings.master)
-    task_heap_mb = memory_mb(given.get(EXECUTOR_HEAP, "")) if with_executors else heap_mb
-    task_heap_mb = task_heap_mb or _EXECUTOR_HEAP_MB
-    state_mb = environment.state_memory_mb or default_state_mb(task_heap_mb)
+    given = dict(settings.spark_properties)
+    memory = _memory(settings)
     options = {
         **_DEFAULTS,
         **settings_for(settings.checkpoint),
         "spark.redaction.regex": REDACTION,
         "spark.app.name": settings.name,
         "spark.master": settings.spark_master(),
-        "spark.driver.memory": f"{heap_mb}m",
-        "spark.log.level": environment.spark_log_level,
-        "spark.sql.shuffle.partitions": str(cores),
-        f"{ROCKSDB}maxMemoryUsageMB": str(state_mb),
+        "spark.driver.memory": f"{memory.driver_mb}m",
+        "spark.log.level": settings.environment.spark_log_level,
+        "spark.sql.shuffle.partitions": str(settings.cores()),
+        f"{ROCKSDB}maxMemoryUsageMB": str(memory.state_mb),
     }
     if settings.real_time is not None:
         options |= _REAL_TIME_DEFAULTS
     if is_on_this_machine(settings.master):
         options |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    if with_executors:
-        overhead = f"{overhead_mb(task_heap_mb, state_mb)}m"
+    if has_executors(settings.master):
+        overhead = f"{overhead_mb(memory.tasks_mb, memory.state_mb)}m"
         options |= {**_EXECUTOR_DEFAULTS, "spark.executor.memoryOverhead": overhead}
         # the driver has them on its class path, because it needs them before there is a session
         options["spark.jars"] = ",".join(jars)
-    path = ":".join([*jars, *_listed(given, DRIVER_PATH)])
-    options_of_driver = (*_heap_of_driver(heap_mb), *java_options(environment.class_archive))
-    options_of_executors = [f"-Xms{task_heap_mb}m"]
-    if with_executors and is_on_this_machine(settings.master):
-        # the driver's class path, because the archive of loaded classes is for no other one
-        options[EXECUTOR_PATH] = path
-        if environment.class_archive == "use":
-            options_of_executors += java_options("use")
-    own = {
-        DRIVER_PATH: path,
-        DRIVER_JVM: " ".join([*_JVM_OPTIONS, *options_of_driver, *_listed(given, DRIVER_JVM)]),
-        EXECUTOR_JVM: " ".join(
-            [*_JVM_OPTIONS, *options_of_executors, *_listed(given, EXECUTOR_JVM)]
-        ),
+    return {**options, **_executor_path(settings, jars), **given, **_own(settings, jars), **FIXED}
+
+
+def _own(settings: JobSettings, jars: list[str]) -> dict[str, str]:
+    """Lists that begin with rejoin's own entries, and go on with those of the user."""
+    given, archive = settings.spark_properties, settings.environment.class_archive
+    memory = _memory(settings)
+    driver = (*_JVM_OPTIONS, *_heap_of_driver(memory.driver_mb), *java_options(archive))
+    executors = [*_JVM_OPTIONS, f"-Xms{memory.tasks_mb}m"]
+    if archive == "use" and _executors_are_here(settings):
+        executors += java_options("use")
+    return {
+        DRIVER_PATH: _class_path(settings, jars),
+        DRIVER_JVM: " ".join([*driver, *_listed(given, DRIVER_JVM)]),
+        EXECUTOR_JVM: " ".join([*executors, *_listed(given, EXECUTOR_JVM)]),
         PLUGINS: ",".join([EXECUTOR_REPORTS, *_listed(given, PLUGINS)]),
     }
-    return {**options, **given, **own, **FIXED}
+
+
+def _class_path(settings: JobSettings, jars: list[str]) -> str:
+    return ":".join([*jars, *_listed(settings.spark_properties, DRIVER_PATH)])
+
+
+def _executor_path(settings: JobSettings, jars: list[str]) -> dict[str, str]:
+    """The driver's class path, as the archive of loaded classes is for no other one."""
+    return {EXECUTOR_PATH: _class_path(settings, jars)} if _executors_are_here(settings) else {}
+
+
+def _executors_are_here(settings: JobSettings) -> bool:
+    return has_executors(settings.master) and is_on_this_machine(settings.master)
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """The heaps of the driver and of what runs tasks, and RocksDB's memory beside the latter."""
+
+    driver_mb: int
+    tasks_mb: int
+    state_mb: int
+
+
+def _memory(settings: JobSettings) -> _Memory:
+    environment = settings.environment
+    heap_mb = environment.memory_mb or min(max(machine_memory_mb() // 8, 1024), 8192)
+    tasks_mb = heap_mb
+    if has_executors(settings.master):
+        wanted = settings.spark_properties.get(EXECUTOR_HEAP, "")
+        tasks_mb = memory_mb(wanted) or _EXECUTOR_HEAP_MB
+    state_mb = environment.state_memory_mb or default_state_mb(tasks_mb)
+    return _Memory(heap_mb, tasks_mb, state_mb)
 
 
 def _heap_of_driver(heap_mb: int) -> tuple[str, str]:

@@ -45,7 +45,7 @@ def sink_refusals(sink: Sink, settings: DeclaredSettings) -> Iterator[Positioned
 
 
 def _no_watermark(sink: Sink) -> Iterator[PositionedError]:
-    """Rows of one key are held against each other when the watermark of all inputs has passed."""
+    """ON CONFLICT compares rows of one key once the watermark has passed: each input needs one."""
     missing = sorted({t.name for t in _timeless(sink.input)})
     if missing:
         strategy = (sink.on_conflict or "").upper()

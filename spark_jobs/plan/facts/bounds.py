@@ -21,7 +21,7 @@ OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 Times = Sequence[TimeAttribute]
 
-_MS = -1  # where the milliseconds of a sum stand, beside the positions of its times
+_MS = -1  # a sum is a map from positions of times to factors; its milliseconds stand here
 
 
 @dataclass(frozen=True, slots=True)

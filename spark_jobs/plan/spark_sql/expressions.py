@@ -164,7 +164,7 @@ _SPECIAL: dict[str, Callable[[Call, Sequence[str]], str]] = {
     "CAST": _cast,
     "TRY_CAST": _cast,
     "ITEM": _item,
-    # an element for each copy of a row; nobody reads it
+    # an array as long as the row has copies, for UNNEST; nobody reads its elements
     "REPEAT_ROW": lambda _, args: f"array_repeat(1, CAST({args[0]} AS INT))",
     "ROW": _row,
     "PROCTIME": _proctime,

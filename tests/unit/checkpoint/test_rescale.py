@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from spark_jobs.checkpoint import rescale
-from spark_jobs.checkpoint.commands import next_step, result_line
 from spark_jobs.checkpoint.rescale import StoppedQuery, check_parallelism
+from spark_jobs.checkpoint.rescale_job import next_step, result_line
 from spark_jobs.driver.verdict import way_out
 from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.options.settings import declared_settings
@@ -39,7 +39,7 @@ def test_the_output_says_what_the_job_file_needs() -> None:
 
 
 def test_a_line_per_query() -> None:
-    assert result_line("q", 2, 5, 1, 2_500_000) == "query q: from 2 to 5 tasks, 1 operator, 2.5 MB"
+    assert result_line("q", 2, 5, 1, 5 * 2**19) == "query q: from 2 to 5 tasks, 1 operator, 2.5 MiB"
     assert result_line("q", 2, 5, 0, 0) == "query q: from 2 to 5 tasks, no state"
     assert result_line("q", 5, 5, 2, 10) == "query q: has 5 tasks already"
 

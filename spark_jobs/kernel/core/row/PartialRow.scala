@@ -40,7 +40,7 @@ object PartialRow {
   */
 final class Unhealed(val table: String, val policy: String, val content: Array[Byte]) {
 
-  /** Does what the policy says. */
+  /** Fails, emits the record as a dead letter, or does nothing, as the policy says. */
   def settle(out: Output): Unit =
     if (policy == OnError.Fail) throw new RejectedRecordException(new String(content, UTF_8))
     else if (policy == OnError.DeadLetter) out.emit(RowKind.Reject, KeyGroup.hash(content), content, null)

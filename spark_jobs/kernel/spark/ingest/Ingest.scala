@@ -116,7 +116,7 @@ private final class PartitionProgress(val source: Int) {
   var hasRecords = false
   var isLoaded = false
 
-  /** What comes from here on is for the next marks. */
+  /** Begins anew once marks were sent: the next ones speak of what comes from here on. */
   def startMarks(): Unit = {
     hasRecords = false
     isLoaded = false

@@ -87,7 +87,7 @@ object StoreCells {
       null
   }
 
-  /** A database in which there is the map. */
+  /** Makes the place of the cells in the database, where it is not there yet. */
   private[run] def open(db: RocksDB): RocksDB = {
     db.createColFamilyIfAbsent(Variable, isInternal = false)
     db

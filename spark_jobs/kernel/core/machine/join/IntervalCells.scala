@@ -36,7 +36,7 @@ final class IntervalCells(isOuter: Array[Boolean]) {
     header.save(state, isEmpty = isEmpty)
   }
 
-  /** Forgets a visit that this batch has made, if it has taken what was due up to `now`. */
+  /** Forgets the visit that is registered if it is due by `now`: this batch makes it. */
   def forgetVisit(now: Long): Unit = if (visitAt <= now) visitAt = NoVisit
 
   /** Registers a visit at the time, unless there is one that comes as early. */

@@ -108,7 +108,7 @@ final class MultiRules(
     i < sides.length
   }
 
-  /** Combinations of the sides before the changed one, from `step` on. */
+  /** Chooses rows of the sides from `step` up to the changed one, whose row then takes its place. */
   private def before(step: Int, times: Long): Unit =
     if (step < changed) extend(step, times)(n => before(step + 1, n))
     else {
@@ -123,7 +123,7 @@ final class MultiRules(
       }
     }
 
-  /** What follows from a combination up to the changed side. */
+  /** Emits each combination of the sides from `step` on with those that are chosen before it. */
   private def after(step: Int, times: Long, kind: Byte): Unit =
     if (step == sides.length) emit(kind, times)
     else extend(step, times)(n => after(step + 1, n, kind))

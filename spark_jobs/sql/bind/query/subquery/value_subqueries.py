@@ -262,7 +262,9 @@ class ValueSubqueries:
 
 
 def _placed(pairs: Sequence[Pair], width: int) -> Expr | None:
-    """The equalities over a join whose left side has that many columns."""
+    """The pairs as one condition of a join: the left side has `width` columns, the right one is
+    the subquery.
+    """
 
     def behind(found: Column) -> Column:
         return Column(found.index + width, found.name, found.type)
