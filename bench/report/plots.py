@@ -7,8 +7,9 @@ from bench.peers.catalog import TUNED_FLINKS
 from tools.pictures.drawing import WIDTH, Drawing
 
 _MARGIN = 16
-_PITCH, _GAP, _HEAD = 30, 26, 52
-_LONGEST = WIDTH - 2 * _MARGIN
+_PITCH, _GAP, _HEAD = 30, 38, 46
+_NAMES, _VALUES = 176, 112  # widths of the columns on both sides of the bars
+_LONGEST = WIDTH - 2 * _MARGIN - _NAMES - _VALUES
 _OTHERS = ("kafka-streams", "spark", "pathway")
 
 
@@ -40,7 +41,7 @@ def shown(outcome: Outcome) -> list[str]:
 def _bars(
     outcomes: Sequence[Outcome], title: str, figure: str, written: Callable[[float], str]
 ) -> Drawing:
-    groups = [outcome for outcome in outcomes if outcome.ratio(REFERENCE, figure)]
+    groups = [outcome for outcome in outcomes if len(shown(outcome)) > 1]
     count = sum(len(shown(outcome)) for outcome in groups)
     drawing = Drawing(_HEAD + count * _PITCH + len(groups) * _GAP + 8, title)
     drawing.words(_MARGIN, 28, title, kind="bold")
@@ -50,13 +51,16 @@ def _bars(
     )
     y = float(_HEAD)
     for outcome in groups:
-        drawing.words(_MARGIN, y + 8, outcome.workload, ink="soft")
+        drawing.words(_MARGIN, y + 14, outcome.workload, ink="soft")
         y += _GAP
         for peer in shown(outcome):
             ratio = outcome.ratio(peer, figure) or 0.0
-            label = f"{peer}  {written(outcome.median(peer, figure))}"
-            label += "" if peer == REFERENCE else f"  ({ratio:.2f})"
+            value = written(outcome.median(peer, figure))
+            value += "" if peer == REFERENCE else f" ({ratio:.2f})"
             ink = "sink" if peer == REFERENCE else "operator"
-            drawing.bar(_MARGIN, y + 5, max(ratio / largest * _LONGEST, 4), ink, label)
+            length = max(ratio / largest * _LONGEST, 4)
+            drawing.words(_MARGIN, y + 10, peer)
+            drawing.bar(_MARGIN + _NAMES, y + 5, length, ink, "")
+            drawing.words(_MARGIN + _NAMES + length + 8, y + 10, value)
             y += _PITCH
     return drawing
