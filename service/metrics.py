@@ -94,6 +94,12 @@ METRICS: tuple[MetricInfo, ...] = (
         _QUERY,
     ),
     MetricInfo(
+        "rejoin_partial_update_rows_total",
+        "Updates whose Debezium events leave out values that did not change: they have them from"
+        " the row before. A repeated epoch counts again.",
+        _QUERY,
+    ),
+    MetricInfo(
         "rejoin_output_rows_total",
         "Records written to the sink since the checkpoint began.",
         _QUERY,
@@ -325,6 +331,7 @@ def _query_samples(query: QueryStatus) -> Iterator[Sample]:
     one = (query.name,)
     yield "rejoin_epochs_total", one, query.epochs_total
     yield "rejoin_input_rows_total", one, query.input_rows_total
+    yield "rejoin_partial_update_rows_total", one, query.partial_update_rows_total
     yield "rejoin_output_rows_total", one, query.output_rows_total
     yield LATENCY, one, query.latency
     yield "rejoin_late_rows_total", one, query.late_rows_total

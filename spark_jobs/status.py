@@ -141,6 +141,7 @@ class QueryStatus(_Record):
     trigger_ms: Count = 0
     epoch_running_ms: Count = 0  # how long the running epoch has run; 0 between epochs
     input_rows_total: Count = 0
+    partial_update_rows_total: Count = 0  # updates whose records leave values out
     input_rows_per_second: Rate = 0.0
     processed_rows_per_second: Rate = 0.0
     output_rows_total: Count = 0

@@ -169,6 +169,7 @@ def query_status(
         trigger_ms=durations.get("triggerExecution", 0),
         input_rows_total=sum(counted.get("rows", {}).get(t, 0) for t in tables)
         + sum(rejects.values()),
+        partial_update_rows_total=counted.get("partial", 0),
         input_rows_per_second=_rate(report.get("inputRowsPerSecond")),
         processed_rows_per_second=_rate(report.get("processedRowsPerSecond")),
         output_rows_total=counted.get("written", 0),

@@ -57,6 +57,7 @@ class QueryCounters(TypedDict, total=False):
     """What the tasks of one query have counted; what was never counted is absent."""
 
     rows: dict[str, int]
+    partial: int
     rejects: dict[str, dict[str, int]]
     lost: dict[str, int]
     changes: dict[str, int]

@@ -67,6 +67,9 @@ def test_queries_of_one_table_count_apart() -> None:
     reasons = job.told("b", "t")[1]
     # the query reads the table on either side; only the left one wants what the record lacks
     assert reasons == {"json-malformed": 4, "debezium-unavailable-value": 1}
+    job.feed("b", "t", Record((UNAVAILABLE % 1).encode()))
+    assert job.counted().of("b")["partial"] == 2
+    assert "partial" not in job.counted().of("a")
 
 
 def test_names_with_slashes_are_no_other_names() -> None:

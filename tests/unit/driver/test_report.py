@@ -43,6 +43,7 @@ COUNTERS = Counters(
             "lost": {"1-prices": 3},
             "rejects": {"orders": {"malformed": 2}, "prices": {"malformed": 1}},
             "written": 7,
+            "partial": 2,
             "changes": {"+I": 5, "-U": 2},
             "operators": {
                 "temporal-join": {
@@ -90,6 +91,7 @@ def test_query_status_adds_up() -> None:
     found = query_status(SHAPE, PROGRESS, COUNTERS)
     assert (found.epoch, found.epochs_total, found.trigger_ms) == (4, 5, 321)
     assert (found.input_rows_total, found.output_rows_total) == (18, 7)
+    assert found.partial_update_rows_total == 2
     assert found.changes == {"+I": 5, "-U": 2}
     assert (found.transactions_committed_total, found.transactions_aborted_total) == (4, 1)
     assert found.rejects == {"malformed": 3}

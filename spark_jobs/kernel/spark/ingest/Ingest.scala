@@ -141,6 +141,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
   private var currentTopic: UTF8String = _
   private var currentPartition = -1
   private var rowCount = 0L
+  private var partialCount = 0L
   private var unreported = 0 // records that the window of rejects has not counted yet
 
   /** Begins another task. */
@@ -198,7 +199,10 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
 
   private def addAfter(decoded: Decoded, record: SourceRecord, progress: PartitionProgress): Unit =
     if (decoded.missing.isEmpty) rows.add(decoded.afterKind, decoded.after, record, progress)
-    else rows.addPartial(decoded.after, decoded.missing, unhealed(record, _), record, progress)
+    else {
+      partialCount += 1
+      rows.addPartial(decoded.after, decoded.missing, unhealed(record, _), record, progress)
+    }
 
   /** What a state machine needs if it finds no row from which to take the missing values. */
   private def unhealed(record: SourceRecord, bad: BadRecord): Unhealed = {
@@ -214,6 +218,8 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
   def finish(): Iterator[InternalRow] = {
     counters.rows(query, spec.table, rowCount)
     rowCount = 0
+    if (partialCount > 0) counters.partial(query, partialCount)
+    partialCount = 0
     report()
     if (chunks == null) marks() else chunks.drain() ++ marks() ++ epochEnds()
   }

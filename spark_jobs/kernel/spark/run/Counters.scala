@@ -22,6 +22,7 @@ import rejoin.core.row.{RowKind, Unhealed}
   * {{{
   * sums    rows, query, table          rejects, query, table, reason     lost, query, scan
   *         changes, query, row kind    unwritten, query, reason          written, query
+  *         partial, query
   *         lookups, query, operator, what      latency, query, bound    latency_ms, query
   * levels  query, operator, metric     query, operator, rows, side       query, operator, source, number, metric
   * }}}
@@ -36,6 +37,9 @@ final class Counters extends AccumulatorV2[(List[String], Long), String] {
 
   /** Records that a table gave a query `n` more rows. */
   def rows(query: String, table: String, n: Long): Unit = add((List("rows", query, table), n))
+
+  /** Records that `n` updates of a query left values out. */
+  def partial(query: String, n: Long): Unit = add((List("partial", query), n))
 
   /** Records that a record of a table could not become a row of a query. */
   def reject(query: String, table: String, reason: String): Unit = add((List("rejects", query, table, reason), 1))
@@ -149,6 +153,7 @@ object Counters {
   /** How many parts follow the query in the name of a sum. */
   private val SumParts = Map(
     "rows" -> 1,
+    "partial" -> 0,
     "rejects" -> 2,
     "lost" -> 1,
     "changes" -> 1,
