@@ -103,9 +103,14 @@ class Flink:
 
     def command(self, run: Run) -> list[str]:
         job = run.write_sql(self.settings(run.workload, run.folders))
-        environment = ["env", f"JVM_ARGS={self.jvm}", f"FLINK_LOG_DIR={run.folders.root}"]
-        jars = [str(jar) for jar in sorted(JARS.glob("*.jar"))]
-        return [*environment, str(PYTHON), "-I", str(_RUNNER), str(job), *jars]
+        return flink_command(job, run.folders.root, self.jvm)
+
+
+def flink_command(job: Path, logs: Path, jvm: str) -> list[str]:
+    """Runs a job file in one JVM, with these options of Java."""
+    environment = ["env", f"JVM_ARGS={jvm}", f"FLINK_LOG_DIR={logs}"]
+    jars = [str(jar) for jar in sorted(JARS.glob("*.jar"))]
+    return [*environment, str(PYTHON), "-I", str(_RUNNER), str(job), *jars]
 
 
 def flinks(overrides: Mapping[str, str]) -> tuple[Flink, ...]:

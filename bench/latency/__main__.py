@@ -1,0 +1,49 @@
+"""`python -m bench.latency`: how long a record takes to its result, Kafka to Kafka.
+
+Engines run one after the other. A producer stamps the records of one table. Two consumers, one of
+committed records only, compare the stamp in each result with their own clock.
+"""
+
+import argparse
+import json
+import sys
+
+from bench.latency.engines import engines
+from bench.latency.run import measure
+from bench.latency.workloads import WORKLOADS
+
+
+def main() -> None:
+    """Print one line of JSON per engine and consumer."""
+    parser = argparse.ArgumentParser(prog="python -m bench.latency", description=__doc__)
+    parser.add_argument("--workload", choices=sorted(WORKLOADS), default="regular")
+    parser.add_argument(
+        "--engines", default="rejoin,flink", help=f"with commas, of {', '.join(engines({}, {}))}"
+    )
+    parser.add_argument("--rate", type=int, default=1000, help="stamped records a second")
+    parser.add_argument("--seconds", type=float, default=60.0, help="length of a measurement")
+    parser.add_argument("--warmup", type=float, default=20.0, help="seconds before it")
+    parser.add_argument("--set", action="append", default=[], help="rejoin's setting, name=value")
+    parser.add_argument(
+        "--flink-set", action="append", default=[], help="Flink's setting, name=value"
+    )
+    given = parser.parse_args()
+    known = engines(_pairs(given.set), _pairs(given.flink_set))
+    names = given.engines.split(",")
+    if unknown := [name for name in names if name not in known]:
+        parser.error(f"no such engine: {', '.join(unknown)}; known are {', '.join(known)}")
+    workload = WORKLOADS[given.workload]
+    for name in names:
+        known[name].prepare()
+        for line in measure(known[name], workload, given.rate, given.seconds, given.warmup):
+            what = {"workload": given.workload, "engine": name, "rate": given.rate}
+            sys.stdout.write(json.dumps({**what, **line}) + "\n")
+            sys.stdout.flush()
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    return {name: value for name, _, value in (text.partition("=") for text in texts)}
+
+
+if __name__ == "__main__":
+    main()

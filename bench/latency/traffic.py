@@ -1,0 +1,129 @@
+"""What a measured job reads, and who reads its results: stamped records and two consumers."""
+
+import json
+import multiprocessing
+import time
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from bench.latency.workloads import RESULT
+from bench.workloads.records import PARTITIONS
+from spark_jobs.errors import KafkaError
+
+KEYS = 5_000
+_QUIET_S = 5.0  # nothing has come for so long: there is nothing more
+_ISOLATIONS = ("read_committed", "read_uncommitted")
+
+
+class Feed:
+    """Records of both tables, sent at once."""
+
+    def __init__(self, servers: str) -> None:
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+
+    def left(self, id_: int) -> None:
+        now_us = time.time_ns() // 1000
+        self._send("l", id_, f'"sent":{now_us}', now_us)
+
+    def right(self, id_: int) -> None:
+        self._send("r", id_, f'"amount":{id_ % 1000}', time.time_ns() // 1000)
+
+    def move_watermarks(self) -> None:
+        """One record in each partition of the right table."""
+        now_us = time.time_ns() // 1000
+        for partition in range(PARTITIONS):
+            self._send("r", KEYS + partition, '"amount":0', now_us, partition)
+
+    def wait(self) -> None:
+        if self._producer.flush(60):
+            raise KafkaError("BENCH_LOAD_FAILED", "the broker does not take the records")
+
+    def close(self) -> None:
+        """A producer that stays open goes on asking for the broker, also when that has stopped."""
+        self._producer.close()
+
+    def _send(self, topic: str, id_: int, field: str, at_us: int, partition: int = -1) -> None:
+        seconds, micros = divmod(at_us, 1_000_000)
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + f".{micros // 1000:03}Z"
+        value = f'{{"id":{id_},{field},"at":"{at}"}}'
+        self._producer.produce(topic, value, f'{{"id":{id_}}}', partition)
+        self._producer.poll(0)
+
+    def run(self, rate: int, seconds: float, *, moves: bool) -> None:
+        """Stamp `rate` records a second, evenly."""
+        started, sent, moved = time.monotonic(), 0, 0.0
+        while (elapsed := time.monotonic() - started) < seconds:
+            while sent < int(elapsed * rate):
+                self.left(sent % KEYS)
+                sent += 1
+            if moves and elapsed - moved >= 0.005:
+                moved = elapsed
+                self.move_watermarks()
+            time.sleep(0.001)
+        self.wait()
+
+
+def watch(servers: str, isolation: str, results: Connection) -> None:
+    """A process of its own: sends a latency in ms for each result once it is told to end."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": isolation,
+            "isolation.level": isolation,
+            "fetch.wait.max.ms": 10,
+        }
+    )
+    consumer.assign([TopicPartition(RESULT, p, 0) for p in range(PARTITIONS)])
+    found: list[tuple[float, float]] = []  # when it was sent, how long it took
+    last = time.monotonic()
+    while not (results.poll() and time.monotonic() - last > _QUIET_S):
+        message = consumer.poll(0.2)
+        value = None if message is None or message.error() else message.value()
+        if value is None:
+            continue
+        last, now_us = time.monotonic(), time.time_ns() // 1000
+        sent = json.loads(value)["sent"]
+        if sent is not None:
+            if not found:
+                results.send("first")
+            found.append((sent / 1e6, (now_us - sent) / 1000))
+    consumer.close()
+    results.recv()
+    results.send(found)
+
+
+class Watchers:
+    """The consumers' processes."""
+
+    def __init__(self, servers: str) -> None:
+        self._pipes: list[tuple[str, Connection]] = []
+        self._processes: list[multiprocessing.Process] = []
+        for isolation in _ISOLATIONS:
+            mine, theirs = multiprocessing.Pipe()
+            self._processes.append(
+                multiprocessing.Process(target=watch, args=(servers, isolation, theirs))
+            )
+            self._pipes.append((isolation, mine))
+
+    def __enter__(self) -> "Watchers":
+        for process in self._processes:
+            process.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.terminate()
+            process.join()
+
+    @property
+    def have_started(self) -> bool:
+        return all(pipe.poll() for _, pipe in self._pipes)
+
+    def results(self) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+        for _, pipe in self._pipes:
+            pipe.recv()  # "first"
+            pipe.send("end")
+        for isolation, pipe in self._pipes:
+            yield isolation, pipe.recv()
