@@ -44,6 +44,7 @@ _FORMATS = {
     ("json", "canal"): "canal-json",
     ("json", "maxwell"): "maxwell-json",
     ("csv", "rows"): "csv",
+    ("json-registry", "rows"): "json-registry",
     ("avro", "rows"): "avro-confluent",
     ("avro", "unwrapped"): "avro-confluent",
     ("avro", "debezium"): "debezium-avro-confluent",
@@ -88,7 +89,8 @@ def draft_table(
     `registry`: options that an Avro format needs to reach the schemas, `url` among them. Raises
     FormatError if the topic suggests none, KafkaError if the registry fails.
     """
-    schema = None if schemas is None else schemas.newest(sample.topic, "value")
+    newest = None if schemas is None else schemas.newest(sample.topic, "value")
+    schema = None if newest is None or newest.kind != "AVRO" else newest.schema
     if schema is not None and not any(r.value is not None for r in sample.records):
         found = _unsampled(schema)
     else:
@@ -227,7 +229,7 @@ class _Drafting:
         whose = f"the newest schema of subject {self.sample.topic}-value"
         if schema is None and self.schemas is not None:
             newest = self.found.values[-1].record.value
-            schema, whose = self.schemas.of(newest or b""), "the schema of a newest sampled record"
+            schema, whose = self.schemas.of(newest or b"").schema, "the schema of a newest sampled record"
         self.notes.append(f"types are those of {whose}")
         try:
             if self.found.shape.meaning == "debezium":

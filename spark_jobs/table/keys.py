@@ -4,15 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from spark_jobs.errors import FormatError
 from spark_jobs.sql.types.data_types import STRING
 from spark_jobs.table.columns import Column
 from spark_jobs.table.json_columns import json_columns
 from spark_jobs.table.registered import Schemas, is_framed
 from spark_jobs.table.sampling import SampledRecord, TopicSample
 from spark_jobs.table.schema_columns import avro_columns, connect_columns
-from spark_jobs.table.values import SampledValue, parse_json
+from spark_jobs.table.texts import parse_json
+from spark_jobs.table.values import SampledValue
 
-KeyFormat: TypeAlias = Literal["json", "avro-confluent", "raw"]
+KeyFormat: TypeAlias = Literal["json", "json-registry", "avro-confluent", "raw"]
 
 RAW_KEY = "record_key"
 
@@ -46,7 +48,7 @@ def read_key(
         return None, "no record has a key" if missing == len(keys) else some
     known = [key for key in keys if key is not None]
     if all(map(is_framed, known)):
-        return _avro(sample.topic, known, schemas)
+        return _framed(sample.topic, known, schemas)
     parsed = [_json(key) for key in known]
     objects = [key for key in parsed if isinstance(key, dict)]
     if len(objects) == len(known):
@@ -60,16 +62,35 @@ def read_key(
 
 def _registered(topic: str, schemas: Schemas | None) -> RecordKey | None:
     schema = None if schemas is None else schemas.newest(topic, "key")
-    return None if schema is None else _of_schema(schema)
+    return None if schema is None or schema.kind != "AVRO" else _of_schema(schema.schema)
 
 
-def _avro(
+def _framed(
     topic: str, keys: Sequence[bytes], schemas: Schemas | None
 ) -> tuple[RecordKey | None, str | None]:
     if schemas is None:
         return None, "keys are framed with a schema id, and no registry is given"
-    key = _of_schema(schemas.newest(topic, "key") or schemas.of(keys[-1]))
+    try:
+        written = schemas.of(keys[-1])
+    except FormatError as unread:
+        return None, f"the keys cannot be read: {unread.message}"
+    if written.kind == "JSON":
+        return _json_of_registry(keys, schemas)
+    newest = schemas.newest(topic, "key")
+    key = _of_schema((newest if newest is not None and newest.kind == "AVRO" else written).schema)
     return key, None if key else "the schema of keys is no record"
+
+
+def _json_of_registry(
+    keys: Sequence[bytes], schemas: Schemas
+) -> tuple[RecordKey | None, str | None]:
+    try:
+        objects = [key for key in map(schemas.read, keys) if isinstance(key, dict)]
+    except ValueError:
+        objects = []
+    if len(objects) < len(keys):
+        return None, "some keys are no JSON objects"
+    return RecordKey("json-registry", json_columns(objects).columns), None
 
 
 def _of_schema(schema: Any) -> RecordKey | None:

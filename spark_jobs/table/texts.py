@@ -1,6 +1,7 @@
-"""Values that records hold as texts, as in CSV: which lines are records, what the texts are."""
+"""Values that records hold as texts: JSON, lines of CSV, and what the texts of a column are."""
 
 import csv
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,6 +26,14 @@ class CsvLines:
 
     delimiter: str
     fields: Sequence[list[str] | None]
+
+
+def parse_json(data: bytes) -> Any:
+    """JSON with exact decimals. Raises ValueError, also for bytes that are not UTF-8."""
+    try:
+        return json.loads(data, parse_float=Decimal)
+    except RecursionError as cause:
+        raise ValueError("nested too deeply") from cause
 
 
 def csv_lines(records: Sequence[bytes], most_others: float) -> CsvLines | None:

@@ -1,24 +1,24 @@
 """What the values of sampled records are: rows, change events, and of which encoding."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from spark_jobs.errors import FormatError
 from spark_jobs.table.registered import Schemas, is_framed
 from spark_jobs.table.sampling import SampledRecord, TopicSample
-from spark_jobs.table.texts import csv_lines, typed_rows
+from spark_jobs.table.texts import csv_lines, parse_json, typed_rows
 
 Meaning: TypeAlias = Literal["rows", "debezium", "unwrapped", "changelog", "canal", "maxwell"]
-Encoding: TypeAlias = Literal["json", "connect", "avro", "csv"]
+Encoding: TypeAlias = Literal["json", "connect", "json-registry", "avro", "csv"]
 
 _OPS = frozenset("rcudtm")
 _KINDS = ("+I", "-U", "+U", "-D")
 _TOLERATED = 0.1  # share of records that may be of another shape
 _NO_JSON = "neither JSON nor framed Avro"
+_NO_FORMAT = ", which no format reads"
+_DOCUMENTS = f"Debezium's change events of MongoDB{_NO_FORMAT}"
 
 
 class Shape(NamedTuple):
@@ -34,6 +34,7 @@ class Shape(NamedTuple):
 _ENCODINGS: Mapping[Encoding, str] = {
     "json": "JSON",
     "connect": "JSON with Kafka Connect's schema",
+    "json-registry": "JSON behind a schema id",
     "avro": "Avro with a registry's schema",
     "csv": "CSV",
 }
@@ -138,23 +139,15 @@ def _csv(sample: TopicSample) -> SampledValues | None:
     return SampledValues(shape, values, said, lines.delimiter)
 
 
-def parse_json(data: bytes) -> Any:
-    """JSON with exact decimals. Raises ValueError, also for bytes that are not UTF-8."""
-    try:
-        return json.loads(data, parse_float=Decimal)
-    except RecursionError as cause:
-        raise ValueError("nested too deeply") from cause
-
-
 def _value(record: SampledRecord, data: bytes, schemas: Schemas | None) -> SampledValue | str:
     """The decoded value, or what is wrong with it."""
     if is_framed(data):
         if schemas is None:
             return "framed with a schema id"
         try:
-            return _classified(record, schemas.read(data), "avro")
+            return _registered(record, data, schemas)
         except ValueError:
-            return "no Avro of the schema that it names"
+            return "not of the schema that it names"
     try:
         value = parse_json(data)
     except ValueError:
@@ -166,6 +159,16 @@ def _value(record: SampledRecord, data: bytes, schemas: Schemas | None) -> Sampl
     return _classified(record, value, "json")
 
 
+def _registered(record: SampledRecord, data: bytes, schemas: Schemas) -> SampledValue | str:
+    """The value behind a schema id; in JSON, only rows have a format."""
+    if schemas.of(data).kind == "AVRO":
+        return _classified(record, schemas.read(data), "avro")
+    found = _classified(record, schemas.read(data), "json-registry")
+    if isinstance(found, SampledValue) and found.shape.meaning != "rows":
+        return f"{found.shape}{_NO_FORMAT}"
+    return found
+
+
 def _classified(
     record: SampledRecord,
     value: Any,
@@ -175,6 +178,8 @@ def _classified(
     if not isinstance(value, dict):
         return f"{_ENCODINGS[encoding]}, but no object"
     op, after, before = value.get("op"), value.get("after"), value.get("before")
+    if op in _OPS and ("updateDescription" in value or isinstance(after, str)):
+        return _DOCUMENTS
     if op in _OPS and ("after" in value or "before" in value):
         row = after if isinstance(after, dict) else before
         return SampledValue(
@@ -232,7 +237,7 @@ def _nothing(sample: TopicSample) -> FormatError:
     deleted = "only tombstones" if sample.records else "no records"
     return FormatError(
         "SAMPLE_EMPTY",
-        f"topic {sample.topic} has {deleted}, and no registry has a schema of it",
+        f"topic {sample.topic} has {deleted}, and no registry has an Avro schema of it",
         hint="write a record first, or give the registry of its schemas: --registry URL",
     )
 
@@ -244,11 +249,14 @@ def _undecodable(
     schemas: Schemas | None,
 ) -> FormatError:
     kinds = Counter({problem: len(found)})
-    hint = (
-        "give the registry of the schemas: --registry URL"
-        if schemas is None and "schema id" in problem
-        else "for texts or bytes of your own, declare one column and 'format' = 'raw'"
-    )
+    if problem == _DOCUMENTS:
+        hint = "let the connector's transform ExtractNewDocumentState make rows of them"
+    elif schemas is None and "schema id" in problem:
+        hint = "give the registry of the schemas: --registry URL"
+    elif problem.endswith(_NO_FORMAT):
+        hint = "have changes written as Avro with a registry, or as JSON without one"
+    else:
+        hint = "for texts or bytes of your own, declare one column and 'format' = 'raw'"
     return FormatError(
         "SAMPLE_UNREADABLE",
         f"topic {sample.topic}: {_counted(problem, found)} of {kinds.total()} such records cannot "

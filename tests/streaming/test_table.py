@@ -4,23 +4,28 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner
 
 from spark_jobs.access.topics import open_topics
 from spark_jobs.check.sample import check_sample
 from spark_jobs.cli import app
-from spark_jobs.demo.encoding import records_of
+from spark_jobs.demo.avro_encoding import AvroEncoding
+from spark_jobs.demo.encoding import SCHEMAS, records_of
 from spark_jobs.demo.json_encoding import JsonEncoding
 from spark_jobs.demo.shop import ORDER_PARTITIONS, ORDERS, PRODUCTS, Order, Record, ShopEvent
 from spark_jobs.demo.shop import Shop as ShopEvents
 from spark_jobs.embedded.broker import Broker
+from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import RejoinError
+from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.options.formats import RegistryOptions
 from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.plan.planner import plan
 from spark_jobs.sql.bind.binder import bind
@@ -104,38 +109,80 @@ def test_statements_of_recorded_topics_read_their_records(broker: Broker, format
                 assert {reason.split(" x ")[1] for reason in reasons} <= allowed, file.name
 
 
-def test_a_join_of_the_shop_runs_as_it_is_printed(broker: Broker, tmp_path: Path) -> None:
-    shop = Shop(broker, tmp_path)
-    orders, products = shop.topic(ORDERS), shop.topic(PRODUCTS)
-    create(broker, orders, ORDER_PARTITIONS)
-    create(broker, products)
+def test_joins_of_the_shop_run_as_they_are_printed(
+    broker: Broker, registry: RegistryServer, tmp_path: Path
+) -> None:
+    """One job of two printed texts: the shop in JSON, and in Avro with a registry."""
+    shops = {"json": Shop(broker, tmp_path), "avro": Shop(broker, tmp_path)}
     generated = ShopEvents(1_700_000_000_000, 20.0, 5.0)
-    events = [*generated.opening(), *generated.until(30.0)]
-    topics = {ORDERS: orders, PRODUCTS: products}
-    records_sent = [r for event in events for r in records_of(event, JsonEncoding())]
-    send(broker, [replace(r, topic=topics[r.topic]) for r in records_sent])
-    found = printed(broker, orders, products)
-    assert [table["changes"] for table in found["tables"]] == ["append", "upsert"]
-    joined = f"{ORDERS}_{products}"
-    create(broker, shop.topic(joined), ORDER_PARTITIONS)
-    job = shop.start(found["sql"])
-    rows = [json.loads(m.value() or b"") for m in shop.messages(joined, lambda m: len(m) > 400)]
+    events = [*generated.opening(), *generated.until(30.0), *generated.closing()]
+    # the second closing is later than the watermarks' delay: the rows of all earlier orders come
+    expected = versions_at_the_time(events)
+    events += generated.closing()
+    printed_sql = []
+    for name, shop in shops.items():
+        encoding = JsonEncoding() if name == "json" else AvroEncoding(registry.url)
+        orders, products = fill(shop, [r for e in events for r in records_of(e, encoding)])
+        given: tuple[str, ...] = ()
+        if name == "avro":
+            register(shop, registry)
+            given = ("--registry", registry.url)
+        found = printed(broker, orders, products, *given)
+        assert [table["changes"] for table in found["tables"]] == ["append", "upsert"]
+        assert ("newest schema of subject" in str(found["tables"])) == (name == "avro")
+        create(broker, shop.topic(f"{ORDERS}_{products}"), ORDER_PARTITIONS)
+        printed_sql.append(found["sql"])
+    job = shops["json"].start("\n".join(printed_sql))
+    for name, shop in shops.items():
+        joined = f"{ORDERS}_{shop.topic(PRODUCTS)}"
+        got = shop.messages(joined, lambda messages: len(messages) >= len(expected))
+        assert folded(got) == expected, (name, job.log_tail(40))
+        assert len(got) == len(expected)
     job.stop(30)
-    assert len(rows) > 400, job.log_tail(40)
-    names = names_at_the_time(events)
-    assert {row["order_id"]: row["product_name"] for row in rows}.items() <= names.items()
 
 
-def names_at_the_time(events: Sequence[ShopEvent]) -> dict[str, str | None]:
-    """Per order, the name of its product at its time, without rejoin."""
-    current: dict[str, str | None] = {}
-    found: dict[str, str | None] = {}
+def fill(shop: Shop, sent: Sequence[Record]) -> tuple[str, str]:
+    """The topics of orders and products, with these records."""
+    topics = {name: shop.topic(name) for name in (ORDERS, PRODUCTS)}
+    create(shop.broker, topics[ORDERS], ORDER_PARTITIONS)
+    create(shop.broker, topics[PRODUCTS])
+    send(shop.broker, [replace(record, topic=topics[record.topic]) for record in sent])
+    return topics[ORDERS], topics[PRODUCTS]
+
+
+def register(shop: Shop, registry: RegistryServer) -> None:
+    """The demo's schemas under the subjects of this test's topics."""
+    client = RegistryClient(RegistryOptions(url=registry.url))
+    for subject in (f"{ORDERS}-value", f"{PRODUCTS}-key", f"{PRODUCTS}-value"):
+        client.register(shop.topic(subject), (SCHEMAS / f"{subject}.avsc").read_text("utf-8"))
+    client.close()
+
+
+Version: TypeAlias = tuple[str | None, Decimal | None]
+
+
+def folded(messages: Sequence[Message]) -> dict[str, Version]:
+    """Per order, name and price of its product; prices are texts in JSON, decimals in Avro."""
+    rows = [json.loads(m.value() or b"", parse_float=Decimal) for m in messages]
+    prices = [row["product_price"] for row in rows]
+    return {
+        row["order_id"]: (row["product_name"], None if price is None else Decimal(price))
+        for row, price in zip(rows, prices, strict=True)
+    }
+
+
+def versions_at_the_time(events: Sequence[ShopEvent]) -> dict[str, Version]:
+    """Per order, name and price of its product at its time, without rejoin."""
+    current: dict[str, Version] = {}
+    found: dict[str, Version] = {}
     # a version holds from its own millisecond on
     for event in sorted(events, key=lambda e: (e.time_ms, isinstance(e, Order))):
         if isinstance(event, Order):
-            found[event.order_id] = current.get(event.product_id or "")
+            found[event.order_id] = current.get(event.product_id or "", (None, None))
+        elif event.after is None:
+            current[event.product_id] = (None, None)
         else:
-            current[event.product_id] = None if event.after is None else event.after.name
+            current[event.product_id] = (event.after.name, event.after.price)
     return found
 
 

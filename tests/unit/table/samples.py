@@ -1,8 +1,9 @@
 """Samples of topics from recorded bytes or from values of the test, without a broker."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from spark_jobs.table.registered import Schemas
 from spark_jobs.table.sampling import SampledRecord, TopicSample
 from tests.debezium.recording import records
 from tests.debezium.registry import recorded_registry
+from tests.harness.http_server import serving
 
 BROKERS = {"bootstrap.servers": "localhost:9092"}
 
@@ -52,13 +54,35 @@ def recorded(file: Path) -> TopicSample:
 @contextmanager
 def recorded_schemas(format_: str) -> Iterator[tuple[Schemas, dict[str, str]]]:
     """The registry of a recording, and the options that reach it."""
-    with recorded_registry() as address:
-        url = f"{address}/{format_}"
-        client = RegistryClient(RegistryOptions(url=url), 1)
-        try:
-            yield Schemas(client), {"url": url}
-        finally:
-            client.close()
+    with recorded_registry() as address, _reached(f"{address}/{format_}") as reached:
+        yield reached
+
+
+@contextmanager
+def registered(answers: Mapping[str, object]) -> Iterator[tuple[Schemas, dict[str, str]]]:
+    """A registry with these answers by path, for schemas that are no Avro."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = answers.get(self.path)
+            self.send_response(404 if found is None else 200)
+            self.end_headers()
+            self.wfile.write(json.dumps(found or {"error_code": 40403}).encode())
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Says nothing."""
+
+    with serving(Handler) as address, _reached(address) as reached:
+        yield reached
+
+
+@contextmanager
+def _reached(url: str) -> Iterator[tuple[Schemas, dict[str, str]]]:
+    client = RegistryClient(RegistryOptions(url=url), 1)
+    try:
+        yield Schemas(client), {"url": url}
+    finally:
+        client.close()
 
 
 def bound(draft: TableDraft) -> str:

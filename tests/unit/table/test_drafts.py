@@ -1,5 +1,6 @@
 """The tables that recorded and made-up topics suggest; each statement can be planned as it is."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from spark_jobs.errors import FormatError
 from spark_jobs.table.draft import TableDraft, draft_table
 from spark_jobs.table.sampling import TopicSample
 from tests.debezium.recording import files
-from tests.unit.table.samples import bound, recorded, recorded_schemas, sampled
+from tests.unit.table.samples import bound, recorded, recorded_schemas, registered, sampled
 
 SECOND = 1_000
 NOON = 1_704_110_400_000
@@ -197,6 +198,91 @@ def test_changes_of_maxwell() -> None:
     assert (draft.options, draft.key) == ({"format": "maxwell-json"}, ("id",))
     assert types(draft) == {"id": "BIGINT", "name": "STRING"}
     bound(draft)
+
+
+OF_REGISTRY = {
+    "/schemas/ids/1": {"schemaType": "JSON", "schema": '{"type": "object"}'},
+    "/schemas/ids/2": {"schemaType": "PROTOBUF", "schema": 'syntax = "proto3";'},
+    "/schemas/ids/3": {"schema": '"string"', "references": [{"name": "a"}]},
+    "/schemas/ids/4": {"schemaType": "THRIFT", "schema": "struct"},
+    "/subjects/orders-value/versions/latest": {"id": 1, "version": 1},
+    "/subjects/messages-value/versions/latest": {"id": 2, "version": 1},
+}
+
+
+def framed(schema_id: int, value: object) -> bytes:
+    """JSON as Confluent's serializer frames it."""
+    return b"\0" + schema_id.to_bytes(4, "big") + json.dumps(value).encode()
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_json_behind_a_schema_id(compacted: bool) -> None:
+    """The registry says what the bytes are; columns come from the records, as no schema is read."""
+    rows = [framed(1, {"id": n, "at": "2024-01-01T12:00:00Z"}) for n in range(3)]
+    keys = [framed(1, {"id": n}) for n in range(3)]
+    with registered(OF_REGISTRY) as (schemas, options):
+        draft = draft_table(sampled(rows, keys, compacted=compacted), schemas, options, 0.99)
+    assert types(draft) == {"id": "BIGINT", "at": "TIMESTAMP_LTZ(3)"}
+    value = "value." if compacted else ""
+    assert draft.options == {
+        **({"key.format": "json-registry"} if compacted else {}),
+        f"{value}format": "json-registry",
+        f"{value}json-registry.timestamp-format.standard": "ISO-8601",
+    }
+    assert draft.key == (("id",) if compacted else ())
+    bound(draft)
+
+
+@pytest.mark.parametrize(
+    ("topic", "value", "code", "says", "hint"),
+    [
+        ("t", framed(2, {}), "SCHEMA_UNREAD", "schema 2 .* is Protobuf", "proto-registry"),
+        ("messages", None, "SCHEMA_UNREAD", "schema 2 .* is Protobuf", "proto-registry"),
+        ("t", framed(3, {}), "SCHEMA_UNREAD", "refers to other schemas", "by hand"),
+        ("t", framed(4, {}), "SCHEMA_UNREAD", "is THRIFT, which no format reads", "by hand"),
+        ("t", framed(1, {})[:-1], "SAMPLE_UNREADABLE", "not of the schema that it names", "raw"),
+        ("orders", None, "SAMPLE_EMPTY", "no registry has an Avro schema of it", "--registry"),
+        (
+            "t",
+            framed(1, {"op": "c", "after": {"id": 1}}),
+            "SAMPLE_UNREADABLE",
+            "JSON behind a schema id: Debezium's change events, which no format reads",
+            "as Avro with a registry, or as JSON without one",
+        ),
+    ],
+)
+def test_values_of_a_registry_that_become_no_table(
+    topic: str, value: bytes | None, code: str, says: str, hint: str
+) -> None:
+    with (
+        registered(OF_REGISTRY) as (schemas, options),
+        pytest.raises(FormatError, match=says) as refused,
+    ):
+        draft_table(sampled([value], topic=topic), schemas, options, 0.99)
+    assert refused.value.code == code
+    assert hint in (refused.value.hint or "")
+
+
+def test_keys_of_protobuf_are_no_key() -> None:
+    with registered(OF_REGISTRY) as (schemas, options):
+        draft = draft_table(sampled([{"id": 1}], [framed(2, {})]), schemas, options, 0.99)
+    assert (draft.key, draft.changes) == ((), "append")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"op": "c", "before": None, "after": '{"_id": {"$oid": "596e275826f08b2730779e1f"}}'},
+        {"op": "d", "before": None, "after": None, "updateDescription": None},
+    ],
+)
+def test_changes_of_documents_are_refused_with_the_transform_that_makes_rows(
+    event: dict[str, Any],
+) -> None:
+    with pytest.raises(FormatError, match="change events of MongoDB") as refused:
+        drafted(sampled([event], [{"id": '{"$oid": "596e275826f08b2730779e1f"}'}]))
+    assert refused.value.code == "SAMPLE_UNREADABLE"
+    assert "ExtractNewDocumentState" in (refused.value.hint or "")
 
 
 def test_few_other_records_are_named() -> None:
