@@ -5,9 +5,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spark_jobs.formats.avro import avro_schema, correct, legacy
-from spark_jobs.formats.protobuf import layout
+from spark_jobs.formats.protobuf import layout, refuse_unwritable
 from spark_jobs.options.formats import AvroOptions, CsvOptions, Format, ProtobufOptions
 from spark_jobs.sql.types.data_types import RowField
+
+
+def check_written(declared: Format | None, fields: Sequence[RowField]) -> None:
+    """Refuse columns of a sink that a Protobuf message cannot hold. Raises FormatError."""
+    match declared and declared.options:
+        case ProtobufOptions(descriptor_file=path, message_name=message):
+            refuse_unwritable(path or "", message or "", fields)
+        case _:
+            pass
 
 
 def with_columns(declared: Format, fields: Sequence[RowField]) -> Format:

@@ -13,8 +13,9 @@ from typing import Any
 from spark_jobs.errors import FormatError
 from spark_jobs.sql.types.data_types import DataType, RowField
 
-_REPEATED = 3
+_REQUIRED, _REPEATED = 2, 3
 _MESSAGE, _ENUM, _GROUP = 11, 14, 10
+_UNPACKED = (9, _GROUP, _MESSAGE, 12)  # texts and bytes as well
 _KINDS = {
     1: "double", 2: "float", 3: "int64", 4: "uint64", 5: "int32", 6: "fixed64", 7: "fixed32",
     8: "bool", 9: "string", 12: "bytes", 13: "uint32", 15: "sfixed32", 16: "sfixed64",
@@ -40,13 +41,18 @@ _MOST_DIGITS = 20  # of an uint64
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """`has_presence`: a message tells whether it has the field."""
+    """`has_presence`: a message tells whether it has the field.
+
+    `is_packed`: the elements of a repeated field are written behind one tag.
+    """
 
     name: str
     number: int
     kind: int
     type_name: str
     is_repeated: bool
+    is_required: bool
+    is_packed: bool
     has_presence: bool
     default: str | None
 
@@ -70,6 +76,44 @@ def layout(path: str, message: str, columns: Sequence[RowField]) -> str:
 
     Raises FormatError if the file cannot be read, has no such message, or does not fit the columns.
     """
+    found, name = _message_of(path, message)
+    fields = [_column(found, name, each.name, each.type) for each in columns]
+    return json.dumps({"places": found.places[name], "columns": fields})
+
+
+def refuse_unwritable(path: str, message: str, columns: Sequence[RowField]) -> None:
+    """Raise FormatError if rows of the columns are no complete messages, or would lose digits."""
+    found, name = _message_of(path, message)
+    for each in columns:
+        _column(found, name, each.name, each.type)
+    _check_written(found, name, columns)
+
+
+def _check_written(found: _Descriptors, message: str, columns: Sequence[RowField]) -> None:
+    types = {each.name: each.type for each in columns}
+    for each in found.messages[message].values():
+        type_ = types.get(each.name)
+        if each.is_required and (type_ is None or type_.nullable):
+            raise FormatError(
+                "PROTOBUF_TYPE",
+                f"field '{each.name}' of message {message[1:]} is required",
+                "declare it NOT NULL",
+            )
+        match type_:
+            case DataType(name="MAP", key=DataType() as key, element=DataType() as element):
+                entry = (RowField("key", key), RowField("value", element))
+                _check_written(found, each.type_name, entry)
+            case DataType(name="ARRAY", element=DataType() as inner) | (DataType() as inner):
+                if _KINDS.get(each.kind) == "float" and inner.name == "DOUBLE":
+                    raise _unfit(each.name, "float", inner, "FLOAT")
+                if inner.name == "ROW":
+                    _check_written(found, each.type_name, inner.fields)
+            case None:
+                pass
+
+
+def _message_of(path: str, message: str) -> tuple[_Descriptors, str]:
+    """What the file describes, and the full name of the message with a dot in front."""
     found = _read(path)
     name = f".{message.removeprefix('.')}"
     if name not in found.messages:
@@ -77,8 +121,7 @@ def layout(path: str, message: str, columns: Sequence[RowField]) -> str:
         raise FormatError(
             "PROTOBUF_DESCRIPTOR", f"{path} has no message {message}", f"it has {known}"
         )
-    fields = [_column(found, name, each.name, each.type) for each in columns]
-    return json.dumps({"places": found.places[name], "columns": fields})
+    return found, name
 
 
 def _read(path: str) -> _Descriptors:
@@ -155,16 +198,29 @@ def _field(data: bytes, proto3: bool) -> _Field:
         kind=kind,
         type_name=parts.get(6, b"").decode(),
         is_repeated=repeated,
+        is_required=parts.get(4) == _REQUIRED,
+        is_packed=repeated and kind not in _UNPACKED and _is_packed(parts, proto3),
         has_presence=not proto3 or in_oneof or kind == _MESSAGE,
         default=parts[7].decode() if 7 in parts else None,
     )
+
+
+def _is_packed(parts: dict[int, Any], proto3: bool) -> bool:
+    """The option `packed` of a field, without which proto3 packs and proto2 does not."""
+    options: dict[int, Any] = dict(_fields(parts.get(8, b"")))
+    return bool(options.get(2, proto3))
+
+
+def _signed(number: int) -> int:
+    """A negative number of an enumeration, which stands as one of 64 bits."""
+    return number - 2**64 if number >= 2**63 else number
 
 
 def _enum(found: _Descriptors, scope: str, data: bytes) -> None:
     parts = list(_fields(data))
     name = f"{scope}.{_name(parts)}"
     values = [dict(_fields(v)) for n, v in parts if n == 2]
-    found.enums[name] = {v.get(2, 0): v[1].decode() for v in values}
+    found.enums[name] = {_signed(v.get(2, 0)): v[1].decode() for v in values}
 
 
 def _column(found: _Descriptors, message: str, name: str, type_: DataType) -> dict[str, Any]:
@@ -186,7 +242,8 @@ def _column(found: _Descriptors, message: str, name: str, type_: DataType) -> di
     if each.is_repeated:
         if type_.name != "ARRAY" or type_.element is None:
             raise _unfit(name, "repeated", type_, "ARRAY")
-        return {**head, "kind": "array", "element": _single(found, each, type_.element)}
+        element = _single(found, each, type_.element)
+        return {**head, "kind": "array", "packed": each.is_packed, "element": element}
     return {**head, **_single(found, each, type_)}
 
 

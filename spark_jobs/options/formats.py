@@ -194,6 +194,9 @@ class ProtobufOptions:
         "read-default-values",
         "a field that is not there has its default, not NULL; others of proto3 always have it",
     )
+    null_text: str | None = any_text(
+        "write-null-string-literal", "what is written of a NULL in an ARRAY or MAP of texts"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +262,8 @@ class FormatKind:
     def options(self) -> dict[str, Option]:
         """The options of the format by name, refused ones too."""
         found = {n: o for n, o in table_of(self.kind).items() if not n.startswith("rejoin.")}
+        if self.name == "proto-registry":
+            return found | _REFUSED_PROTOBUF | _REFUSED_PROTO_REGISTRY
         if self.kind is ProtobufOptions:
             return found | _REFUSED_PROTOBUF
         return found | (_REFUSED if self.registry else {})
@@ -287,7 +292,9 @@ _REFUSED_PROTOBUF = {
         "the class that protoc has made",
         "compiled classes are not loaded: use 'descriptor-file' and 'message-name'",
     ),
-    "write-null-string-literal": refused("the text of NULL", "protobuf is read, not written"),
+}
+_REFUSED_PROTO_REGISTRY = {
+    "write-null-string-literal": refused("the text of NULL", "proto-registry is read, not written"),
 }
 _MESSAGE = ("descriptor-file", "message-name")
 FORMATS: dict[str, FormatKind] = {

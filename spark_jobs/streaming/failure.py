@@ -51,6 +51,7 @@ class _KnownError(NamedTuple):
 _KNOWN = {
     "InvalidProducerEpochException": _KnownError("SINK_FENCED", KafkaError),
     "NullValueException": _KnownError("NULL_IN_NOT_NULL_COLUMN", ConfigError),
+    "ProtobufValueException": _KnownError("PROTOBUF_VALUE", ConfigError),
     "RecordTimestampException": _KnownError("RECORD_TIMESTAMP", ConfigError),
     "OffsetOutOfRangeException": _KnownError("SOURCE_DATA_LOST", StateError),
     "OversizedRecordException": _KnownError("RECORD_TOO_LARGE", ConfigError),
@@ -82,6 +83,7 @@ _CODED = {
     "LookupRefusedException": ConfigError,
 }
 _HINTS = {
+    "PROTOBUF_VALUE": "leave such rows out with WHERE, or give the value a field that holds it",
     "RECORD_TIMESTAMP": "write NULL for the time at which the record is sent: CASE WHEN ts >= ... "
     "THEN ts END",
     "NULL_IN_NOT_NULL_COLUMN": "use COALESCE(column, ...) in the SELECT list, or let the sink "

@@ -82,8 +82,8 @@ def scan(source: Source, shape: Shape, side: int, building: Building) -> KafkaSc
         topics=tuple(Topic(name) for name in _topics(table)),
         groups=building.groups,
         changelog=changelog,
-        key_format=table.key_format and with_columns(table.key_format, _key_fields(table)),
-        value_format=with_columns(value_format(table), _value_fields(table)),
+        key_format=table.key_format and with_columns(table.key_format, key_columns(table)),
+        value_format=with_columns(value_format(table), value_columns(table)),
         columns=_read_columns(table, exprs, changelog),
         primary_key=table.primary_key if changelog == "upsert" else (),
         filter=text_of(source.filter, names),
@@ -293,13 +293,13 @@ def _read_column(table: Table, index: int) -> ReadColumn:
     )
 
 
-def _key_fields(table: Table) -> list[RowField]:
+def key_columns(table: Table) -> list[RowField]:
     """The columns of the record key, by the names that they have there."""
     names = table.key_fields
     return [RowField(n.removeprefix(table.key_prefix), table.column(n).type) for n in names]
 
 
-def _value_fields(table: Table) -> list[RowField]:
+def value_columns(table: Table) -> list[RowField]:
     return [RowField(c.name, c.type) for c in table.value_columns]
 
 

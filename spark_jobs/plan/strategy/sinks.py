@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from spark_jobs.formats.columns import check_written
 from spark_jobs.plan.facts.changelog import INSERT, mode_text, sink_mode
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.facts.keys import Key, is_unique, key_order, smallest
@@ -35,8 +36,10 @@ from spark_jobs.plan.strategy.row_operators import materialized
 from spark_jobs.plan.strategy.scans import (
     column_names,
     is_normalized,
+    key_columns,
     normalized,
     scan,
+    value_columns,
     value_format,
 )
 from spark_jobs.plan.strategy.tree import Operated, branches, fed, operate, stateful_below
@@ -373,6 +376,8 @@ def _sink(
     building: Building,
 ) -> KafkaSink:
     table = sink.table
+    check_written(table.key_format, key_columns(table))
+    check_written(value_format(table), value_columns(table))
     guarantee = table.options.kafka.guarantee
     if building.is_real_time and guarantee == "exactly-once":
         guarantee = "at-least-once"  # declared exactly-once is refused: real_time_refusals.py

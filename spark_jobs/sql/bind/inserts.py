@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from spark_jobs.errors import CatalogError, PositionedError, SqlError, UnsupportedError
-from spark_jobs.options.formats import DebeziumJsonOptions, JsonRegistryOptions, ProtobufOptions
+from spark_jobs.options.formats import DebeziumJsonOptions
 from spark_jobs.sql.bind.casts import cast, of_length
 from spark_jobs.sql.bind.metadata import WRITABLE
 from spark_jobs.sql.bind.projections import project
@@ -17,7 +17,7 @@ from spark_jobs.sql.parse.statements import InsertInto
 from spark_jobs.sql.types.coercion import assignable
 from spark_jobs.sql.types.expr import Column, Expr, Literal
 
-_READ_ONLY = (JsonRegistryOptions, ProtobufOptions)
+_READ_ONLY = {"json-registry": "use json or an Avro", "proto-registry": "use protobuf or an Avro"}
 
 
 def bind_insert(
@@ -64,8 +64,8 @@ def _unwritable(table: Table) -> Iterator[PositionedError]:
         why = "ids are written in Confluent's form"
         yield _unwritable_with(table, f"'rejoin.schema-id' = '{ids}': {why}")
     for format_ in (table.key_format, table.value_format):
-        if format_ is not None and isinstance(format_.options, _READ_ONLY):
-            yield _unwritable_with(table, f"the format '{format_.name}'", "use json or an Avro")
+        if format_ is not None and (hint := _READ_ONLY.get(format_.name)) is not None:
+            yield _unwritable_with(table, f"the format '{format_.name}'", hint)
     yield from _unwritable_metadata(table)
 
 

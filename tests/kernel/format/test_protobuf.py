@@ -1,4 +1,4 @@
-"""Messages that Google's library has written as rows, and bytes that are no messages."""
+"""Messages that Google's library has written as rows, and rows as the bytes that it writes."""
 
 import base64
 import json
@@ -7,16 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from spark_jobs.formats.protobuf import layout
 from spark_jobs.sql.types.data_types import RowField
 from spark_jobs.sql.types.type_text import parse_type
-from tests.kernel.tables import Record, TableScan
+from tests.kernel.tables import Record, TableScan, through, write
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "protobuf"
 RECORDS = {
     name: base64.b64decode(text)
     for name, text in json.loads((FIXTURES / "records.json").read_text()).items()
+}
+WRITTEN = {
+    name: (found["type"], base64.b64decode(found["bytes"]))
+    for name, found in json.loads((FIXTURES / "written.json").read_text()).items()
 }
 ROWS = {
     "long": "BIGINT", "integer": "INT", "string": "STRING", "double": "DOUBLE", "float": "FLOAT",
@@ -177,3 +182,95 @@ def test_a_message_behind_its_schema_id(jvm: Any) -> None:
     assert got.rejects == [*["protobuf-bad-framing"] * 3, "protobuf-malformed"]
     first = scan({"nothing": "integer"}, "proto-registry", "shop.Ignored")
     assert first.read(jvm, Record(FIRST + b"\x00\x08\x05")).rows == [["+I", 5]]
+
+
+def sink(
+    columns: dict[str, Any], message: str = "written.Every", file: str = "written.desc"
+) -> dict[str, Any]:
+    """The options of a sink's format."""
+    fields = [RowField(name, parse_type(sql(type_))) for name, type_ in columns.items()]
+    found = layout(str(FIXTURES / file), message, fields)
+    return {"name": "protobuf", "options": {"layout": found}}
+
+
+WIDE = "decimal(20,0)"
+PART = row(name="string", there="boolean", sizes=array("integer"))
+BY_NUMBER = {"type": "map", "keyType": "integer", "valueType": PART, "valueContainsNull": True}
+EVERY: dict[str, Any] = {
+    "web": "string", "a_int32": "integer", "a_int64": "long", "a_uint32": "long",
+    "a_uint64": WIDE, "a_sint32": "integer", "a_sint64": WIDE, "a_fixed32": "long",
+    "a_fixed64": WIDE, "a_sfixed32": "integer", "a_sfixed64": "long", "a_bool": "boolean",
+    "a_float": "float", "a_double": "double", "a_string": "string", "a_bytes": "binary",
+    "a_kind": "string", "a_time": "timestamp", "a_part": PART, "told": "integer",
+    "numbers": array("long"), "doubles": array("double"), "texts": array("string"),
+    "parts": array(PART), "counts": COUNTS, "by_number": BY_NUMBER, "kinds": array("string"),
+    "times": array("timestamp"), "shop": "string",
+}  # fmt: skip
+LEGACY: dict[str, Any] = {
+    "id": "long", "name": "string", "loose": array("integer"), "packed": array("integer"),
+    "kind": "string", "kinds": array("string"), "parts": array(row(number="integer")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n for n in WRITTEN if "null" not in n])
+def test_rows_are_written_as_google_writes_them(jvm: Any, name: str) -> None:
+    """A message that is read and written again has the same bytes; columns stand in any order."""
+    message, encoded = WRITTEN[name]
+    columns = EVERY if message == "written.Every" else LEGACY
+    written = sink(columns, message)
+    scanned = TableScan(columns, "protobuf", written["options"])
+    got = through(jvm, {"valueFormat": written}, scanned, Record(encoded))
+    assert (got.records, got.rejects) == ([(None, encoded)], [])
+
+
+def test_nulls_in_arrays_and_maps_are_defaults(jvm: Any) -> None:
+    columns = {n: EVERY[n] for n in ("numbers", "texts", "parts", "counts", "kinds", "times")}
+    rows = {
+        "numbers": [1, None], "texts": ["a", None], "parts": [None], "counts": {"k": None},
+        "kinds": [None, "SOME"], "times": [None],
+    }  # fmt: skip
+    got = write(jvm, {"valueFormat": sink(columns)}, columns, ("+I", rows))
+    assert got.records == [(None, WRITTEN["null_elements"][1])]
+    named = sink({"texts": array("string")})
+    named["options"]["write-null-string-literal"] = "-"
+    texts = {"texts": array("string")}
+    got = write(jvm, {"valueFormat": named}, texts, ("+I", {"texts": [None]}))
+    assert got.records == [(None, b"\xb2\x01\x01-")]
+    some = {n: LEGACY[n] for n in ("id", "loose", "packed", "kinds")}
+    rows = {"id": 1, "loose": [None], "packed": [], "kinds": [None]}
+    got = write(jvm, {"valueFormat": sink(some, "written.Legacy")}, some, ("+I", rows))
+    assert got.records == [(None, WRITTEN["legacy_nulls"][1])]
+
+
+def test_upserts_and_tombstones_under_a_message_as_key(jvm: Any) -> None:
+    columns = {"id": "long", "name": "string"}
+    upsert = {
+        "mode": "upsert", "keyFields": ["id"], "keyFormat": sink({"id": "long"}, "written.Legacy"),
+        "valueFormat": sink(columns, "written.Legacy"),
+    }  # fmt: skip
+    rows = [("+I", {"id": 1, "name": "a"}), ("+U", {"id": 1}), ("-D", {"id": 1})]
+    got = write(jvm, upsert, columns, *rows)
+    assert got.records == [
+        (b"\x08\1", b"\x08\1\x1a\1a"),
+        (b"\x08\1", b"\x08\1"),
+        (b"\x08\1", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "type_", "value", "says"),
+    [
+        ("a_uint32", "long", -1, "-1 does not fit a field of type uint32"),
+        ("a_uint32", "long", 2**32, "4294967296 does not fit a field of type uint32"),
+        ("a_uint64", "long", -1, "-1 does not fit a field of type uint64"),
+        ("a_int32", "long", 2**31, "2147483648 does not fit a field of type int32"),
+        ("a_sfixed64", WIDE, 2**63, "9223372036854775808 does not fit a field of type sfixed64"),
+        ("a_kind", "string", "OTHER", "'OTHER' does not fit a field of type enum"),
+    ],
+)
+def test_values_that_no_field_holds_end_the_job(
+    jvm: Any, column: str, type_: str, value: object, says: str
+) -> None:
+    columns = {column: type_}
+    with pytest.raises(Py4JJavaError, match=f"ProtobufValueException.*{says}"):
+        write(jvm, {"valueFormat": sink(columns)}, columns, ("+I", {column: value}))

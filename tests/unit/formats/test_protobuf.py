@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.errors import FormatError
-from spark_jobs.formats.protobuf import layout
+from spark_jobs.formats.protobuf import layout, refuse_unwritable
 from spark_jobs.sql.types.data_types import RowField
 from spark_jobs.sql.types.type_text import parse_type
 
@@ -57,6 +57,32 @@ def test_columns_that_do_not_fit(column: str, says: str) -> None:
         layout(str(SHOP), "shop.Order", columns(column))
     assert refused.value.code == "PROTOBUF_TYPE"
     assert refused.value.hint
+
+
+WRITTEN = SHOP.with_name("written.desc")
+
+
+@pytest.mark.parametrize(
+    ("message", "fields", "says"),
+    [
+        ("written.Legacy", "name STRING", "field 'id' of message written.Legacy is required"),
+        ("written.Legacy", "id BIGINT", "field 'id' of message written.Legacy is required"),
+        (
+            "written.Legacy",
+            "id BIGINT NOT NULL, parts ARRAY<ROW<number INT>>",
+            "field 'number' of message written.Legacy.Part is required",
+        ),
+        ("written.Every", "a_float DOUBLE", "field 'a_float' is float, not DOUBLE"),
+        ("written.Every", "nothing INT", "message written.Every has no field 'nothing'"),
+    ],
+)
+def test_columns_of_which_no_message_can_be_made(message: str, fields: str, says: str) -> None:
+    with pytest.raises(FormatError, match=says) as refused:
+        refuse_unwritable(str(WRITTEN), message, columns(fields))
+    assert refused.value.code == "PROTOBUF_TYPE"
+    assert refused.value.hint
+    sizes = "a_part ROW<sizes ARRAY<INT>>, by_number MAP<INT, ROW<there BOOLEAN>>, a_float FLOAT"
+    refuse_unwritable(str(WRITTEN), "written.Every", columns(sizes))
 
 
 def test_files_that_are_no_descriptors(tmp_path: Path) -> None:

@@ -192,10 +192,10 @@ _SINK = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:1', "
         ("x INT", "'format' = 'json-registry', ", "UNSUPPORTED_OPTION", "json-registry"),
         (
             "x INT",
-            "'format' = 'protobuf', 'protobuf.descriptor-file' = 'f',"
-            " 'protobuf.message-name' = 'm',",
+            "'format' = 'proto-registry', 'proto-registry.descriptor-file' = 'f',"
+            " 'proto-registry.message-name' = 'm',",
             "UNSUPPORTED_OPTION",
-            "protobuf",
+            "use protobuf or an Avro",
         ),
         ("x INT", "'topic-pattern' = 's.*', ", "SINK_TOPICS", "a sink has one topic"),
     ],

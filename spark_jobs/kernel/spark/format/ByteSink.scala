@@ -17,6 +17,15 @@ final class ByteSink extends GrowingBytes(512) {
     this
   }
 
+  /** Writes another's bytes behind their number. */
+  def withLength(part: ByteSink): this.type = {
+    varLong(part.size.toLong)
+    reserve(part.size)
+    System.arraycopy(part.bytes, 0, bytes, size, part.size)
+    size += part.size
+    this
+  }
+
   def ascii(text: String): this.type = {
     val length = text.length
     reserve(length)

@@ -10,6 +10,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.sql.rejoin.format.avro.{AvroEncoder, DebeziumAvroEncoder}
 import org.apache.spark.sql.rejoin.format.csv.CsvEncoder
 import org.apache.spark.sql.rejoin.format.json.{JsonObjectWriter, JsonWriterOptions}
+import org.apache.spark.sql.rejoin.format.protobuf.ProtobufEncoder
 import org.apache.spark.sql.rejoin.sink.RecordSpec
 import rejoin.core.row.RowKind
 
@@ -28,6 +29,7 @@ object RowEncoder {
         fields.write(_, _)
       case "csv" => new CsvEncoder(format, ordinals, struct)
       case "avro" | "avro-confluent" => new AvroEncoder(format, ordinals, struct)
+      case "protobuf" => new ProtobufEncoder(format, ordinals, struct)
       case "raw" => raw(format, ordinals, struct)
       case other => throw new IllegalArgumentException(s"format '$other' cannot hold plain rows")
     }

@@ -36,6 +36,7 @@ object Reason {
   final val Heartbeat = "debezium-heartbeat"
   final val Transaction = "debezium-transaction"
   final val SchemaChange = "debezium-schema-change"
+  final val Document = "debezium-document"
   final val ConnectSchema = "connect-bad-schema"
   final val ConnectMismatch = "connect-schema-mismatch"
   final val MissingBefore = "missing-before"

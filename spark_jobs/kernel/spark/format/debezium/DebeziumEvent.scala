@@ -19,6 +19,9 @@ private[rejoin] final class DebeziumEvent(spec: IngestSpec) {
   var op: String = _
   var hasBefore, hasAfter: Boolean = _
 
+  /** Whether it is MongoDB's, whose rows are documents as text. */
+  var isOfDocument: Boolean = _
+
   /** The targets to read from the row before a change. */
   def beforeTargets(targets: Seq[FieldTarget]): Seq[FieldTarget] =
     if (spec.isUpsert) targets.filter(t => spec.isOfKey(t.ordinal)) else targets
@@ -27,10 +30,15 @@ private[rejoin] final class DebeziumEvent(spec: IngestSpec) {
     op = null
     hasBefore = false
     hasAfter = false
+    isOfDocument = false
     source.clear()
   }
 
   def changes(into: Decoded): Unit = op match {
+    case _ if isOfDocument =>
+      throw new BadRecord(
+        Reason.Document,
+        "a change of a document, as of MongoDB: the connector's transform ExtractNewDocumentState makes rows of them")
     case "c" | "r" => add(into, if (spec.isUpsert) RowKind.UpdateAfter else RowKind.Insert)
     case "u" =>
       if (!spec.isUpsert) remove(into, RowKind.UpdateBefore)

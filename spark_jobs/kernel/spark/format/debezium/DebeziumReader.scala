@@ -82,6 +82,9 @@ private final class EnvelopeJson(event: DebeziumEvent, beforeFields: JsonFields,
         case "ts_ms" =>
           if (value == VALUE_NUMBER_INT) event.source.handledAt(parser.getLongValue) else parser.skipChildren()
         case "source" => readSource(parser)
+        case "updateDescription" => // MongoDB's connector alone has it, in each event
+          event.isOfDocument = true
+          parser.skipChildren()
         case "payload" =>
           if (value == START_OBJECT) read(parser, into)
           else isPayloadNull = value == VALUE_NULL
@@ -94,7 +97,11 @@ private final class EnvelopeJson(event: DebeziumEvent, beforeFields: JsonFields,
 
   private def read(parser: JsonParser, fields: JsonFields, row: InternalRow): Boolean = {
     val isRow = parser.currentToken() == START_OBJECT
-    if (isRow) fields.read(parser, row) else parser.skipChildren()
+    if (isRow) fields.read(parser, row)
+    else {
+      if (parser.currentToken() == VALUE_STRING) event.isOfDocument = true
+      parser.skipChildren()
+    }
     isRow
   }
 

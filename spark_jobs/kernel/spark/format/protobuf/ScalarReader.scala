@@ -126,7 +126,7 @@ private[protobuf] object ScalarReader {
     row.setLong(i, seconds * 1000000 + nanos / 1000)
   }
 
-  private final val MostSeconds = 253402300799L
+  final val MostSeconds = 253402300799L
   private final val MostNanos = 999999999L
 }
 

@@ -1,0 +1,135 @@
+package org.apache.spark.sql.rejoin.format.protobuf
+
+import org.json4s.jackson.JsonMethods.parse
+import org.json4s.{DefaultFormats, Formats, JValue}
+
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
+import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructType}
+
+import org.apache.spark.sql.rejoin.format.{ByteSink, FormatSpec, RowEncoder}
+
+/** Encodes rows as messages, byte for byte as Google's libraries do: fields in the order of their numbers, numbers
+  * of a repeated field packed if it is declared so, and no field that has its default if a message does not tell
+  * whether it has the field.
+  *
+  * NULL is a field that is not there. Elements of a repeated field and values of a map cannot be left out: NULL is
+  * the default of their type there, as in Flink.
+  */
+private[format] final class ProtobufEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructType)
+    extends RowEncoder {
+  private val message = {
+    val nullText = format.options.getOrElse("write-null-string-literal", "")
+    new MessageWriter(parse(format.options("layout")) \ "columns", struct, ordinals, nullText)
+  }
+
+  override def encode(row: SpecializedGetters, out: ByteSink): Unit = message.write(row, out)
+}
+
+/** A value that its field cannot hold: the query is wrong, not a single record. */
+final class ProtobufValueException(message: String) extends RuntimeException(message)
+
+/** Writes the columns at `ordinals` as the fields of a message; `nodes` is the planner's JSON for them. */
+private[protobuf] final class MessageWriter(nodes: JValue, struct: StructType, columns: Seq[Int], nullText: String) {
+  import MessageWriter._
+
+  private val (ordinals, writers) = {
+    val byName = nodes.children.map(node => (node \ "name").extract[String] -> node).toMap
+    struct.fields.toSeq
+      .zip(columns)
+      .map { case (field, ordinal) => (byName(field.name), field.dataType, ordinal) }
+      .sortBy { case (node, _, _) => number(node) }
+      .map { case (node, dataType, ordinal) => ordinal -> FieldWriter(node, dataType, nullText) }
+      .toArray
+      .unzip
+  }
+
+  def write(row: SpecializedGetters, out: ByteSink): Unit = {
+    var i = 0
+    while (i < writers.length) {
+      if (!row.isNullAt(ordinals(i))) writers(i).write(row, ordinals(i), out)
+      i += 1
+    }
+  }
+}
+
+private object MessageWriter {
+  implicit val formats: Formats = DefaultFormats
+
+  def number(node: JValue): Int = (node \ "number").extract[Int]
+}
+
+/** Writes a column that is not NULL, with the tag of its field. One instance per task and place in the columns. */
+private abstract class FieldWriter {
+  def write(row: SpecializedGetters, i: Int, out: ByteSink): Unit
+}
+
+private object FieldWriter {
+  import MessageWriter.{formats, number}
+
+  def apply(node: JValue, dataType: DataType, nullText: String): FieldWriter =
+    ((node \ "kind").extract[String], dataType) match {
+      case ("array", ArrayType(element, _)) =>
+        val value = FieldValue(node \ "element", element, nullText)
+        if ((node \ "packed").extract[Boolean]) new PackedWriter(number(node), value)
+        else new RepeatedWriter(number(node), value)
+      case ("map", MapType(key, value, _)) =>
+        val entry = Seq("key" -> key, "value" -> value).map { case (name, part) =>
+          FieldValue(node \ name, part, nullText)
+        }
+        new MapWriter(number(node), entry.head, entry(1))
+      case _ =>
+        val value = FieldValue(node, dataType, nullText)
+        new SingleWriter(number(node), value, leavesOutDefaults = !(node \ "presence").extract[Boolean])
+    }
+
+  def tag(number: Int, wire: Int): Long = number.toLong << 3 | wire
+}
+
+private final class SingleWriter(number: Int, value: FieldValue, leavesOutDefaults: Boolean) extends FieldWriter {
+  private val tag = FieldWriter.tag(number, value.wire)
+
+  override def write(row: SpecializedGetters, i: Int, out: ByteSink): Unit =
+    if (!leavesOutDefaults || !value.isDefault(row, i)) value.write(row, i, out.varLong(tag))
+}
+
+/** A tag in front of each element. */
+private final class RepeatedWriter(number: Int, element: FieldValue) extends FieldWriter {
+  private val tag = FieldWriter.tag(number, element.wire)
+
+  override def write(row: SpecializedGetters, i: Int, out: ByteSink): Unit = {
+    val items = row.getArray(i)
+    for (at <- 0 until items.numElements()) element.writeOrDefault(items, at, out.varLong(tag))
+  }
+}
+
+/** One tag and the length of all elements in front of them; nothing for an empty array. */
+private final class PackedWriter(number: Int, element: FieldValue) extends FieldWriter {
+  private val tag = FieldWriter.tag(number, ProtobufInput.Bytes)
+  private val buffer = new ByteSink
+
+  override def write(row: SpecializedGetters, i: Int, out: ByteSink): Unit = {
+    val items = row.getArray(i)
+    if (items.numElements() > 0) {
+      buffer.reset()
+      for (at <- 0 until items.numElements()) element.writeOrDefault(items, at, buffer)
+      out.varLong(tag).withLength(buffer)
+    }
+  }
+}
+
+/** A message of key and value for each entry; both always stand in it. */
+private final class MapWriter(number: Int, key: FieldValue, value: FieldValue) extends FieldWriter {
+  private val tag = FieldWriter.tag(number, ProtobufInput.Bytes)
+  private val keyTag = FieldWriter.tag(1, key.wire)
+  private val valueTag = FieldWriter.tag(2, value.wire)
+  private val buffer = new ByteSink
+
+  override def write(row: SpecializedGetters, i: Int, out: ByteSink): Unit = {
+    val map = row.getMap(i)
+    for (at <- 0 until map.numElements()) {
+      key.writeOrDefault(map.keyArray(), at, buffer.reset().varLong(keyTag))
+      value.writeOrDefault(map.valueArray(), at, buffer.varLong(valueTag))
+      out.varLong(tag).withLength(buffer)
+    }
+  }
+}
