@@ -229,7 +229,8 @@ class _Drafting:
         whose = f"the newest schema of subject {self.sample.topic}-value"
         if schema is None and self.schemas is not None:
             newest = self.found.values[-1].record.value
-            schema, whose = self.schemas.of(newest or b"").schema, "the schema of a newest sampled record"
+            schema = self.schemas.of(newest or b"").schema
+            whose = "the schema of a newest sampled record"
         self.notes.append(f"types are those of {whose}")
         try:
             if self.found.shape.meaning == "debezium":

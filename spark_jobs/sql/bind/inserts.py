@@ -64,8 +64,8 @@ def _unwritable(table: Table) -> Iterator[PositionedError]:
         why = "ids are written in Confluent's form"
         yield _unwritable_with(table, f"'rejoin.schema-id' = '{ids}': {why}")
     for format_ in (table.key_format, table.value_format):
-        if format_ is not None and (hint := _READ_ONLY.get(format_.name)) is not None:
-            yield _unwritable_with(table, f"the format '{format_.name}'", hint)
+        if format_ is not None and format_.name in _READ_ONLY:
+            yield _unwritable_with(table, f"the format '{format_.name}'", _READ_ONLY[format_.name])
     yield from _unwritable_metadata(table)
 
 
