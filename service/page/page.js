@@ -97,9 +97,9 @@ function showQuery(query, state, marks, job, summary) {
   const mark = marks.find((m) => m.query === query.name);
   const rates = ratesOf(shown.seen, moved(query, job.updated_at));
   const held = mark ? holding(mark, shown.seen) : [];
-  section.querySelector(".figures").textContent =
-    `epoch ${query.epoch ?? "-"} took ${(query.trigger_ms / 1000).toFixed(1)} s, lag ${count(lagOf(query))} records, ` +
-    `watermark ${moment(query.watermark_ms)}, latency ${latency(summary)}`;
+  section.querySelector(".figures").replaceChildren(...unbroken([
+    `epoch ${query.epoch ?? "-"} took ${(query.trigger_ms / 1000).toFixed(1)} s`, `lag ${count(lagOf(query))} records`,
+    `watermark ${moment(query.watermark_ms)}`, `latency ${latency(summary)}`]));
   for (const node of plan.nodes) fill(boxes.get(node.id), facts(node, query, state, mark, rates));
   for (const node of plan.nodes)
     boxes.get(node.id).classList.toggle("holds",
@@ -111,6 +111,11 @@ function showQuery(query, state, marks, job, summary) {
   showRows(section, query);
   shown.rateOf = (edge) => rateOf(edge, plan, rates);
   drawEdges(section.querySelector(".graph"), plan, boxes, shown.rateOf);
+}
+
+/** A list of texts in one line, which breaks between them alone: no unit is parted from its number. */
+function unbroken(texts) {
+  return texts.flatMap((text, i) => [i ? ", " : "", element("span", { class: "unbroken" }, text)]);
 }
 
 /** Of the last minute: from the newest record behind a result to its commit. */
@@ -213,7 +218,8 @@ function showHeld(section, mark, holders) {
     `${firstOf(holders.filter((h) => h.advice === advice).map((h) => h.reason))}. `,
     element("span", { class: "soft" }, `${advice[0].toUpperCase()}${advice.slice(1)}.`)));
   const rows = mark.partitions.filter((p) => p.counts).map((p) => element("tr", {},
-    element("td", {}, `${p.table} ${p.partition}`), element("td", {}, p.idle ? "idle" : moment(p.watermark_ms)),
+    element("td", {}, `${p.table} ${p.partition}`),
+    element("td", { class: "unbroken" }, p.idle ? "idle" : moment(p.watermark_ms)),
     element("td", { class: "number" }, count(p.lag_records))));
   body.replaceChildren(held.length ? element("ul", {}, ...held) : element("p", {}, "No partition holds the watermark back."),
     element("table", {}, element("thead", {}, element("tr", {}, element("th", {}, "partition"),
@@ -247,7 +253,7 @@ async function showRows(section, query) {
   const answer = await fetchJson(`rows?query=${encodeURIComponent(query.name)}`).catch(() => null);
   panel.hidden = !answer?.enabled;
   if (panel.hidden) return;
-  const rows = answer.rows.map((r) => element("tr", {}, element("td", {}, moment(r.timestamp_ms)),
+  const rows = answer.rows.map((r) => element("tr", {}, element("td", { class: "unbroken" }, moment(r.timestamp_ms)),
     element("td", { class: r.change === "written" ? "ok" : "warn" }, r.change),
     element("td", {}, element("code", {}, r.key ?? "")), element("td", {}, ...values(r))));
   panel.querySelector(".body").replaceChildren(answer.problem ? answer.problem.message :

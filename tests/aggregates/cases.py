@@ -83,6 +83,10 @@ CALLS: tuple[str, ...] = (
     "JSON_STRING(LAST_VALUE(ROW(i, s)))",
     "CAST(LAST_VALUE(CAST(t AS TIMESTAMP_LTZ(3))) AS STRING)",
     "CAST(LAST_VALUE(CAST(t AS TIME)) AS STRING)",
+    *(f"{f}({x})" for f, x in product(("SUM", "AVG"), _NUMBERS)),
+    *(f"{f}({x})" for f, x in product(("MIN", "MAX"), (*list(COLUMNS)[1:], "CAST(f AS FLOAT)"))),
+    *(f"COUNT({x})" for x in ("i", "s", "DISTINCT i", "DISTINCT s")),
+    *(f"{f}(DISTINCT i){_KEEP}" for f in ("SUM", "AVG", "MIN", "MAX", "COUNT")),
     # calls that share their values
     "CONCAT_WS('/', FIRST_VALUE(s), LAST_VALUE(s), LISTAGG(s), LISTAGG(s, '+'))",
 )
