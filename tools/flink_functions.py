@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from spark_jobs.sql.types import functions
 from spark_jobs.sql.types.functions import EXTRACTS, FUNCTIONS, GROUP_FUNCTIONS, SYNONYMS
 
-_ROOT = Path(__file__).resolve().parents[1]
+_TESTS = Path(__file__).resolve().parents[1] / "tests"
 SCALARS = {
     "numbers": """ABS ACOS ASIN ATAN ATAN2 BIN CEIL CEILING COS COSH COT DEGREES E EXP FLOOR HEX LN
         LOG LOG10 LOG2 MOD PI POWER RADIANS RAND RAND_INTEGER ROUND SIGN SIN SINH SQRT TAN TANH
@@ -79,10 +80,26 @@ def scalar_names() -> Iterator[str]:
 
 @cache
 def compared() -> dict[str, int]:
-    """How many results of a real Flink each function has been compared with, one of NULL each."""
-    recorded = json.loads((_ROOT / "tests/functions/flink.json").read_text(encoding="utf-8"))
+    """How many results of a real Flink each scalar function has been compared with."""
+    return _counted("functions/flink.json", r"[A-Z][A-Z_0-9]*")
+
+
+@cache
+def compared_aggregates() -> dict[str, int]:
+    """The same of aggregate functions, after each change of their input."""
+    found = _counted("aggregates/flink.json", r"[A-Z][A-Z_0-9]*(?=\()")
+    grouped = sum(len(entry["rows"]) for entry in _recorded("aggregates/grouped.json"))
+    return {**found, "GROUPING": grouped, "GROUPING_ID": grouped}
+
+
+def _counted(file: str, names: str) -> dict[str, int]:
     found: dict[str, int] = {}
-    for entry in recorded:
-        for name in set(re.findall(r"[A-Z][A-Z_0-9]*", entry["call"])):
+    for entry in _recorded(file):
+        for name in set(re.findall(names, entry["call"])):
             found[name] = found.get(name, 0) + len(entry.get("results", ()))
     return found
+
+
+def _recorded(file: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = json.loads((_TESTS / file).read_text(encoding="utf-8"))
+    return entries

@@ -6,7 +6,7 @@
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from spark_jobs.errors import SqlErrors
 from spark_jobs.options.connectors import CONNECTORS
@@ -27,6 +27,7 @@ from tools.flink_functions import (
     INSTEAD,
     SCALARS,
     compared,
+    compared_aggregates,
     is_repeatable,
     is_taken,
     scalar_names,
@@ -311,11 +312,13 @@ def _flink_functions() -> Iterator[str]:
     """Every function that Flink documents: whether it is there, and what it was compared with."""
     values = compared()
     for kind, names in SCALARS.items():
-        rows = ([f"`{n}`", _function(n), str(values.get(n, ""))] for n in names.split())
+        rows = ([f"`{n}`", _function(n), _results(values, n)] for n in names.split())
         yield from _table([f"{kind}", "in rejoin", "results compared with Flink"], rows)
         yield ""
-    rows = ([f"`{n}`", _function(n)] for n in AGGREGATES.split())
-    yield from _table(["aggregates and window functions", "in rejoin"], rows)
+    values = compared_aggregates()
+    rows = ([f"`{n}`", _function(n), _results(values, n)] for n in AGGREGATES.split())
+    heading = ["aggregates and window functions", "in rejoin", "results compared with Flink"]
+    yield from _table(heading, rows)
     yield ""
     scalars = list(scalar_names())
     refused = [name for name in scalars if not is_taken(name)]
@@ -328,6 +331,10 @@ def _flink_functions() -> Iterator[str]:
         f" {repeatable} functions {len(lasting)} are refused, {len(lasting) / repeatable:.1%}."
     )
     yield from textwrap.wrap(summary, 120)
+
+
+def _results(values: Mapping[str, int], name: str) -> str:
+    return str(values[name]) if is_taken(name) and name in values else ""
 
 
 def _function(name: str) -> str:

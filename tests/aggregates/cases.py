@@ -44,6 +44,7 @@ RETRACTIONS: tuple[Change, ...] = (
     ("+I", *_D),
     ("+I", *_C),
 )
+NEVER_CAME = RETRACTIONS.index(("-D", *_STRAY))
 INSERTIONS: tuple[Change, ...] = tuple(c for c in RETRACTIONS if c[0] == "+I")
 CHANGELOGS = {"retract": RETRACTIONS, "append": INSERTIONS}
 
@@ -89,6 +90,11 @@ CALLS: tuple[str, ...] = (
     *(f"{f}(DISTINCT i){_KEEP}" for f in ("SUM", "AVG", "MIN", "MAX", "COUNT")),
     # calls that share their values
     "CONCAT_WS('/', FIRST_VALUE(s), LAST_VALUE(s), LISTAGG(s), LISTAGG(s, '+'))",
+)
+# one query of several rows, which are compared once all changes have come
+GROUPED = (
+    "SELECT k, e, GROUPING(k) AS gk, GROUPING(e) AS ge, GROUPING_ID(k, e) AS g, COUNT(*) AS n"
+    " FROM t GROUP BY GROUPING SETS ((k, e), (k), (e), ())"
 )
 REFUSED: tuple[str, ...] = (
     "LISTAGG(i)",
