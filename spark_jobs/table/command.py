@@ -40,7 +40,7 @@ def table(
     ] = None,
     registry: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Schema registry; needed where records are Avro."),
+        typer.Option(metavar="URL", help="Schema registry; needed where records have a schema id."),
     ] = None,
     registry_option: Annotated[
         list[str] | None,

@@ -272,5 +272,5 @@ def test_values_that_no_field_holds_end_the_job(
     jvm: Any, column: str, type_: str, value: object, says: str
 ) -> None:
     columns = {column: type_}
-    with pytest.raises(Py4JJavaError, match=f"ProtobufValueException.*{says}"):
+    with pytest.raises(Py4JJavaError, match=f"ProtobufValueException: {column}: {says}"):
         write(jvm, {"valueFormat": sink(columns)}, columns, ("+I", {column: value}))

@@ -26,29 +26,34 @@ private[format] final class ProtobufEncoder(format: FormatSpec, ordinals: Seq[In
 }
 
 /** A value that its field cannot hold: the query is wrong, not a single record. */
-final class ProtobufValueException(message: String) extends RuntimeException(message)
+final class ProtobufValueException(message: String) extends RuntimeException(message) {
+  def in(field: String): ProtobufValueException = new ProtobufValueException(s"$field: $getMessage")
+}
 
 /** Writes the columns at `ordinals` as the fields of a message; `nodes` is the planner's JSON for them. */
 private[protobuf] final class MessageWriter(nodes: JValue, struct: StructType, columns: Seq[Int], nullText: String) {
   import MessageWriter._
 
-  private val (ordinals, writers) = {
+  private val (names, ordinals, writers) = {
     val byName = nodes.children.map(node => (node \ "name").extract[String] -> node).toMap
     struct.fields.toSeq
       .zip(columns)
-      .map { case (field, ordinal) => (byName(field.name), field.dataType, ordinal) }
-      .sortBy { case (node, _, _) => number(node) }
-      .map { case (node, dataType, ordinal) => ordinal -> FieldWriter(node, dataType, nullText) }
+      .sortBy { case (field, _) => number(byName(field.name)) }
+      .map { case (field, ordinal) =>
+        (field.name, ordinal, FieldWriter(byName(field.name), field.dataType, nullText))
+      }
       .toArray
-      .unzip
+      .unzip3
   }
 
   def write(row: SpecializedGetters, out: ByteSink): Unit = {
     var i = 0
-    while (i < writers.length) {
-      if (!row.isNullAt(ordinals(i))) writers(i).write(row, ordinals(i), out)
-      i += 1
-    }
+    try
+      while (i < writers.length) {
+        if (!row.isNullAt(ordinals(i))) writers(i).write(row, ordinals(i), out)
+        i += 1
+      }
+    catch { case unfit: ProtobufValueException => throw unfit.in(names(i)) }
   }
 }
 
