@@ -51,6 +51,24 @@ def test_changes_of_documents_are_refused_by_name(
     assert b"ExtractNewDocumentState" in said
 
 
+def optional(type_: str, field: str, **more: Any) -> dict[str, Any]:
+    return {"type": type_, "optional": True, "field": field, **more}
+
+
+@pytest.mark.parametrize("change", [event("c", after=json.dumps(ANNE)), event("d")])
+def test_the_same_within_a_schema_of_kafka_connect(jvm: Any, change: dict[str, Any]) -> None:
+    rows = [optional("string", side, name="io.debezium.data.Json") for side in ("before", "after")]
+    update = optional("struct", "updateDescription", fields=[optional("string", "updatedFields")])
+    source = optional("struct", "source", fields=[optional("string", "connector")])
+    fields = [*rows, update, source, optional("string", "op")]
+    value = {"schema": {"type": "struct", "fields": fields}, "payload": change}
+    scan = TableScan(
+        COLUMNS, "debezium-json", {"schema-include": "true"}, "upsert", primary_key=("id",)
+    )
+    got = scan.read(jvm, Record(json.dumps(value).encode()))
+    assert (got.rows, got.rejects) == ([], ["debezium-document"])
+
+
 def test_the_name_of_a_column_is_no_change_of_a_document(jvm: Any) -> None:
     """`updateDescription` within a row, and a text where the row before is not needed."""
     columns = {"id": "string", "updateDescription": "string"}
