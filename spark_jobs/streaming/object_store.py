@@ -38,11 +38,11 @@ _S3_SETTINGS = {
     # else uploads go through a second HTTP client, made for an older Netty than Spark's
     "spark.hadoop.fs.s3a.optimized.copy.from.local.enabled": "false",
 }
-# Maven artifacts with the file systems of other stores
+# Maven artifacts with the file systems of other stores, of the Hadoop that PySpark brings
 _CONNECTORS = {
-    "abfs": "org.apache.hadoop:hadoop-azure",
-    "abfss": "org.apache.hadoop:hadoop-azure",
-    "gs": "com.google.cloud.bigdataoss:gcs-connector",
+    "abfs": "org.apache.hadoop:hadoop-azure:3.5.0",
+    "abfss": "org.apache.hadoop:hadoop-azure:3.5.0",
+    "gs": "org.apache.hadoop:hadoop-gcp:3.5.0",
 }
 
 

@@ -10,7 +10,7 @@ from spark_jobs.streaming.object_store import check_store
 @pytest.mark.parametrize(
     ("place", "hint"),
     [
-        ("gs://bucket/a", "gcs-connector"),
+        ("gs://bucket/a", "hadoop-gcp"),
         ("abfss://box@account.dfs.core.windows.net/a", "hadoop-azure"),
         ("s3://bucket/a", "s3a://"),
         ("s4://bucket/a", "the connector's jars"),
