@@ -22,12 +22,12 @@ _KEY_ID = "of-this-run"
 
 @dataclass(slots=True)
 class TokenEndpoint:
-    """`clients` maps ids to secrets; `issued` has the client of each token, in order."""
+    """`clients` maps ids to secrets; `issued_at` has the time of each token, in order."""
 
     clients: dict[str, str]
     lifetime_s: int
     url: str = ""
-    issued: list[str] = field(default_factory=list)
+    issued_at: list[float] = field(default_factory=list)
     _key: RSAPrivateKey = field(default_factory=lambda: generate_private_key(65537, 2048))
 
     @property
@@ -47,13 +47,14 @@ class TokenEndpoint:
 
     def token(self, client: str) -> dict[str, Any]:
         """The answer to a request for client credentials (RFC 6749, 4.4)."""
-        now = int(time.time())
+        issued_at = time.time()
+        now = int(issued_at)
         header = {"alg": "RS256", "typ": "JWT", "kid": _KEY_ID}
         claims = {"iss": self.url, "aud": _AUDIENCE, "sub": client, "iat": now}
         claims |= {"exp": now + self.lifetime_s, "scope": "topics"}
         signed = ".".join(_base64(json.dumps(part).encode()) for part in (header, claims))
         signature = _base64(self._key.sign(signed.encode(), PKCS1v15(), SHA256()))
-        self.issued.append(client)
+        self.issued_at.append(issued_at)
         answer = {"access_token": f"{signed}.{signature}", "token_type": "Bearer"}
         return {**answer, "expires_in": self.lifetime_s}
 
