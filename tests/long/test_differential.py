@@ -1,6 +1,5 @@
 """More random queries beside DuckDB than `make test` has, and some beside Flink as well."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,10 +13,9 @@ from tests.differential.generate import HISTORIES
 from tests.differential.judge import Judge
 from tests.differential.run import run_cases
 from tests.differential.test_differential import LEFT, NUMBERS, InnerJudge
-from tests.harness.gateway import kernel
 
 SEED = 12
-SECONDS = 60
+RANDOM = range(0, 1_200, HISTORIES // 2)
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +25,9 @@ def flink() -> Iterator[FlinkProcess]:
 
 
 def test_random_cases_agree() -> None:
-    kernel()  # starting the JVM is not part of the time
-    numbers = range(0, 4_000, HISTORIES // 2)
-    tally = run_cases(SEED, numbers, lambda _: None, until=time.monotonic() + SECONDS)
+    tally = run_cases(SEED, RANDOM, lambda _: None)
     assert tally.failures == []
-    assert tally.agreed > 40
+    assert tally.agreed > len(RANDOM) * 0.9
 
 
 @pytest.mark.timeout(1_800)  # Flink may have to be installed
