@@ -22,8 +22,8 @@ test: setup lint classes ## lint and every test but the long ones
 test-fast: setup ## the tests that start neither Spark nor a broker
 	@$(BIN)/pytest -m "not service and not long" -n 2
 
-test-long: setup classes ## real Debezium and PostgreSQL, all conformance cases, faults, a longer oracle
-	@$(BIN)/pytest -m "long and not containers" -n 2 --dist loadfile --no-loadscope-reorder
+test-long: setup classes ## containers, real Debezium and PostgreSQL, all conformance cases, faults, a longer oracle
+	@$(BIN)/pytest -m long -n 2 --dist loadfile --no-loadscope-reorder
 
 e2e: setup ## PostgreSQL, Debezium, registry, job: the answers compared; ARGS="--seconds 20"
 	@$(BIN)/python -m tests.e2e $(ARGS)

@@ -14,7 +14,6 @@ from spark_jobs.embedded.registry import RegistryServer
 # or another tool, or reads for long
 SERVICE_FIXTURES = {"broker", "spark"}
 SERVICE_FOLDERS = {"streaming", "e2e", "page", "deploy", "debezium"}
-CONTAINER_FOLDER = "compose"
 LONG_FOLDERS = {"long", "cluster", "compose"}
 
 # a JVM on a busy machine has no predictable speed per example
@@ -35,16 +34,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: "streaming" not in item.path.parts)  # the longest first
+    items.sort(key=_place)
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         folders = set(item.path.relative_to(Path(__file__).parent).parts)
-        if CONTAINER_FOLDER in folders:
-            item.add_marker(pytest.mark.containers)
         if folders & LONG_FOLDERS:
             item.add_marker(pytest.mark.long)
         elif fixtures & SERVICE_FIXTURES or folders & SERVICE_FOLDERS:
             item.add_marker(pytest.mark.service)
+
+
+def _place(item: pytest.Item) -> int:
+    """The files that take longest come first, so that two processes end at about the same time."""
+    return {"compose": 0, "streaming": 1}.get(item.path.parent.name, 2)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """The images that all compose tests start from."""
 
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -9,17 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.compose import images
-from tests.compose.podman import missing_program, podman
+from tests.compose.podman import obstacle, podman
 
 
 @pytest.fixture(scope="session")
 def built() -> Iterator[None]:
     """The image of the Dockerfile, and what stands in for the others."""
-    missing = missing_program()
-    if missing is not None:
-        pytest.skip(missing)
-    if os.geteuid() != 0:
-        pytest.skip("containers on a bridge need root")
+    reason = obstacle()
+    if reason is not None:
+        pytest.skip(reason)
     begun = time.monotonic()
     images.provide_bases()
     with ThreadPoolExecutor(2) as pool:
@@ -30,3 +27,4 @@ def built() -> Iterator[None]:
     sys.stdout.write(f"image of {images.size_mb(images.REJOIN)} MB; built in {took}\n")
     yield
     podman("untag", images.REJOIN)
+    podman("volume", "prune", "--force")  # those without a name, which images ask for

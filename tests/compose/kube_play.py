@@ -15,6 +15,7 @@ from copy import deepcopy
 
 import yaml
 
+from spark_jobs.embedded.process import LOOPBACK, free_ports
 from tests.compose.podman import HOME, Failed, podman
 from tests.harness.manifests import Manifest
 
@@ -75,6 +76,16 @@ def _claims_of(owner: Manifest) -> list[Manifest]:
     return found
 
 
+def _on_loopback(manifests: list[Manifest]) -> list[Manifest]:
+    """podman 4.3 opens every port of a container to the network, under its own number."""
+    found = deepcopy(manifests)
+    for container in found[-1]["spec"]["containers"]:
+        ports = container.get("ports", [])
+        for port, free in zip(ports, free_ports(len(ports)), strict=True):
+            port |= {"hostIP": LOOPBACK, "hostPort": free}
+    return found
+
+
 class Played:
     """Pods in a network of their own."""
 
@@ -86,14 +97,15 @@ class Played:
         podman("network", "create", self._network)
         for alias, manifests in self._parts.items():
             file = HOME / f"{self._network}-{alias}.yaml"
-            file.write_text(yaml.safe_dump_all(manifests), encoding="utf-8")
+            file.write_text(yaml.safe_dump_all(_on_loopback(manifests)), encoding="utf-8")
             network = f"--network={self._network}:alias={alias}"
             podman("kube", "play", network, str(file), timeout_s=_PLAY_S)
 
     def down(self) -> None:
         """Also what a failure has left."""
         for manifests in self._parts.values():
-            podman("pod", "rm", "--force", "--ignore", manifests[-1]["metadata"]["name"])
+            name = manifests[-1]["metadata"]["name"]
+            podman("pod", "rm", "--force", "--time=0", "--ignore", name)
             for claim in (m for m in manifests if m["kind"] == "PersistentVolumeClaim"):
                 podman("volume", "rm", "--force", claim["metadata"]["name"])
         podman("network", "rm", "--force", self._network)

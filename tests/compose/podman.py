@@ -3,8 +3,10 @@
 Nothing of a user's containers and images is seen or touched, and `make clean` removes all.
 """
 
+import os
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +45,22 @@ class Failed(RuntimeError):
     """A command, its exit code and what it printed."""
 
 
-def missing_program() -> str | None:
+def obstacle() -> str | None:
+    """Why containers cannot be run on this machine; None if they can."""
+    missing = _missing_program()
+    if missing is not None:
+        return missing
+    if os.geteuid() != 0:
+        return "containers cannot be run here: their network needs root"
+    try:
+        execute(["unshare", "--mount", "--net", "--pid", "--fork", "true"])
+        podman("info")
+    except Failed as problem:
+        return f"containers cannot be run here: {' '.join(str(problem).split())}"
+    return None
+
+
+def _missing_program() -> str | None:
     """The first program that containers need and that is not there."""
     for program, package in PROGRAMS.items():
         if shutil.which(program) is None and shutil.which(program, path="/usr/sbin:/sbin") is None:
@@ -54,8 +71,9 @@ def missing_program() -> str | None:
     return None
 
 
+@cache
 def _settings() -> list[str]:
-    """The variables of every command; writes the files that they name."""
+    """The variables of every command; writes the files that they name, before any is read."""
     HOME.mkdir(parents=True, exist_ok=True)
     settings = HOME / "containers.conf"
     settings.write_text(_CONTAINERS_CONF, encoding="utf-8")

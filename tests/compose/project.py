@@ -10,6 +10,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ FILE = ROOT / "docker-compose.yml"
 # there is no Grafana in Debian's packages, nor on PyPI or Maven
 ABSENT = {"grafana"}
 _PORTS = ("BROKER", "PAGE", "CDC_PAGE", "REGISTRY", "PROMETHEUS")
+_UP_S = 600.0
 _HEALTHY_S = 240.0
 _DONE_S = 120.0
 
@@ -34,21 +36,25 @@ class Project:
         self.name = f"rejoin-test-{secrets.token_hex(3)}"
         ports = free_ports(len(_PORTS))
         self.ports = dict(zip(_PORTS, ports, strict=True))
-        self.started_s: dict[str, float] = {}
+        self._started: set[str] = set()
         text = yaml.safe_load(FILE.read_text(encoding="utf-8"))
         self._services: dict[str, dict[str, Any]] = text["services"]
 
     def up(self, *profiles: str) -> None:
-        """Start the services of these profiles, each when what it depends on is ready."""
-        for service in self._order(profiles):
-            for needed, how in self._services[service].get("depends_on", {}).items():
-                if how["condition"] == "service_completed_successfully":
-                    self.wait_done(needed)
-                else:
-                    self.wait_healthy(needed)
-            self._compose(profiles, "up", "-d", "--no-build", "--no-deps", service)
-            self.started_s[service] = time.monotonic()
-        for service in self._order(profiles):
+        """Start what is not there yet of these profiles, each when what it depends on is ready."""
+        wanted = self.services(*profiles)
+        left = [name for name in wanted if name not in self._started]
+        deadline = time.monotonic() + _UP_S
+        while left:
+            if ready := [name for name in left if self._may_start(name)]:
+                self._compose(profiles, "up", "-d", "--no-build", "--no-deps", *ready)
+                self._started.update(ready)
+                left = [name for name in left if name not in ready]
+            elif time.monotonic() > deadline:
+                raise AssertionError(f"{', '.join(left)} wait for others:\n{self._all_logs()}")
+            else:
+                time.sleep(1.0)
+        for service in wanted:
             if self._is_checked(service):
                 self.wait_healthy(service)
 
@@ -66,9 +72,20 @@ class Project:
         found = list(self._owned("ps", "--all"))
         return found + list(self._owned("volume", "ls")) + list(self._owned("network", "ls"))
 
-    def restart(self, service: str) -> None:
-        podman("restart", "--time=30", self.container(service))
-        self.wait_healthy(service)
+    def restart(self, *services: str) -> None:
+        """All at the same time, until each is healthy again."""
+
+        def at_once(service: str) -> None:
+            podman("restart", "--time=30", self.container(service))
+            self.wait_healthy(service)
+
+        with ThreadPoolExecutor(len(services)) as pool:
+            list(pool.map(at_once, services))
+
+    def remove(self, *services: str) -> None:
+        for service in services:
+            podman("rm", "--force", "--ignore", "--time=0", "--volumes", self.container(service))
+            self._started.discard(service)
 
     def container(self, service: str) -> str:
         return f"{self.name}_{service}_1"
@@ -101,12 +118,12 @@ class Project:
     def wait_healthy(self, service: str) -> None:
         self.wait(lambda: self.is_healthy(service), _HEALTHY_S, service, "is not healthy")
 
-    def wait_done(self, service: str) -> None:
-        def has_ended() -> bool:
-            state = self.inspect(service)["State"]
-            return (state["Status"], state["ExitCode"]) == ("exited", 0)
+    def has_done(self, service: str) -> bool:
+        state = self.inspect(service)["State"]
+        return (state["Status"], state["ExitCode"]) == ("exited", 0)
 
-        self.wait(has_ended, _DONE_S, service, "did not end well")
+    def wait_done(self, service: str) -> None:
+        self.wait(lambda: self.has_done(service), _DONE_S, service, "did not end well")
 
     def wait(self, done: Callable[[], bool], limit_s: float, service: str, what: str) -> None:
         deadline = time.monotonic() + limit_s
@@ -121,18 +138,21 @@ class Project:
             self.inspect(service)["State"]["Status"] == "running"
         )
 
-    def _order(self, profiles: Iterable[str]) -> list[str]:
-        """Every service behind those that it depends on."""
-        left = self.services(*profiles)
-        ordered: list[str] = []
-        while left:
-            for name in left:
-                needed = set(self._services[name].get("depends_on", {})) - set(ordered)
-                if not needed & set(left):
-                    ordered.append(name)
-                    left.remove(name)
-                    break
-        return ordered
+    def _may_start(self, service: str) -> bool:
+        """Whether each that it depends on runs and is healthy, or has done its work."""
+        depends_on: dict[str, dict[str, str]] = self._services[service].get("depends_on", {})
+        return all(
+            needed in self._started
+            and (
+                self.has_done(needed)
+                if how["condition"] == "service_completed_successfully"
+                else self.is_healthy(needed)
+            )
+            for needed, how in depends_on.items()
+        )
+
+    def _all_logs(self) -> str:
+        return "\n".join(f"--- {name}\n{self.logs(name, 15)}" for name in sorted(self._started))
 
     def _compose(self, profiles: Iterable[str], *arguments: str) -> None:
         variables = {f"REJOIN_{name}_PORT": str(port) for name, port in self.ports.items()}
