@@ -29,15 +29,16 @@ def kernel() -> Kernel:
     return Kernel(jvm())
 
 
-def new_machine(node: str) -> Any:
+def new_machine(node: str, max_bytes: int = 1 << 24) -> Any:
     """One state machine over state in memory (MachineRun.scala).
 
     `node`: the planner's JSON of the operator and, besides, the `rows` of its inputs.
+    `max_bytes`: what each part of the machine keeps in memory of its results, at most.
     """
     given = json.loads(node)
     rows = given.pop("rows")
     described = json.dumps(planned(given) | {"rows": rows})
-    return jvm().org.apache.spark.sql.rejoin.run.MachineRun(described)
+    return jvm().org.apache.spark.sql.rejoin.run.MachineRun(described, max_bytes)
 
 
 def drivers_jar() -> Path:

@@ -1,6 +1,8 @@
 package org.apache.spark.sql.rejoin.run
 
+import java.io.File
 import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.Files
 
 import scala.collection.mutable.ArrayBuffer
 
@@ -14,7 +16,8 @@ import org.apache.spark.sql.rejoin.columns.{JoinedBytes, Packed, RowJson}
 import org.apache.spark.sql.rejoin.format.SqlTypes
 import org.apache.spark.sql.rejoin.ingest.{DeadLetter, Reason}
 import rejoin.core.machine.{LiveGroup, Machine}
-import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, OnError, Output, PartialRow, RowKind, SourcePosition, Unhealed}
+import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, OnError, Output, Overflow, PartialRow, Results,
+  RowKind, SourcePosition, Unhealed}
 import rejoin.core.state.MemoryState
 import rejoin.core.time.GroupState
 
@@ -37,8 +40,11 @@ import rejoin.core.time.GroupState
   * All rows go to one key group; input i is topic i with one partition. The node is the planner's
   * JSON and, besides, `rows`: per input its `schema`, the ordinals of its `key`, and of its row `time`
   * where it has one.
+  *
+  * @param maxBytes
+  *   of rows that each part of the machine may keep in memory
   */
-final class MachineRun(nodeJson: String) {
+final class MachineRun(nodeJson: String, maxBytes: Long) {
   private implicit val formats: Formats = DefaultFormats
   private val node = parse(nodeJson)
   private val operator = Operator.read(nodeJson)
@@ -51,8 +57,13 @@ final class MachineRun(nodeJson: String) {
   private val (left, right) = operator.node.emitted
   private val output = new JoinedBytes(left.size, right.size)
   private val outputSchema = StructType(left.fields ++ right.fields)
+  private val files = new ArrayBuffer[File]
+  private val overflow = new Overflow(maxBytes, () => {
+    files += Files.createTempFile("rejoin-overflow", null).toFile
+    files.last
+  })
   private var state = new MemoryState
-  private var machine = operator.machine()
+  private var machine = operator.machine(overflow)
   private var seq = 0L
   private var isFirst = true
   private var clockMs = Long.MinValue
@@ -70,10 +81,10 @@ final class MachineRun(nodeJson: String) {
     if (isFirst) clockMarks.foreach(batch.add)
     isFirst = false
     events.foreach(event => batch.add(envelope(event)))
-    val emitted = new ArrayBuffer[JValue]
-    val out: Output = (kind, _, left, right) => emitted += row(kind, left, right)
+    val results = new Results(overflow)
+    val out: Output = (kind, hash, left, right) => results.add(Changelog(kind, hash, left, right))
     Machine.run(machine, operator.spec.timing, 0, batch, state, out)
-    emitted.toList
+    results.iterator.map(change => row(change.kind, change.left, change.right)).toList
   }
 
   /** Runs each batch as an epoch of real-time mode, in which its events come one by one. */
@@ -173,7 +184,7 @@ final class MachineRun(nodeJson: String) {
   /** Goes on with a new machine on the state as it is stored. */
   def restart(): Unit = {
     state = state.snapshot()
-    machine = operator.machine()
+    machine = operator.machine(overflow)
   }
 
   /** Rows that the machine says it stores, by side. */
@@ -194,6 +205,9 @@ final class MachineRun(nodeJson: String) {
 
   /** Retractions of rows that the machine says it did not know. */
   def unknownRetractions(): Long = GroupState.load(state).unknownRetractions
+
+  /** Files that rows have waited in, and those of them that are still there. */
+  def overflowFiles(): String = s"[${files.size},${files.count(_.exists)}]"
 
   /** Cells in the state, the group's own among them. */
   def stateCells(): Int = state.size

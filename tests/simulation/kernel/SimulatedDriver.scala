@@ -8,6 +8,7 @@ import org.json4s.{JInt, JString, JValue}
 
 import org.apache.spark.sql.rejoin.run.{Clock, ClockOffset, Counters}
 import org.apache.spark.sql.rejoin.sink.{EpochWriter, SinkRecord, SinkSpec, Takeover}
+import rejoin.core.row.Overflow
 
 /** An epoch in Spark's offset log. `ends` are by scan and partition. */
 final case class LoggedEpoch(
@@ -269,7 +270,7 @@ final class SimulatedDriver(world: World, isLocal: Boolean) {
       isRetry: Boolean): SimulatedTask = {
     val slot = Math.floorMod(place, executors.length)
     if (executors(slot).isDead && !isLocal) executors(slot) = newExecutor()
-    val task = new EpochWriter(spec, world.counters, executors(slot).producers, isRetry)
+    val task = new EpochWriter(spec, world.counters, executors(slot).producers, isRetry, Overflow.inMemory)
     new SimulatedTask(executors(slot), task, number, writer, records)
   }
 

@@ -14,7 +14,7 @@ import org.apache.spark.sql.rejoin.ingest.{EnvelopeRow, IngestRunner, IngestSpec
 import org.apache.spark.sql.rejoin.run.{Clock, ClockOffset, Counters, Operator, RekeySpec, Rekeyer}
 import org.apache.spark.sql.rejoin.sink.{EmitSpec, Emitter, SinkRecord}
 import rejoin.core.machine.Machine
-import rejoin.core.row.{Changelog, Envelope, GroupBatch, Output, RowKind}
+import rejoin.core.row.{Changelog, Envelope, GroupBatch, Output, Overflow, RowKind}
 import rejoin.core.state.MemoryState
 
 /** A record of a source topic. */
@@ -130,7 +130,7 @@ final class SimulatedOperator(
     val inputs: Seq[Either[SimulatedScan, (SimulatedOperator, RekeySpec)]],
     val parallelism: Int) {
   val timing = operator.spec.timing
-  val machines = Vector.fill(parallelism)(operator.machine())
+  val machines = Vector.fill(parallelism)(operator.machine(Overflow.inMemory))
 }
 
 /** One run of an epoch: each operator is run once, by partition. */

@@ -1,6 +1,6 @@
 package rejoin.core.machine
 
-import rejoin.core.row.{ArrivalOrder, Changes, Envelope, Output}
+import rejoin.core.row.{ArrivalOrder, Changes, Envelope, Output, Overflow}
 
 /** What decides about the rows that an operator emits. One instance serves one task.
   *
@@ -12,15 +12,18 @@ import rejoin.core.row.{ArrivalOrder, Changes, Envelope, Output}
   *   what the SELECT list makes of a result row; null where rows differ if and only if their columns do
   * @param lateRows
   *   what takes the late rows that are dropped; none where the job keeps none
+  * @param overflow
+  *   where rows wait that do not fit into memory
   */
 final class OutputFunctions(
     val accepts: (Array[Byte], Array[Byte]) => Boolean,
     val pairBy: (Array[Byte], Array[Byte]) => Array[Byte],
     val shown: (Array[Byte], Array[Byte]) => Array[Byte],
-    val lateRows: Option[LateRows]) {
-  def changes(): Changes = new Changes(accepts, pairBy, shown)
+    val lateRows: Option[LateRows],
+    val overflow: Overflow) {
+  def changes(): Changes = new Changes(accepts, pairBy, shown, overflow)
 
-  def arrivalOrder(): ArrivalOrder = new ArrivalOrder(accepts, pairBy)
+  def arrivalOrder(): ArrivalOrder = new ArrivalOrder(accepts, pairBy, overflow)
 }
 
 /** Sets aside the rows that an operator drops for being late. */

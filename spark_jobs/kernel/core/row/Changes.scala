@@ -3,6 +3,9 @@ package rejoin.core.row
 import java.nio.ByteBuffer
 import java.util
 
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.hash.Murmur3_x86_32
+
 /** Receives the rows of a state machine, ready for the SELECT list. */
 trait Output {
   def emit(kind: Byte, hash: Int, left: Array[Byte], right: Array[Byte]): Unit
@@ -15,44 +18,128 @@ trait Output {
   * With `updateBefore` off (upsert sinks), a retraction whose `pairBy` value is added again in the
   * batch is dropped and any other leaves as -D.
   *
+  * Changes that do not fit into memory wait in a file. It is split into smaller ones by what changes are compared by,
+  * until all changes that have to do with each other fit, and each of them is netted as if it were the only one.
+  *
   * @param accepts
   *   the WHERE clause over the joined row
   * @param pairBy
-  *   the sink's key of a joined row, or null where retractions are always emitted
+  *   the sink's key of a joined row, or null where retractions are always emitted; rows that are shown alike have the
+  *   same
   * @param shown
   *   what the SELECT list makes of a joined row, or null where rows differ if and only if their bytes do
   */
 final class Changes(
     accepts: (Array[Byte], Array[Byte]) => Boolean,
     pairBy: (Array[Byte], Array[Byte]) => Array[Byte],
-    shown: (Array[Byte], Array[Byte]) => Array[Byte]) {
-  private var kinds = new Array[Byte](16)
-  private var lefts = new Array[Array[Byte]](16)
-  private var rights = new Array[Array[Byte]](16)
-  private var count = 0
-  private var shownRows: Array[Array[Byte]] = _ // what changes are compared by, while it is set
+    shown: (Array[Byte], Array[Byte]) => Array[Byte],
+    overflow: Overflow) {
+  private val netting = new NettedChanges(pairBy, shown)
+  private var bytes = 0L
+  private var file: ChangeFile = _
 
   /** Adds one change for each of `times` equal rows. */
   def add(kind: Byte, left: Array[Byte], right: Array[Byte], times: Long = 1L): Unit =
     if (accepts(left, right)) {
-      var n = times
-      while (n > 0) {
-        if (count == kinds.length) enlarge()
-        kinds(count) = kind
-        lefts(count) = left
-        rights(count) = right
-        count += 1
-        n -= 1
-      }
+      netting.add(kind, left, right, times)
+      bytes += ChangeFile.bytesOf(left, right)
+      if (bytes > overflow.maxBytes) spill()
     }
+
+  private def spill(): Unit = {
+    if (file == null) file = new ChangeFile(overflow)
+    netting.moveAll(file)
+    bytes = 0L
+  }
 
   /** Emits what is left after netting and forgets it. */
   def flush(hash: Int, out: Output): Unit = {
+    if (file == null) {
+      netting.net()
+      netting.emit(adds = false, hash, out)
+      netting.emit(adds = true, hash, out)
+      netting.clear()
+    } else {
+      spill()
+      new FiledChanges(netting, overflow, partOf, hash, out).flush(file)
+      file = null
+    }
+    bytes = 0L
+  }
+
+  /** The same for all changes that may cancel out or be paired, and another one at each level of splitting. */
+  private def partOf(left: Array[Byte], right: Array[Byte], level: Int): Int =
+    if (pairBy != null) Changes.hash(pairBy(left, right), level)
+    else if (shown != null) Changes.hash(shown(left, right), level)
+    else Changes.hash(left, level) * 31 + Changes.hash(right, level)
+}
+
+private[row] object Changes {
+  def hash(bytes: Array[Byte], level: Int): Int =
+    if (bytes == null) level
+    else Murmur3_x86_32.hashUnsafeBytes(bytes, Platform.BYTE_ARRAY_OFFSET.toLong, bytes.length, level)
+}
+
+/** Changes in memory. To be netted, emitted by sign and cleared. */
+private[row] final class NettedChanges(
+    pairBy: (Array[Byte], Array[Byte]) => Array[Byte],
+    shown: (Array[Byte], Array[Byte]) => Array[Byte]) {
+  import NettedChanges._
+
+  private var kinds = new Array[Byte](16)
+  private var lefts = new Array[Array[Byte]](16)
+  private var rights = new Array[Array[Byte]](16)
+  private var copies = new Array[Long](16) // none where the change has cancelled out
+  private var count = 0
+  private var shownRows: Array[Array[Byte]] = _ // what changes are compared by, while it is set
+
+  def add(kind: Byte, left: Array[Byte], right: Array[Byte], times: Long): Unit = {
+    if (count == kinds.length) enlarge()
+    kinds(count) = kind
+    lefts(count) = left
+    rights(count) = right
+    copies(count) = times
+    count += 1
+  }
+
+  def net(): Unit = {
     if (hasBothSigns) cancel()
     if (shown != null && hasBothSigns) cancelShown()
     if (pairBy != null) pair()
-    emitAll(hash, adds = false, out)
-    emitAll(hash, adds = true, out)
+  }
+
+  def emit(adds: Boolean, hash: Int, out: Output): Unit = {
+    var i = 0
+    while (i < count) {
+      var n = copies(i)
+      if (n > 0 && RowKind.isAdd(kinds(i)) == adds)
+        while (n > 0) {
+          out.emit(kinds(i), hash, lefts(i), rights(i))
+          n -= 1
+        }
+      i += 1
+    }
+  }
+
+  /** Moves the additions to a file; what is retracted is forgotten. */
+  def moveAdditions(file: ChangeFile): Unit = move(file, RowKind.isAdd(_))
+
+  /** Moves all changes to a file. */
+  def moveAll(file: ChangeFile): Unit = move(file, _ => true)
+
+  private def move(file: ChangeFile, isMoved: Byte => Boolean): Unit = {
+    var i = 0
+    while (i < count) {
+      if (copies(i) > 0 && isMoved(kinds(i))) file.add(kinds(i), lefts(i), rights(i), copies(i))
+      i += 1
+    }
+    clear()
+  }
+
+  /** Where no row is added: what becomes of a retraction without netting. */
+  def retractionKind(kind: Byte): Byte = if (pairBy == null) kind else RowKind.Delete
+
+  def clear(): Unit = {
     util.Arrays.fill(lefts.asInstanceOf[Array[AnyRef]], 0, count, null)
     util.Arrays.fill(rights.asInstanceOf[Array[AnyRef]], 0, count, null)
     count = 0
@@ -60,30 +147,21 @@ final class Changes(
 
   private def hasBothSigns: Boolean = {
     var first = 0
-    while (first < count && kinds(first) == Changes.Gone) first += 1
+    while (first < count && copies(first) == 0) first += 1
     var i = first + 1
-    while (i < count && (kinds(i) == Changes.Gone || RowKind.isAdd(kinds(i)) == RowKind.isAdd(kinds(first)))) i += 1
+    while (i < count && (copies(i) == 0 || RowKind.isAdd(kinds(i)) == RowKind.isAdd(kinds(first)))) i += 1
     i < count
-  }
-
-  private def emitAll(hash: Int, adds: Boolean, out: Output): Unit = {
-    var i = 0
-    while (i < count) {
-      val kind = kinds(i)
-      if (kind != Changes.Gone && RowKind.isAdd(kind) == adds) out.emit(kind, hash, lefts(i), rights(i))
-      i += 1
-    }
   }
 
   /** Strikes out each change that a later one of the same row and the opposite sign undoes. */
   private def cancel(): Unit =
-    if (count <= Changes.PairwiseLimit) cancelPairwise() else cancelByHash()
+    if (count <= PairwiseLimit) cancelPairwise() else cancelByHash()
 
   private def cancelShown(): Unit = {
     shownRows = new Array[Array[Byte]](count)
     var i = 0
     while (i < count) {
-      if (kinds(i) != Changes.Gone) shownRows(i) = shown(lefts(i), rights(i))
+      if (copies(i) > 0) shownRows(i) = shown(lefts(i), rights(i))
       i += 1
     }
     cancel()
@@ -93,38 +171,44 @@ final class Changes(
   private def cancelPairwise(): Unit = {
     var i = 1
     while (i < count) {
-      var j = if (kinds(i) == Changes.Gone) -1 else i - 1
-      while (j >= 0 && !undoes(i, j)) j -= 1
-      if (j >= 0) strike(i, j)
+      var j = i - 1
+      while (j >= 0 && copies(i) > 0) {
+        if (undoes(i, j)) strike(i, j)
+        j -= 1
+      }
       i += 1
     }
   }
 
   private def undoes(i: Int, j: Int): Boolean =
-    kinds(j) != Changes.Gone && RowKind.isAdd(kinds(i)) != RowKind.isAdd(kinds(j)) && (
+    copies(j) > 0 && RowKind.isAdd(kinds(i)) != RowKind.isAdd(kinds(j)) && (
       if (shownRows != null) util.Arrays.equals(shownRows(i), shownRows(j))
-      else Changes.same(lefts(i), lefts(j)) && Changes.same(rights(i), rights(j)))
+      else same(lefts(i), lefts(j)) && same(rights(i), rights(j)))
 
   private def identity(i: Int): AnyRef =
-    if (shownRows != null) ByteBuffer.wrap(shownRows(i)) else (Changes.wrap(lefts(i)), Changes.wrap(rights(i)))
+    if (shownRows != null) ByteBuffer.wrap(shownRows(i)) else (wrap(lefts(i)), wrap(rights(i)))
 
   private def cancelByHash(): Unit = {
     val open = new util.HashMap[AnyRef, util.ArrayDeque[Integer]]
     var i = 0
     while (i < count) {
-      if (kinds(i) != Changes.Gone) {
+      if (copies(i) > 0) {
         val pending = open.computeIfAbsent(identity(i), _ => new util.ArrayDeque[Integer])
-        if (!pending.isEmpty && RowKind.isAdd(kinds(pending.peekLast)) != RowKind.isAdd(kinds(i)))
-          strike(i, pending.pollLast)
-        else pending.addLast(i)
+        while (copies(i) > 0 && !pending.isEmpty && RowKind.isAdd(kinds(pending.peekLast)) != RowKind.isAdd(kinds(i))) {
+          val last = pending.peekLast
+          strike(i, last)
+          if (copies(last) == 0) pending.removeLast()
+        }
+        if (copies(i) > 0) pending.addLast(i)
       }
       i += 1
     }
   }
 
   private def strike(i: Int, j: Int): Unit = {
-    kinds(i) = Changes.Gone
-    kinds(j) = Changes.Gone
+    val undone = math.min(copies(i), copies(j))
+    copies(i) -= undone
+    copies(j) -= undone
   }
 
   /** Retractions whose sink key is added again go, others become -D. */
@@ -132,10 +216,10 @@ final class Changes(
     var i = 0
     var added: util.HashSet[ByteBuffer] = null
     while (i < count) {
-      if (kinds(i) != Changes.Gone && !RowKind.isAdd(kinds(i))) {
+      if (copies(i) > 0 && !RowKind.isAdd(kinds(i))) {
         if (added == null) added = addedKeys()
-        val replaced = !added.isEmpty && added.contains(ByteBuffer.wrap(pairBy(lefts(i), rights(i))))
-        kinds(i) = if (replaced) Changes.Gone else RowKind.Delete
+        if (!added.isEmpty && added.contains(ByteBuffer.wrap(pairBy(lefts(i), rights(i))))) copies(i) = 0
+        else kinds(i) = RowKind.Delete
       }
       i += 1
     }
@@ -145,7 +229,7 @@ final class Changes(
     val keys = new util.HashSet[ByteBuffer]
     var i = 0
     while (i < count) {
-      if (kinds(i) != Changes.Gone && RowKind.isAdd(kinds(i))) keys.add(ByteBuffer.wrap(pairBy(lefts(i), rights(i))))
+      if (copies(i) > 0 && RowKind.isAdd(kinds(i))) keys.add(ByteBuffer.wrap(pairBy(lefts(i), rights(i))))
       i += 1
     }
     keys
@@ -155,35 +239,11 @@ final class Changes(
     kinds = util.Arrays.copyOf(kinds, count * 2)
     lefts = util.Arrays.copyOf(lefts, count * 2)
     rights = util.Arrays.copyOf(rights, count * 2)
+    copies = util.Arrays.copyOf(copies, count * 2)
   }
 }
 
-/** The result changes of one key in one batch where arrival order counts and nothing cancels out.
-  *
-  * Into an upsert sink (`pairBy` set) only the last change of each sink key leaves.
-  */
-final class ArrivalOrder(
-    accepts: (Array[Byte], Array[Byte]) => Boolean,
-    pairBy: (Array[Byte], Array[Byte]) => Array[Byte]) {
-  private val lastOfKey = new util.LinkedHashMap[ByteBuffer, (Byte, Array[Byte], Array[Byte])]
-
-  def emit(kind: Byte, hash: Int, left: Array[Byte], right: Array[Byte], out: Output): Unit =
-    if (accepts(left, right)) {
-      if (pairBy == null) out.emit(kind, hash, left, right)
-      else lastOfKey.put(ByteBuffer.wrap(pairBy(left, right)), (kind, left, right))
-    }
-
-  def flush(hash: Int, out: Output): Unit =
-    if (!lastOfKey.isEmpty) {
-      lastOfKey.values.forEach { case (kind, left, right) =>
-        out.emit(if (RowKind.isAdd(kind)) kind else RowKind.Delete, hash, left, right)
-      }
-      lastOfKey.clear()
-    }
-}
-
-object Changes {
-  private val Gone: Byte = -1
+private object NettedChanges {
   private val PairwiseLimit = 16
 
   private def same(a: Array[Byte], b: Array[Byte]): Boolean =

@@ -1,5 +1,6 @@
 package rejoin.core.row
 
+import java.io.OutputStream
 import java.util
 
 /** A growing array to append to; `reset` starts the next value in the same memory. */
@@ -14,6 +15,8 @@ abstract class GrowingBytes(initialSize: Int) {
 
   /** A copy of what was written. */
   def result(): Array[Byte] = util.Arrays.copyOf(bytes, size)
+
+  def writeTo(out: OutputStream): Unit = out.write(bytes, 0, size)
 
   protected final def reserve(n: Int): Unit =
     if (size + n > bytes.length) bytes = util.Arrays.copyOf(bytes, math.max(bytes.length * 2, size + n))

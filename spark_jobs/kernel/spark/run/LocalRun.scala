@@ -20,7 +20,8 @@ import org.apache.spark.sql.rejoin.format.SourceRecord
 import org.apache.spark.sql.rejoin.ingest.{DeadLetter, EnvelopeRow, IngestRunner, IngestSpec}
 import org.apache.spark.sql.rejoin.sink.{EmitSpec, Emitter}
 import rejoin.core.machine.Machine
-import rejoin.core.row.{Changelog, Envelope, GroupBatch, KeyGroup, Mark, Output, PartialRow, RowKind, Unhealed}
+import rejoin.core.row.{Changelog, Envelope, GroupBatch, KeyGroup, Mark, Output, Overflow, PartialRow, RowKind,
+  Unhealed}
 import rejoin.core.state.MemoryState
 import rejoin.core.time.GroupState
 
@@ -223,7 +224,7 @@ private final class LocalOperator(
   private val operator = Operator.read(nodeJson)
   private val timing = operator.spec.timing
   private val states = new mutable.TreeMap[Int, MemoryState]
-  private var machine = operator.machine()
+  private var machine = operator.machine(Overflow.inMemory)
   private val hex = HexFormat.of()
 
   def changes(clock: Seq[Envelope]): Seq[Changelog] = {
@@ -242,7 +243,7 @@ private final class LocalOperator(
 
   def restart(): Unit = {
     states.mapValuesInPlace((_, state) => state.snapshot())
-    machine = operator.machine()
+    machine = operator.machine(Overflow.inMemory)
   }
 
   def cells: JValue =

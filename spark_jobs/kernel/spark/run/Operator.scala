@@ -13,7 +13,7 @@ import rejoin.core.machine.{Aggregate, AggregateSpec, CompactingMaterializer, De
   FirstOnWatermark, IntervalJoinSpec, KeyChangesSpec, LookupJoinSpec, Machine, MultiJoinSpec, NormalizeSpec,
   OperatorSpec, OutputFunctions, Rank, RankSpec, RegularJoinSpec, SinkMaterializer, SinkMaterializerSpec,
   TemporalJoinSpec, Unnest, UnnestSpec}
-import rejoin.core.row.RowFunctions
+import rejoin.core.row.{Overflow, RowFunctions}
 
 /** An operator bound on the driver and sent to tasks, each of which makes its own machine.
   *
@@ -29,8 +29,11 @@ final class Operator private (
     extends Serializable {
   def spec: OperatorSpec = node.spec
 
-  def machine(): Machine = {
-    val out = outputs
+  /** @param overflow
+    *   where rows wait that do not fit into the memory of the task
+    */
+  def machine(overflow: Overflow): Machine = {
+    val out = outputs(overflow)
     spec match {
       case s: NormalizeSpec => new Normalize(s, rowsOf(0), out)
       case s: KeyChangesSpec => new KeyChanges(s, rowsOf(0), out)
@@ -65,9 +68,9 @@ final class Operator private (
       PackedRows.hasNoNulls(node.join.filterNulls),
       new StructCombination(node.inputs.map(_.schema), residuals, node.output.timeZone))
 
-  private def outputs: OutputFunctions = {
+  private def outputs(overflow: Overflow): OutputFunctions = {
     val late = node.output.late.map(new LateRecords(_, lateSides))
-    new OutputFunctions(condition(where), packed(pairBy), packed(shown), late)
+    new OutputFunctions(condition(where), packed(pairBy), packed(shown), late, overflow)
   }
 
   /** The inputs whose late rows are dropped: of a temporal join the left one. */

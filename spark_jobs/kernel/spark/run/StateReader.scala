@@ -9,7 +9,7 @@ import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.apache.spark.sql.types.StructType
 
 import org.apache.spark.sql.rejoin.columns.{Packed, RowJson}
-import rejoin.core.row.{Envelope, KeptRow}
+import rejoin.core.row.{Envelope, KeptRow, Overflow}
 import rejoin.core.state.Cell
 import rejoin.core.time.GroupState
 
@@ -22,7 +22,7 @@ final class StateReader(stored: StoredOperator, nodeJson: String) {
   import StateReader._
 
   private val operator = Operator.read(nodeJson)
-  private val machine = operator.machine()
+  private val machine = operator.machine(Overflow.inMemory)
   private val schemas = operator.node.inputs.map(_.schema)
   private val key = KeyColumns.of(parse(nodeJson))
   private val packKey = new RowJson.Packer(key)

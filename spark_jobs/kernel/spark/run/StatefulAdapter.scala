@@ -1,18 +1,18 @@
 package org.apache.spark.sql.rejoin.run
 
 import scala.collection.mutable
-import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.sql.execution.streaming.state.RocksDB
 import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode, TimerValues}
 
 import rejoin.core.machine.{LiveGroup, Machine, TemporalJoinSpec}
-import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, Output}
+import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, Output, Results}
 import rejoin.core.time.{GroupState, Watermarks}
 
 /** Runs a state machine inside transformWithState: one call per key group and batch, or in real-time mode one per row.
   *
-  * All of an operator's state is one map variable, `cells`; there are no Spark timers and no TTL.
+  * All of an operator's state is one map variable, `cells`; there are no Spark timers and no TTL. Results that do not
+  * fit into memory wait on disk until the sink, or the next operator's exchange, has taken those before them.
   *
   * @param passesLoaded
   *   whether an operator further on has to hear which partitions are loaded
@@ -31,16 +31,17 @@ final class StatefulAdapter(
     case join: TemporalJoinSpec => join.gate.build
     case _ => Nil
   })).distinct
-  @transient private lazy val machine = operator.machine()
+  @transient private lazy val overflow = TaskOverflow()
+  @transient private lazy val machine = operator.machine(overflow)
   @transient private var database: RocksDB = _
   @transient private lazy val live = new mutable.HashMap[Int, LiveGroup]
 
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = database = StoreCells.open(getHandle)
 
   override def handleInputRows(group: Int, rows: Iterator[Envelope], timers: TimerValues): Iterator[Changelog] = {
-    val results = new ArrayBuffer[Changelog]
+    val results = new Results(overflow)
     def out(batch: GroupBatch): Output =
-      (kind, hash, left, right) => results += Changelog(kind, hash, left, right, batch.recordMs)
+      (kind, hash, left, right) => results.add(Changelog(kind, hash, left, right, batch.recordMs))
     if (realTime) rows.foreach(addLive(group, _, out))
     else {
       val batch = new GroupBatch

@@ -1,11 +1,10 @@
 package org.apache.spark.sql.rejoin.sink
 
-import scala.collection.mutable.ArrayBuffer
-
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.ForeachWriter
 
-import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts}
+import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts, TaskOverflow}
+import rejoin.core.row.Overflow
 
 /** Writes the records of one task of a query's sink to Kafka, one transaction per epoch.
   *
@@ -15,7 +14,7 @@ import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts}
   * In real-time mode records leave as they come, and only the last ones are waited for.
   */
 final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends ForeachWriter[SinkRecord] {
-  @transient private lazy val task = new EpochWriter(spec, counters, SinkProducers.ofThisJvm, isRetry)
+  @transient private lazy val task = new EpochWriter(spec, counters, SinkProducers.ofThisJvm, isRetry, TaskOverflow())
 
   override def open(writer: Long, epoch: Long): Boolean = task.open(writer, epoch)
   override def process(record: SinkRecord): Unit = task.process(record)
@@ -31,14 +30,17 @@ final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends Fore
   *
   * @param isRetry
   *   whether another task has begun to write the epoch, perhaps in another JVM
+  * @param overflow
+  *   where records wait that do not fit into memory
   */
 private[rejoin] final class EpochWriter(
     spec: SinkSpec,
     counters: Counters,
     producers: SinkProducers,
-    isRetry: Boolean) {
+    isRetry: Boolean,
+    overflow: => Overflow) {
   private var producer: SinkProducer = _
-  private var waiting: ArrayBuffer[SinkRecord] = _
+  private var waiting: WaitingRecords = _
   private var epoch: Long = _
   private var records: Long = _
   private val latencies = new Latencies
@@ -47,7 +49,7 @@ private[rejoin] final class EpochWriter(
     this.epoch = epoch
     records = 0
     latencies.start(System.currentTimeMillis())
-    waiting = if (spec.deletesFirst) new ArrayBuffer[SinkRecord] else null
+    waiting = if (spec.deletesFirst) new WaitingRecords(overflow) else null
     producer = if (isRetry) producers.replace(spec, writer) else producers.take(spec, writer, epoch)
     try {
       val admitted = producer.begin(epoch)
@@ -61,14 +63,14 @@ private[rejoin] final class EpochWriter(
   }
 
   def process(record: SinkRecord): Unit =
-    if (waiting == null || record.isRetraction || record.isDeadLetter) send(record) else waiting += record
+    if (waiting == null || record.isRetraction || record.isDeadLetter) send(record) else waiting.add(record)
 
   def close(error: Throwable): Unit =
     if (producer != null) {
       if (error != null) discard()
       else
         try {
-          if (waiting != null) waiting.foreach(send)
+          if (waiting != null) waiting.drain(send)
           producer.commit(epoch)
           counters.written(spec.name, records)
           if (spec.realTime) latencies.count(0L, counters.latency(spec.name, _, _, _))

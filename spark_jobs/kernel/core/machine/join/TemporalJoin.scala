@@ -2,8 +2,6 @@ package rejoin.core.machine.join
 
 import java.util.Arrays
 
-import scala.collection.mutable.ArrayBuffer
-
 import rejoin.core.machine.{Machine, OutputFunctions, TemporalJoinSpec}
 import rejoin.core.row.{Bytes, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
 import rejoin.core.state.{KeyedState, StateCell, TimePages, TimedRow}
@@ -27,7 +25,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
 
   private val versions = new TimePages('V')
   private val waiting = new TimePages('W')
-  private val due = new ArrayBuffer[TimedRow]
+  private val due = new DueProbes(outputs.overflow)
   private val memory = Option.when(temporal.probeChanges) {
     new ProbeMemory(temporal.join.left, temporal.isEventTime, temporal.timing, functions.left)
   }
@@ -57,10 +55,9 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
     val versionsBefore = versions.size
     val waitingBefore = waiting.size
     if (retention.isOver(group)) clear()
-    due.clear()
     updates.clear()
     rows.foreach(add(_, group, out))
-    if (group.isAdvanced || due.nonEmpty) joinDue(rows.key, group, out)
+    if (group.isAdvanced || !due.isEmpty) joinDue(rows.key, group, out)
     if (group.isAdvanced) useByWatermark(group)
     forgetOldVersions(group.watermarks.current)
     register(rows.key, group)
@@ -121,7 +118,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   private def addAtOnce(known: ProbeMemory, row: Envelope, met: Array[Byte], group: GroupState): Unit = {
     if (met != null) updates.fix(nextOrder, met)
     if (RowKind.isAdd(row.kind)) updates.leaves(Bytes(known.idOf(row.row, row.time)), nextOrder)
-    due += new TimedRow(row.time, nextOrder, row.kind, row.row)
+    due.add(new TimedRow(row.time, nextOrder, row.kind, row.row))
     nextOrder += 1
     if (retention.isEnabled) retention.refresh(group)
   }
@@ -135,7 +132,7 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
     val probe = new TimedRow(row.time, nextOrder, row.kind, row.row)
     nextOrder += 1
     // where rows change, one that is due may yet be taken back in this batch
-    if (memory.isEmpty && group.isAdvanced && row.time <= group.watermarks.current) due += probe
+    if (memory.isEmpty && group.isAdvanced && row.time <= group.watermarks.current) due.add(probe)
     else waiting.add(probe)
     use(row.time, group)
   }
@@ -168,11 +165,10 @@ final class TemporalJoin(temporal: TemporalJoinSpec, functions: JoinFunctions, o
   }
 
   private def joinDue(key: Array[Byte], group: GroupState, out: Output): Unit = {
-    if (!waiting.isEmpty && group.isAdvanced) waiting.takeUpTo(group.watermarks.current)(due += _)
-    if (due.size > 1) due.sortInPlaceBy(_.order)
+    if (!waiting.isEmpty && group.isAdvanced) waiting.takeUpTo(group.watermarks.current)(due.add)
     val hash = GroupBatch.hash(key)
     val matchable = functions.canMatch(key)
-    due.foreach(row => if (!updates.isCancelled(row.order)) join(row, matchable, group, hash, out))
+    due.drain(row => if (!updates.isCancelled(row.order)) join(row, matchable, group, hash, out))
     results.flush(hash, out)
   }
 
