@@ -1,8 +1,11 @@
-"""A retract sink with a key: of each key, retractions stand before additions in the partition."""
+"""A retract sink with a key: of each key, retractions stand before additions in the partition, also
+where the results of an epoch do not fit into memory.
+"""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -25,6 +28,7 @@ INSERT INTO sink SELECT o.id, o.k, r.v FROM o LEFT JOIN r ON o.k = r.k;
 """
 _IDS = range(200)
 _MOVES = 4
+_MATCHES = 1_500  # by all ids: more results than a task keeps in memory
 
 
 @pytest.fixture
@@ -58,3 +62,31 @@ def test_rows_that_move_between_join_keys_are_taken_back_first(job: Drivers) -> 
         else:
             by_key.pop(row["id"], None)
     assert by_key == {i: i + 1000 * _MOVES for i in _IDS}
+
+
+def test_results_that_do_not_fit_into_memory_leave_in_order(
+    job: Drivers, spark: SparkSession
+) -> None:
+    """All rows lose their padding and meet all matches in one epoch."""
+    jvm: Any = spark._jvm
+
+    def files() -> int:
+        counts = json.loads(jvm.org.apache.spark.sql.rejoin.run.JvmCounts.json())
+        return int(counts.get("overflow", {}).get("files", 0))
+
+    job.driver()
+    job.send("o", [{"op": "+I", "data": {"id": i, "k": 1}} for i in _IDS])
+    job.until_read("o", len(_IDS))
+    job.end()
+    job.send("r", [{"k": 1, "v": v} for v in range(_MATCHES)])
+    before = files()
+    job.driver()
+    job.until_read("r", _MATCHES)
+    padded, rest = len(_IDS), [json.loads(record) for record in job.records()]
+    rows = [(row["op"], row["data"]["id"], row["data"]["v"]) for row in rest]
+    assert {*rows[:padded]} == {("+I", i, None) for i in _IDS}
+    assert {*rows[padded : 2 * padded]} == {("-D", i, None) for i in _IDS}
+    added = rows[2 * padded :]
+    assert len(added) == padded * _MATCHES
+    assert {*added} == {("+I", i, v) for i in _IDS for v in range(_MATCHES)}
+    assert files() > before + 2  # of the changes of the key, of the results, of the records

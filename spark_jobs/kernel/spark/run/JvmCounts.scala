@@ -11,7 +11,7 @@ import org.json4s.jackson.JsonMethods.{compact, render}
 /** What JVMs have done since they began, beside [[Counters]]: Spark drops what a failed task has counted.
   *
   * `commits` and `aborts` of transactions by query, `lookup-retries` and `lookup-failures` by query and operator, and
-  * `calls` and `failures` of `registry`. Never on the path of a row.
+  * `calls` and `failures` of `registry`, and `files` of `overflow`. Never on the path of a row.
   */
 object JvmCounts {
   private val counts = new ConcurrentHashMap[(String, String), LongAdder]

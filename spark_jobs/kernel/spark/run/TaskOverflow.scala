@@ -1,5 +1,7 @@
 package org.apache.spark.sql.rejoin.run
 
+import java.io.File
+
 import org.apache.spark.{SparkEnv, TaskContext}
 
 import rejoin.core.row.Overflow
@@ -16,8 +18,13 @@ object TaskOverflow {
 
   /** To be called by the task. */
   def apply(): Overflow = {
-    val overflow = new Overflow(MaxBytes, () => SparkEnv.get.blockManager.diskBlockManager.createTempLocalBlock()._2)
+    val overflow = new Overflow(MaxBytes, () => newFile())
     TaskContext.get().addTaskCompletionListener[Unit](_ => overflow.close())
     overflow
+  }
+
+  private def newFile(): File = {
+    JvmCounts.add("overflow", "files")
+    SparkEnv.get.blockManager.diskBlockManager.createTempLocalBlock()._2
   }
 }
