@@ -43,7 +43,8 @@ _TABLE = """CREATE TABLE {name} ({columns}) WITH ('connector' = '{connector}', '
 _READ = "'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset'"
 _CSV = "'format' = 'csv'"
 _KEYED = "'key.format' = 'csv', 'value.format' = 'csv'"
-_TIMED = "k INT, id BIGINT, ms BIGINT, note STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts"
+_TIMED = """k INT, id BIGINT, ms BIGINT, note STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3),
+  WATERMARK FOR ts AS ts"""
 _PROBES = "SELECT p.id, b.id, p.note FROM probes AS p LEFT JOIN builds"
 
 Sent = tuple[int, bytes | None, bytes]  # partition, key, value
@@ -150,7 +151,10 @@ CASES = {
         _pairs,
     ),
     "gate": Case(
-        ("k INT, id BIGINT, note STRING, at AS PROCTIME()", "k INT, id BIGINT, PRIMARY KEY (k) NOT ENFORCED"),
+        (
+            "k INT, id BIGINT, note STRING, at AS PROCTIME()",
+            "k INT, id BIGINT, PRIMARY KEY (k) NOT ENFORCED",
+        ),
         True,
         f"{_PROBES} FOR SYSTEM_TIME AS OF p.at AS b ON p.k = b.k",
         _gate,

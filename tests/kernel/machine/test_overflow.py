@@ -6,10 +6,7 @@ from typing import Any
 import pytest
 
 from tests.harness.gateway import new_machine
-from tests.kernel.oracle.__main__ import run
-from tests.kernel.oracle.regular import Join
-from tests.kernel.oracle.rows import ID, K
-from tests.kernel.oracle.sides import Side
+from tests.kernel.oracle.__main__ import random_case, run
 
 pytestmark = pytest.mark.service  # it takes long
 
@@ -30,3 +27,19 @@ def test_folded_output_does_not_depend_on_memory(machine: str, max_bytes: int) -
     files = [json.loads(one.overflowFiles()) for one in made]
     assert sum(used for used, _ in files) > 0
     assert sum(left for _, left in files) == 0
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_each_batch_emits_the_same_rows_with_little_memory(machine: str) -> None:
+    used = 0
+    for index in range(6):
+        case = random_case(machine, 8, index)
+        small, large = (new_machine(json.dumps(case.node), size) for size in (300, 1 << 24))
+        batches = json.dumps(case.batches)
+        for found, wanted in zip(
+            *(json.loads(m.run(batches)) for m in (small, large)), strict=True
+        ):
+            assert sorted(map(json.dumps, found)) == sorted(map(json.dumps, wanted)), case.name
+        used += json.loads(small.overflowFiles())[0]
+        assert json.loads(large.overflowFiles()) == [0, 0]
+    assert used > 0
