@@ -83,7 +83,7 @@ class Case:
                 columns="id BIGINT, other BIGINT, note STRING",
                 connector="kafka",
                 broker=broker,
-                options=_CSV,
+                options=f"{_CSV}, 'properties.transaction.timeout.ms' = '900000'",
             )
         )
         limit = f"SET 'rejoin.max-offsets-per-trigger' = '{_EPOCH_ROWS}';\n"
