@@ -16,11 +16,15 @@ object TaskOverflow {
     */
   private final val MaxBytes = 16L << 20
 
-  /** To be called by the task. */
+  /** That of the running task; without one, as where a test writes by itself, everything stays in memory. */
   def apply(): Overflow = {
-    val overflow = new Overflow(MaxBytes, () => newFile())
-    TaskContext.get().addTaskCompletionListener[Unit](_ => overflow.close())
-    overflow
+    val task = TaskContext.get()
+    if (task == null) Overflow.inMemory
+    else {
+      val overflow = new Overflow(MaxBytes, () => newFile())
+      task.addTaskCompletionListener[Unit](_ => overflow.close())
+      overflow
+    }
   }
 
   private def newFile(): File = {

@@ -38,7 +38,7 @@ private[rejoin] final class EpochWriter(
     counters: Counters,
     producers: SinkProducers,
     isRetry: Boolean,
-    overflow: => Overflow) {
+    overflow: Overflow) {
   private var producer: SinkProducer = _
   private var waiting: WaitingRecords = _
   private var epoch: Long = _
