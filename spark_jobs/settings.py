@@ -115,10 +115,14 @@ class RestartStrategy:
 
 @dataclass(frozen=True, slots=True)
 class RealTime:
-    """Spark's real-time mode: how long an epoch lasts, how often watermarks come at most."""
+    """Spark's real-time mode: how long an epoch lasts, how often watermarks come at most.
+
+    `warm_up_epochs`: so many of the first epochs are short.
+    """
 
     epoch_ms: int
     marks_ms: int
+    warm_up_epochs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,7 @@ class JobSettings:
             ("rejoin.mode", "real-time: at-least-once, an upsert key makes repetitions harmless"),
             ("rejoin.real-time.batch-interval", f"{self.real_time.epoch_ms} ms"),
             ("rejoin.real-time.watermark-interval", f"{self.real_time.marks_ms} ms"),
+            ("rejoin.real-time.warm-up-epochs", str(self.real_time.warm_up_epochs)),
         ]
 
     def spark_master(self) -> str:
@@ -269,7 +274,9 @@ def job_settings(
             **({} if properties_file is None else read_spark_properties(properties_file)),
         },
         real_time=(
-            RealTime(declared.epoch_ms, declared.marks_ms) if declared.mode == REAL_TIME else None
+            RealTime(declared.epoch_ms, declared.marks_ms, declared.warm_up_epochs)
+            if declared.mode == REAL_TIME
+            else None
         ),
     )
     if settings.cores() > settings.key_groups:

@@ -1,7 +1,7 @@
 """Opening a query's checkpoint, for a first start or a restart, and starting the query on it."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -165,7 +165,7 @@ class OpenQuery:
                 heartbeat_ms=settings.ledger_heartbeat_ms,
                 goes_on_after_data_loss=settings.goes_on_after_data_loss,
                 folder=self.folder.path,
-                marks_ms=None if live is None else self._prepare_real_time(live),
+                live=None if live is None else self._prepare_real_time(live),
             )
             running = self.ledgers.take_over(self.reading, running)
             self._record_ledgers()
@@ -180,12 +180,13 @@ class OpenQuery:
             interval = f"{settings.trigger_interval_ms} milliseconds"
             return writer.trigger(processingTime=interval).start()
 
-    def _prepare_real_time(self, live: RealTime) -> int:
-        """Check that the query can run in real-time mode; returns how often watermarks come."""
+    def _prepare_real_time(self, live: RealTime) -> RealTime:
+        """Check that the query can run in real-time mode; returns how often watermarks do come."""
         needed = slots(self.reading, self.manifest.parallelism)
         check_master(str(self.spark.sparkContext.master), self.name, needed)
         settle_epoch(self.folder, self.name, self.manifest)
-        return marks_ms(live.marks_ms, needed.partitions, self.manifest.groups)
+        every_ms = marks_ms(live.marks_ms, needed.partitions, self.manifest.groups)
+        return replace(live, marks_ms=every_ms)
 
     def _record_ledgers(self) -> None:
         """Record from which epoch on results are written without epoch ledgers, if they are."""

@@ -61,13 +61,18 @@ def envelopes(scan: KafkaScan, records: DataFrame, running: Running, *, chunked:
 
 
 def _pace(scan: KafkaScan, running: Running) -> dict[str, str]:
-    """How much an epoch reads; in real-time mode how often marks are due in it."""
-    if running.marks_ms is None:
+    """How much an epoch reads; in real-time mode when it ends and how often marks are due in it."""
+    live = running.live
+    if live is None:
         return {"maxOffsetsPerTrigger": str(running.max_offsets)}
     # a record ends the wait of a fetch: the length matters only to a broker without records
     wait_ms = scan.properties.get("fetch.max.wait.ms", "100")
-    marks_ms = running.marks_ms if scan.marks else 0
-    return {"rejoin.marks-ms": str(marks_ms), "kafka.fetch.max.wait.ms": wait_ms}
+    return {
+        "rejoin.marks-ms": str(live.marks_ms if scan.marks else 0),
+        "rejoin.epoch-ms": str(live.epoch_ms),
+        "rejoin.warm-up-epochs": str(live.warm_up_epochs),
+        "kafka.fetch.max.wait.ms": wait_ms,
+    }
 
 
 def _reads_headers(scan: KafkaScan) -> bool:

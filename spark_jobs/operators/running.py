@@ -9,6 +9,7 @@ from spark_jobs.access.topics import resolved
 from spark_jobs.options.secrets import holds_secret
 from spark_jobs.plan.nodes.physical import Physical
 from spark_jobs.plan.nodes.plan_json import Json, to_json
+from spark_jobs.settings import RealTime
 from spark_jobs.streaming.manifest import Manifest
 
 
@@ -18,8 +19,8 @@ class Running:
 
     `ending`: the inputs are drained, and this start delivers the end mark. `generation`: the number
     of the driver among those that have owned the checkpoint. `ledgers`: how many epoch ledgers it
-    has taken over. `folder`: the query's part of the checkpoint. `marks_ms`: how
-    often watermarks come within an epoch of real-time mode; None in micro-batches.
+    has taken over. `folder`: the query's part of the checkpoint. `live`: the pace
+    of real-time mode; None in micro-batches.
     """
 
     spark: SparkSession
@@ -32,11 +33,11 @@ class Running:
     heartbeat_ms: int = 0
     goes_on_after_data_loss: bool = False
     folder: str = ""
-    marks_ms: int | None = None
+    live: RealTime | None = None
 
     @property
     def real_time(self) -> bool:
-        return self.marks_ms is not None
+        return self.live is not None
 
 
 def spec(node: Physical) -> dict[str, Json]:

@@ -214,7 +214,13 @@ class DeclaredSettings:
         " results wait for a commit",
         "a duration of at least '5 s'",
         lambda value: _at_least(value, LEAST_EPOCH_MS),
-        "1 min",
+        "2 min",
+    )
+    warm_up_epochs: int = integer(
+        "rejoin.real-time.warm-up-epochs",
+        "how many short epochs real-time mode begins with, so that the JVM has compiled what"
+        " results wait for between two long ones",
+        "50",
     )
     marks_ms: int = option(
         "rejoin.real-time.watermark-interval",

@@ -70,6 +70,8 @@ object Gate {
   *   - `rejoin.topic-ids`: `{topic: id}` for the [[SourceGuard]]
   *   - `rejoin.records-per-task`: how many records are worth a task; 0 if each partition needs a task of its own
   *   - `rejoin.marks-ms`: in real-time mode, how often marks are due while records come
+  *   - `rejoin.epoch-ms`: in real-time mode, how long an epoch is
+  *   - `rejoin.warm-up-epochs`: in real-time mode, how many of the first epochs are short
   */
 final class GatedKafka extends TableProvider {
   private lazy val kafka = DataSource
@@ -142,7 +144,9 @@ object GatedKafka {
       recordsPerTask: Long,
       guard: () => SourceGuard,
       contentEnd: ((String, Int), Long, Long) => Long,
-      marksMs: Long)
+      marksMs: Long,
+      epochMs: Long,
+      warmUpEpochs: Int)
 
   private type Ends = Map[String, Map[String, Long]]
   private type KafkaStream = MicroBatchStream
@@ -169,7 +173,9 @@ object GatedKafka {
         options.getLong("rejoin.records-per-task", 0),
         () => new SourceGuard(table, idsOf(options), toleratesLoss, clientOf(options)),
         (at, from, end) => ContentEnd.of(new TopicPartition(at._1, at._2), from, end, clientOf(options)),
-        options.getLong("rejoin.marks-ms", 0))
+        options.getLong("rejoin.marks-ms", 0),
+        options.getLong("rejoin.epoch-ms", 0),
+        options.getInt("rejoin.warm-up-epochs", 0))
       () => new GatedScan(scan, own)
     }
   }
@@ -204,16 +210,19 @@ object GatedKafka {
       with SupportsTriggerAvailableNow
       with SupportsRealTimeMode
       with ReportsSourceMetrics {
-    import options.{alignment, contentEnd, ends, loaded, marksMs, query, recordsPerTask, starts, table}
+    import options.{alignment, contentEnd, ends, epochMs, loaded, marksMs, query, recordsPerTask, starts, table,
+      warmUpEpochs}
     private var realTime = false
     private val contentEnds = mutable.HashMap.empty[(String, Int), Long]
     private val guard = options.guard()
     private val name = s"$query/$table" // a query's name has no slash
     private val backoff = new PollBackoff(System.nanoTime)
+    private lazy val epochs = LiveEpochs.of(query)
 
     override def latestOffset(start: Offset, limit: ReadLimit): Offset =
       if (realTime) {
         Gate.pass(query)
+        epochs.end()
         kafka.latestOffset(start, limit)
       } else if (Gate.isClosed || (ends.isEmpty && !backoff.isDue(System.nanoTime))) start
       else {
@@ -253,6 +262,7 @@ object GatedKafka {
 
     /** In real-time mode: all partitions that there are now, without an end. */
     override def planInputPartitions(start: Offset): Array[InputPartition] = {
+      epochs.plan(epochMs, warmUpEpochs)
       val from = parse(start.json()).extract[Ends]
       checkRecords(from)
       kafka.planInputPartitions(start).map { planned =>
@@ -273,7 +283,8 @@ object GatedKafka {
     }
 
     override def mergeOffsets(offsets: Array[PartitionOffset]): Offset = kafka.mergeOffsets(offsets)
-    override def createReaderFactory(): PartitionReaderFactory = new GatedReaders(kafka.createReaderFactory(), schema)
+    override def createReaderFactory(): PartitionReaderFactory =
+      new GatedReaders(kafka.createReaderFactory(), schema, query)
     override def metrics(latestConsumed: Optional[Offset]): util.Map[String, String] = kafka.metrics(latestConsumed)
     override def commit(end: Offset): Unit = kafka.commit(end)
     override def stop(): Unit = {
@@ -323,7 +334,8 @@ object GatedKafka {
   private final case class Several(partitions: Seq[InputPartition]) extends InputPartition
 
   /** Kafka's readers, and those for markers and for several partitions. */
-  private final class GatedReaders(kafka: PartitionReaderFactory, schema: StructType) extends PartitionReaderFactory {
+  private final class GatedReaders(kafka: PartitionReaderFactory, schema: StructType, query: String)
+      extends PartitionReaderFactory {
     override def createReader(partition: InputPartition): PartitionReader[InternalRow] = partition match {
       case Several(partitions) => new SeveralReader(partitions.iterator.map(createReader))
       case LoadedMarkers(markers) =>
@@ -332,7 +344,7 @@ object GatedKafka {
         val (topic, partition) = place(live.planned)
         def marker(offset: Long, kind: Int) = toUnsafe(row(topic, partition, offset, kind))
         val records = kafka.createReader(live.planned).asInstanceOf[SupportsRealTimeRead[InternalRow]]
-        new LiveReader(records, live, marker)
+        new LiveReader(records, live, LiveEpochs.of(query).running, marker)
       case records => kafka.createReader(records)
     }
 

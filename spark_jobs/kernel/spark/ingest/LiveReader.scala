@@ -29,7 +29,7 @@ private[ingest] final case class LivePartition(
 /** Kafka's records as they come, and markers among them: some time after a record marks are due, also when no other
   * record follows it.
   *
-  * A closed [[Gate]] ends the epoch.
+  * The epoch ends with its [[LiveEpoch]], or at a closed [[Gate]].
   *
   * @param marker
   *   makes a marker's row of the offset behind the last record and the marker's timestamp type
@@ -37,6 +37,7 @@ private[ingest] final case class LivePartition(
 private[ingest] final class LiveReader(
     kafka: SupportsRealTimeRead[InternalRow],
     partition: LivePartition,
+    epoch: LiveEpoch,
     marker: (Long, Int) => InternalRow)
     extends SupportsRealTimeRead[InternalRow] {
   import LiveReader._
@@ -48,7 +49,7 @@ private[ingest] final class LiveReader(
   private var loadedAt = partition.loadedAt
 
   override def nextWithTimeout(startMs: lang.Long, timeoutMs: lang.Long): RecordStatus = {
-    val deadline = startMs + timeoutMs
+    val deadline = math.min(startMs + timeoutMs, epoch.endsAtMs)
     var found: RecordStatus = null
     while (found == null) {
       val now = System.currentTimeMillis()

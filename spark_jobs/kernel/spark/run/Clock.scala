@@ -14,7 +14,7 @@ import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFacto
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import org.apache.spark.sql.rejoin.ingest.{EnvelopeRow, Gate, RowReader}
+import org.apache.spark.sql.rejoin.ingest.{EnvelopeRow, Gate, LiveEpochs, RowReader}
 import rejoin.core.row.Envelope
 
 /** The clock's offset: what its rows say. Spark logs it, so that a replayed batch sees the same time.
@@ -135,13 +135,15 @@ object Clock {
     override def mergeOffsets(offsets: Array[PartitionOffset]): Offset =
       ClockOffset.read(offsets.head.asInstanceOf[LiveClockOffset].json)
 
-    override def createReaderFactory(): PartitionReaderFactory = {
-      case ClockPartition(start, end, groups, loading) =>
-        val due = marks(ClockOffset.read(start), ClockOffset.read(end), groups, loading)
-        new RowReader(due.map(EnvelopeRow(_)), EnvelopeRow.schema)
-      case live: LiveClockPartition => new LiveClock(live)
-      case other => throw new IllegalArgumentException(s"no partition of a clock: $other")
-    }
+    override def createReaderFactory(): PartitionReaderFactory = Clock.readers(job)
+  }
+
+  private def readers(job: String): PartitionReaderFactory = {
+    case ClockPartition(start, end, groups, loading) =>
+      val due = marks(ClockOffset.read(start), ClockOffset.read(end), groups, loading)
+      new RowReader(due.map(EnvelopeRow(_)), EnvelopeRow.schema)
+    case live: LiveClockPartition => new LiveClock(live, LiveEpochs.of(job).running)
+    case other => throw new IllegalArgumentException(s"no partition of a clock: $other")
   }
 
   private final case class ClockPartition(start: String, end: String, groups: Int, loading: Map[Int, Set[Int]])

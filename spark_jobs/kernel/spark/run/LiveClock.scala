@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.read.InputPartition
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead.RecordStatus
 import org.apache.spark.sql.connector.read.streaming.{PartitionOffset, SupportsRealTimeRead}
 
-import org.apache.spark.sql.rejoin.ingest.{EnvelopeRow, Gate}
+import org.apache.spark.sql.rejoin.ingest.{EnvelopeRow, Gate, LiveEpoch}
 import rejoin.core.row.Envelope
 
 /** What the clock shows during one epoch of real-time mode; `start` is where it stood before, `begun` what is true now.
@@ -27,7 +27,8 @@ private[run] final case class LiveClockPartition(
 private[run] final case class LiveClockOffset(json: String) extends PartitionOffset
 
 /** The clock's marks: at once, as rows wait for the first of them in each epoch, then at each tick. */
-private[run] final class LiveClock(clock: LiveClockPartition) extends SupportsRealTimeRead[InternalRow] {
+private[run] final class LiveClock(clock: LiveClockPartition, epoch: LiveEpoch)
+    extends SupportsRealTimeRead[InternalRow] {
   private val toUnsafe = UnsafeProjection.create(EnvelopeRow.schema)
   private val begun = ClockOffset.read(clock.begun)
   private var at = ClockOffset.read(clock.start)
@@ -35,7 +36,7 @@ private[run] final class LiveClock(clock: LiveClockPartition) extends SupportsRe
   private var row: InternalRow = _
 
   override def nextWithTimeout(startMs: lang.Long, timeoutMs: lang.Long): RecordStatus = {
-    val deadline = startMs + timeoutMs
+    val deadline = math.min(startMs + timeoutMs, epoch.endsAtMs)
     while (!due.hasNext && !Gate.isClosed && System.currentTimeMillis() < deadline) {
       val now = System.currentTimeMillis()
       if (clock.tickMs > 0 && now - at.timeMs >= clock.tickMs) due = show(now)

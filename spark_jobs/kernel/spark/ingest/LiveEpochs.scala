@@ -1,0 +1,70 @@
+package org.apache.spark.sql.rejoin.ingest
+
+import java.util.concurrent.ConcurrentHashMap
+
+/** The epochs of a query in real-time mode, and when they end.
+  *
+  * Its first epochs are short. Some thousand methods run once when an epoch ends and the next one begins, and the JVM
+  * compiles a method only after it has run some dozen times. Without short epochs, results would wait for these methods
+  * as long as in a JVM that has just started, for hours.
+  *
+  * Planning and tasks share this object: real-time mode runs in the driver's JVM only.
+  */
+private[rejoin] final class LiveEpochs {
+  private var planned = 0
+  private var isPlanned = false
+  @volatile private var current = LiveEpoch.until(Long.MaxValue)
+
+  /** The running epoch has ended: Spark asks each source where it is before it plans any of them. */
+  def end(): Unit = synchronized { isPlanned = false }
+
+  /** A source of the next epoch is planned; all of them get the same epoch.
+    *
+    * @param shortOnes
+    *   how many epochs of the query are short
+    */
+  def plan(lengthMs: Long, shortOnes: Int): Unit = synchronized {
+    if (!isPlanned) {
+      isPlanned = true
+      current =
+        if (planned < shortOnes) LiveEpoch.short(current.endsAtMs, lengthMs)
+        else LiveEpoch.until(System.currentTimeMillis() + lengthMs)
+      planned += 1
+    }
+  }
+
+  /** The epoch that was planned last. */
+  def running: LiveEpoch = current
+}
+
+private[rejoin] object LiveEpochs {
+  private val queries = new ConcurrentHashMap[String, LiveEpochs]
+
+  /** Those of a query since this JVM has started: a query that is restarted in it goes on with long epochs. */
+  def of(query: String): LiveEpochs = queries.computeIfAbsent(query, _ => new LiveEpochs)
+}
+
+/** An epoch that ends for all its readers at once.
+  *
+  * Spark plans one source after the other, and would let each of them read for as long after its own planning: the rows
+  * of the first ones would wait for the others.
+  */
+private[rejoin] final class LiveEpoch private (endsAt: => Long) {
+
+  /** In milliseconds since 1970. */
+  lazy val endsAtMs: Long = endsAt
+}
+
+private[rejoin] object LiveEpoch {
+  def until(endsAtMs: Long): LiveEpoch = new LiveEpoch(endsAtMs)
+
+  /** Begins when its first reader asks for its end, and is as long as results have waited for it: a tenth of a second
+    * at least, and more on a busy machine, where otherwise more records would come than such epochs read.
+    */
+  def short(endedMs: Long, atMostMs: Long): LiveEpoch = {
+    def endsAtMs(nowMs: Long) = nowMs + math.max(LeastMs, math.min(nowMs - endedMs, atMostMs))
+    new LiveEpoch(endsAtMs(System.currentTimeMillis()))
+  }
+
+  private final val LeastMs = 100L
+}
