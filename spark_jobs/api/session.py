@@ -11,7 +11,7 @@ from spark_jobs.kernel.build import connector_jars, kernel_jar
 from spark_jobs.kernel.calls import is_stopped, jar_of, setting
 from spark_jobs.options.spark import EXECUTOR_REPORTS, PLUGINS, has_executors
 from spark_jobs.settings import JobSettings, resolve_all
-from spark_jobs.streaming.session import session_options
+from spark_jobs.streaming.session import REAL_TIME_DEFAULTS, session_options
 
 _KERNEL = "org.apache.spark.sql.rejoin.Kernel"
 # one class of each jar that a job needs besides the kernel
@@ -39,6 +39,7 @@ def session_conf() -> dict[str, str]:
         "spark.driver.extraClassPath": ":".join(jars),
         "spark.speculation": "false",
         PLUGINS: EXECUTOR_REPORTS,
+        **REAL_TIME_DEFAULTS,
     }
 
 

@@ -90,7 +90,7 @@ _EXECUTOR_DEFAULTS = {
 }
 # rows wait for others on each way between tasks; and too few slots for the tasks, which all run at
 # once, are an error rather than a wait without end
-_REAL_TIME_DEFAULTS = {
+REAL_TIME_DEFAULTS = {
     "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "2",
     "spark.scheduler.pipelinedGroup.slotCheck.enabled": "true",
 }
@@ -140,7 +140,7 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         f"{ROCKSDB}maxMemoryUsageMB": str(memory.state_mb),
     }
     if settings.real_time is not None:
-        options |= _REAL_TIME_DEFAULTS
+        options |= REAL_TIME_DEFAULTS
     if is_on_this_machine(settings.master):
         options |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if has_executors(settings.master):
