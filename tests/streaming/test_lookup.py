@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
@@ -111,6 +112,16 @@ INSERT INTO out {query};"""
     def feed(self, *rows: Mapping[str, object]) -> None:
         values = ((self.topic("o"), Record(None, json.dumps(dict(row)).encode())) for row in rows)
         produce(self.servers, values)
+
+    def feed_at_once(self, *rows: Mapping[str, object]) -> None:
+        """In one transaction and one partition, so that one epoch reads all of them."""
+        topic = self.topic("o")
+        producer = Producer({"bootstrap.servers": self.servers, "transactional.id": topic})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        for row in rows:
+            producer.produce(topic, json.dumps(dict(row)).encode(), partition=0)
+        producer.commit_transaction(30)
 
     def upsert(self, **row: object) -> None:
         key = json.dumps({"id": row["id"]}).encode()
@@ -360,7 +371,7 @@ def test_a_slow_database_holds_the_epoch_with_few_queries(stage: Stage) -> None:
         with stage.running(sql) as life:
             stage.wait(life, lambda found: len(found) >= 6_000)
             holder.execute("LOCK TABLE slow IN ACCESS EXCLUSIVE MODE")
-            stage.feed(*({"id": i, "c": i} for i in range(6_000)))
+            stage.feed_at_once(*({"id": i, "c": i} for i in range(6_000)))
             wait_until(lambda: _waiting(watcher) == 4)
         wait_until(lambda: _waiting(watcher) == 0)  # a job that stops takes its queries back
         assert len(stage.results()) == 6_000

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -43,6 +43,13 @@ INSERT INTO s SELECT {names} FROM `{table}`;
 _NO_ROWS = {"debezium-infinity", "debezium-truncate", "value-out-of-range"}
 # large values that an event leaves out come from state, which a sample has not
 _LEFT_OUT = {"debezium-unavailable-value"}
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[RegistryServer]:
+    """One of its own: the demo's schemas have fixed subjects, which other tests use as well."""
+    with RegistryServer(tmp_path / "schemas") as running:
+        yield running
 
 
 def create(broker: Broker, topic: str, partitions: int = 1) -> None:
