@@ -74,7 +74,8 @@ class Counters:
     """The kernel's counters at one moment.
 
     `jvm`: what is counted outside of tasks, `commits` and `aborts` by query, `lookup-retries` and
-    `lookup-failures` by query and operator, and `calls` and `failures` of `registry`.
+    `lookup-failures` by query and operator, `calls` and `failures` of `registry`, and `files` of
+    `overflow`.
     """
 
     queries: Mapping[str, QueryCounters] = field(default_factory=dict)

@@ -11,20 +11,25 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.embedded.broker import Broker
+from tests.e2e.topics import read_all
 from tests.harness.drivers import Drivers
 
 _SQL = """
 CREATE TABLE o (id BIGINT, k BIGINT) WITH ('connector' = 'kafka', 'topic' = '{prefix}-o',
   'properties.bootstrap.servers' = '{servers}', 'value.format' = 'changelog-json',
   'scan.startup.mode' = 'earliest-offset');
-CREATE TABLE r (k BIGINT, v BIGINT) WITH ('connector' = 'kafka', 'topic' = '{prefix}-r',
+CREATE TABLE r (k BIGINT, v BIGINT, at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL) WITH (
+  'connector' = 'kafka', 'topic' = '{prefix}-r',
   'properties.bootstrap.servers' = '{servers}', 'value.format' = 'json',
   'scan.startup.mode' = 'earliest-offset');
-CREATE TABLE sink (id BIGINT, k BIGINT, v BIGINT) WITH (
+CREATE TABLE sink (id BIGINT, k BIGINT, v BIGINT, at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp',
+  h MAP<STRING, BYTES> METADATA FROM 'headers') WITH (
   'connector' = 'kafka', 'topic' = '{prefix}-out',
   'properties.bootstrap.servers' = '{servers}', 'key.format' = 'json', 'key.fields' = 'id',
   'value.format' = 'changelog-json');
-INSERT INTO sink SELECT o.id, o.k, r.v FROM o LEFT JOIN r ON o.k = r.k;
+INSERT INTO sink SELECT o.id, o.k, r.v, r.at,
+  CASE WHEN MOD(r.v, 2) = 0 THEN MAP['v', CAST(CAST(r.v AS STRING) AS BYTES)] END
+FROM o LEFT JOIN r ON o.k = r.k;
 """
 _IDS = range(200)
 _MOVES = 4
@@ -79,11 +84,17 @@ def test_results_that_do_not_fit_into_memory_leave_in_order(
     job.until_read("o", len(_IDS))
     job.end()
     job.send("r", [{"k": 1, "v": v} for v in range(_MATCHES)])
-    before = files()
+    before, sent = files(), {m.timestamp()[1] for m in read_all(job.servers, [job.topic("r")])}
     job.driver()
     job.until_read("r", _MATCHES)
-    padded, rest = len(_IDS), [json.loads(record) for record in job.records()]
-    rows = [(row["op"], row["data"]["id"], row["data"]["v"]) for row in rest]
+    padded, rows = len(_IDS), []
+    for message in read_all(job.servers, [job.topic("out")]):
+        change = json.loads(message.value() or b"")
+        value = change["data"]["v"]
+        rows.append((change["op"], change["data"]["id"], value))
+        is_even = value is not None and value % 2 == 0
+        assert message.headers() == ([("v", str(value).encode())] if is_even else None)
+        assert value is None or message.timestamp()[1] in sent
     assert {*rows[:padded]} == {("+I", i, None) for i in _IDS}
     assert {*rows[padded : 2 * padded]} == {("-D", i, None) for i in _IDS}
     added = rows[2 * padded :]

@@ -1,7 +1,7 @@
 package rejoin.core.row
 
 import java.io.{BufferedInputStream, BufferedOutputStream, Closeable, DataInputStream, DataOutputStream, EOFException,
-  File, FileInputStream, FileOutputStream}
+  File, FileInputStream, FileOutputStream, IOException}
 import java.nio.file.Files
 
 import net.jpountz.lz4.{LZ4BlockInputStream, LZ4BlockOutputStream}
@@ -58,7 +58,9 @@ final class OverflowFile private[row] (file: File, deleted: OverflowFile => Unit
   }
 
   def delete(): Unit = {
-    complete()
+    // what a full disk did not take is not wanted any more
+    try complete()
+    catch { case _: IOException => output = null }
     if (input != null) input.close()
     Files.deleteIfExists(file.toPath)
     deleted(this)

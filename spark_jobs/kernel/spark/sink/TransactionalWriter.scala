@@ -70,7 +70,7 @@ private[rejoin] final class EpochWriter(
       if (error != null) discard()
       else
         try {
-          if (waiting != null) waiting.drain(send)
+          if (waiting != null) waiting.iterator.foreach(send)
           producer.commit(epoch)
           counters.written(spec.name, records)
           if (spec.realTime) latencies.count(0L, counters.latency(spec.name, _, _, _))
