@@ -90,8 +90,8 @@ class Flink:
 
 def engines(overrides: Mapping[str, str], flink: Mapping[str, str]) -> dict[str, Engine]:
     """All engines by name; the settings of rejoin's and Flink's are changed by the arguments."""
-    # the shortest with the lowest latency: shorter ones begin while the last is still committed
-    often = {"execution.checkpointing.interval": "200 ms"}
+    # with 50 ms the median is lower still, and the 99th percentile higher
+    often = {"execution.checkpointing.interval": "100 ms"}
     return {
         "rejoin": Rejoin("micro-batch", overrides),
         "rejoin-real-time": Rejoin("real-time", overrides),
