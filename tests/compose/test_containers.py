@@ -134,6 +134,7 @@ def test_the_answers_stay_right_when_every_service_is_restarted(
     project: Project, shop: Shop
 ) -> None:
     begun = time.monotonic()
+    project.wait(lambda: has_kept_offsets(project), 60, "connect", "has not kept its offsets")
     for services in RESTARTED:
         project.restart(*services)
     shop.change(base=20_000)
@@ -197,6 +198,13 @@ def opens(port: int, sink: str) -> None:
         expect(page.locator("#badge")).to_have_text("ready", timeout=60_000)
         expect(page.locator("body")).to_contain_text(sink)
         browser.close()
+
+
+def has_kept_offsets(project: Project) -> bool:
+    """Whether Connect would go on after the snapshot, and not read the tables again."""
+    url = "http://127.0.0.1:8083/connectors/shop/offsets"
+    kept = json.loads(project.exec("connect", "curl", "-sf", url))["offsets"]
+    return any(not of["offset"].get("snapshot") for of in kept)
 
 
 def verdict(project: Project) -> str:
