@@ -2,6 +2,8 @@
 -- makes them; python -m spark_jobs.demo.capture judges what comes out.
 SET 'pipeline.name' = 'cdc';
 SET 'table.local-time-zone' = 'UTC';
+-- a payment may be changed for an hour, a purchase for two
+SET 'table.exec.interval-join.min-cleanup-interval' = '1 h';
 
 CREATE TABLE customers (
   customer_id BIGINT,
@@ -38,35 +40,36 @@ CREATE TABLE purchases (
   'rejoin.dead-letter.topic' = 'cdc_dead_letters'
 );
 
--- The same topic, its envelopes as rows that are only inserted: an interval join takes no changes.
-CREATE TABLE purchase_events (
-  op STRING,
-  after ROW<purchase_id BIGINT, customer_id BIGINT, bought_at TIMESTAMP_LTZ(3)>,
-  -- the event of a deletion has no row after it, and no row may be without a time
-  bought_at AS COALESCE(after.bought_at, TO_TIMESTAMP_LTZ(0, 3)),
+-- The same topic by the time of the purchase, which an interval join compares with that of the payment.
+CREATE TABLE bought (
+  purchase_id BIGINT,
+  bought_at TIMESTAMP_LTZ(3),
+  PRIMARY KEY (purchase_id) NOT ENFORCED,
   WATERMARK FOR bought_at AS bought_at - INTERVAL '5' SECOND
 ) WITH (
   'connector' = 'kafka',
   'topic' = 'shop.public.purchases',
   'scan.startup.mode' = 'earliest-offset',
   'properties.bootstrap.servers' = '${env:KAFKA_SERVERS}',
-  'value.format' = 'avro-confluent',
-  'value.avro-confluent.url' = '${env:REGISTRY_URL}',
+  'value.format' = 'debezium-avro-confluent',
+  'value.debezium-avro-confluent.url' = '${env:REGISTRY_URL}',
   'rejoin.dead-letter.topic' = 'cdc_dead_letters'
 );
 
-CREATE TABLE payment_events (
-  op STRING,
-  after ROW<payment_id BIGINT, purchase_id BIGINT, amount DECIMAL(12, 2), paid_at TIMESTAMP_LTZ(3)>,
-  paid_at AS COALESCE(after.paid_at, TO_TIMESTAMP_LTZ(0, 3)),
+CREATE TABLE payments (
+  payment_id BIGINT,
+  purchase_id BIGINT,
+  amount DECIMAL(12, 2),
+  paid_at TIMESTAMP_LTZ(3),
+  PRIMARY KEY (payment_id) NOT ENFORCED,
   WATERMARK FOR paid_at AS paid_at - INTERVAL '5' SECOND
 ) WITH (
   'connector' = 'kafka',
   'topic' = 'shop.public.payments',
   'scan.startup.mode' = 'earliest-offset',
   'properties.bootstrap.servers' = '${env:KAFKA_SERVERS}',
-  'value.format' = 'avro-confluent',
-  'value.avro-confluent.url' = '${env:REGISTRY_URL}',
+  'value.format' = 'debezium-avro-confluent',
+  'value.debezium-avro-confluent.url' = '${env:REGISTRY_URL}',
   'rejoin.dead-letter.topic' = 'cdc_dead_letters'
 );
 
@@ -111,8 +114,8 @@ FROM purchases AS p
 LEFT JOIN customers FOR SYSTEM_TIME AS OF p.changed_at AS c ON p.customer_id = c.customer_id;
 
 INSERT INTO prompt_payments
-SELECT m.after.payment_id, m.after.purchase_id, m.after.amount, b.bought_at, m.paid_at
-FROM (SELECT * FROM purchase_events WHERE op IN ('c', 'r')) AS b
-JOIN (SELECT * FROM payment_events WHERE op IN ('c', 'r')) AS m
-  ON b.after.purchase_id = m.after.purchase_id
+SELECT m.payment_id, m.purchase_id, m.amount, b.bought_at, m.paid_at
+FROM bought AS b
+JOIN payments AS m
+  ON b.purchase_id = m.purchase_id
   AND m.paid_at BETWEEN b.bought_at AND b.bought_at + INTERVAL '1' HOUR;

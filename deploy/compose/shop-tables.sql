@@ -1,5 +1,5 @@
--- What Debezium captures. customers has complete old rows in its events, purchases has keys only,
--- payments are inserted and never changed.
+-- What Debezium captures. customers has complete old rows in its events, purchases and payments have keys
+-- only.
 CREATE TABLE customers (
   customer_id bigint PRIMARY KEY,
   name text NOT NULL,
@@ -64,6 +64,11 @@ BEGIN
   END IF;
   IF random() < 0.2 THEN
     UPDATE purchases SET amount = amount + 1 WHERE customer_id = someone;
+  END IF;
+  IF random() < 0.2 THEN
+    UPDATE payments SET amount = amount + 1
+    WHERE purchase_id = (SELECT purchase_id FROM purchases ORDER BY random() LIMIT 1)
+      AND paid_at > now() - interval '50 minutes';
   END IF;
   DELETE FROM purchases WHERE bought_at < now() - interval '1 hour';
 END $$;

@@ -31,7 +31,7 @@ class CaptureAudit:
         self._versions: dict[int, list[_Version]] = defaultdict(list)
         self._purchases: dict[int, tuple[int, Row]] = {}
         self._bought: dict[int, datetime] = {}
-        self._payments: dict[int, Row] = {}
+        self._payments: dict[int, tuple[int, object, datetime]] = {}
         self._addressed: Counter[Row] = Counter()
         self._prompt: dict[int, Row] = {}
         self._newest_ms = {"customers": -1, "purchases": -1}
@@ -49,19 +49,22 @@ class CaptureAudit:
         time_ms = self._time(event, "purchases")
         after = event["after"]
         if after is None:
-            self._purchases.pop(event["before"]["purchase_id"], None)
+            key = event["before"]["purchase_id"]
+            self._purchases.pop(key, None)
+            self._bought.pop(key, None)
             return
         key = after["purchase_id"]
         self._purchases[key] = (time_ms, (after["amount"], after["customer_id"]))
-        if event["op"] != "u":
-            self._bought[key] = _moment(after["bought_at"])
+        self._bought[key] = _moment(after["bought_at"])
 
     def payment(self, event: Fields) -> None:
         self.changes += 1
         after = event["after"]
-        if event["op"] in ("c", "r"):
-            paid = _moment(after["paid_at"])
-            self._payments[after["payment_id"]] = (after["purchase_id"], after["amount"], paid)
+        if after is None:
+            self._payments.pop(event["before"]["payment_id"], None)
+            return
+        paid = _moment(after["paid_at"])
+        self._payments[after["payment_id"]] = (after["purchase_id"], after["amount"], paid)
 
     def _time(self, event: Fields, table: str) -> int:
         self.changes += 1
@@ -83,7 +86,7 @@ class CaptureAudit:
 
     def prompt(self, payment_id: int, row: Fields | None) -> None:
         if row is None:
-            self.broken.append(f"a payment is taken back, which nothing does: {payment_id}")
+            self._prompt.pop(payment_id, None)
         else:
             self._prompt[payment_id] = (
                 row["purchase_id"], row["amount"], row["bought_at"], row["paid_at"],
@@ -129,10 +132,8 @@ class CaptureAudit:
 
     def _wanted_prompt(self) -> Iterator[tuple[int, Row]]:
         for key, (purchase, amount, paid) in self._payments.items():
-            bought = self._bought.get(purchase) if isinstance(purchase, int) else None
-            if bought is None or not isinstance(paid, datetime):
-                continue
-            if bought <= paid <= bought + PROMPT_WITHIN:
+            bought = self._bought.get(purchase)
+            if bought is not None and bought <= paid <= bought + PROMPT_WITHIN:
                 yield key, (purchase, amount, bought, paid)
 
 

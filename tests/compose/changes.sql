@@ -19,6 +19,15 @@ INSERT INTO payments (payment_id, purchase_id, amount) VALUES (:base + 11, :base
 UPDATE customers SET name = 'E. W. Dijkstra' WHERE customer_id = :base + 1;
 UPDATE purchases SET amount = 11.00 WHERE purchase_id = :base + 2;
 UPDATE purchases SET customer_id = 1 WHERE purchase_id = :base + 4;
+-- prompt payments that change, move to another purchase, move in time, and go, by themselves or with the purchase
+INSERT INTO payments (payment_id, purchase_id, amount)
+SELECT :base + n, :base + 6, n FROM generate_series(14, 18) AS n;
+UPDATE payments SET amount = 15.50 WHERE payment_id = :base + 15;
+UPDATE payments SET purchase_id = :base + 4 WHERE payment_id = :base + 16;
+UPDATE payments SET paid_at = paid_at + interval '2 hours' WHERE payment_id = :base + 8;
+UPDATE payments SET payment_id = :base + 19 WHERE payment_id = :base + 17;
+DELETE FROM payments WHERE payment_id = :base + 7;
+INSERT INTO payments (payment_id, purchase_id, amount) VALUES (:base + 20, :base + 5, 40.00);
 DELETE FROM customers WHERE customer_id = :base + 1;
 INSERT INTO purchases (purchase_id, customer_id, amount) VALUES (:base + 12, :base + 1, 60.00);
 DELETE FROM purchases WHERE purchase_id = :base + 6;

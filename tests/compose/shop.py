@@ -80,7 +80,12 @@ class Shop:
                 continue
             assert addressed[row] > 0, f"taken back, but never sent: {row}"
             addressed[row] -= 1
-        paid = {event["payment_id"]: _prompt(event) for event in self._events(PROMPT)}
+        paid: dict[int, Row] = {}
+        for message in read_all(self._servers, [PROMPT]):
+            payment = self._avro.fields(message.key() or b"")["payment_id"]
+            paid.pop(payment, None)
+            if (value := message.value()) is not None:
+                paid[payment] = _prompt(self._avro.fields(value))
         return {
             ADDRESSED: Counter({row: n for row, n in addressed.items() if n and _is_asked(row)}),
             PROMPT: Counter(paid.values()),
