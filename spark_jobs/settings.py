@@ -168,11 +168,12 @@ class JobSettings:
 
     def table(self) -> list[tuple[str, str]]:
         """Names and values to show; none of them is secret."""
+        tasks = self.parallelism or f"{self.cores()} (one per core at the first start)"
         return [
             ("pipeline.name", self.name),
             ("rejoin.checkpoint", self.checkpoint),
             *self._pace(),
-            ("rejoin.parallelism", str(self.parallelism or f"{self.cores()} (one per core)")),
+            ("rejoin.parallelism", str(tasks)),
             ("rejoin.key-groups", f"{self.key_groups} (the most that rejoin.parallelism can be)"),
             ("spark.master", self._where()),
         ]
