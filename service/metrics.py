@@ -127,6 +127,10 @@ METRICS: tuple[MetricInfo, ...] = (
         ("outcome",),
     ),
     MetricInfo(
+        "rejoin_overflow_files_total",
+        "Files of results of an epoch that did not fit into memory. Their tasks delete them.",
+    ),
+    MetricInfo(
         "rejoin_rejected_records_total",
         "Records that could not become rows and were dead-lettered or skipped, by reason.",
         ("query", "reason"),
@@ -317,6 +321,7 @@ def _status_samples(status: JobStatus | None) -> Iterator[Sample]:
     answered = status.registry_calls_total - failures
     yield "rejoin_registry_calls_total", ("answered",), answered
     yield "rejoin_registry_calls_total", ("failed",), failures
+    yield "rejoin_overflow_files_total", (), status.overflow_files_total
     if status.error is not None:
         yield "rejoin_job_error_info", (status.error.code,), 1
     if status.state == "starting":  # totals are unknown until the checkpoints are open

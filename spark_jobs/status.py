@@ -200,6 +200,7 @@ class JobStatus(_Record):
     registry_waiting_since: Moment | None = None
     registry_calls_total: Count = 0
     registry_failures_total: Count = 0
+    overflow_files_total: Count = 0  # of results that did not fit into memory
     replay: ReplayStatus | None = None
     queries: tuple[QueryStatus, ...] = ()
 

@@ -86,7 +86,7 @@ class JobReport:
     latest: JobStatus | None = None
     replay: ReplayStatus | None = None
     record: JobRecord | None = None
-    _registry: tuple[int, int] = (0, 0)  # calls, and those that failed
+    _jvm: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # the last counters
 
     def start_from(self, query: str, loads: Loads, epochs: int) -> None:
         """Show how much of `loads` is read, and count epochs from `epochs` on."""
@@ -123,10 +123,10 @@ class JobReport:
         self.state = state
         queries = self.latest.queries if self.latest is not None else ()
         if counters is not None:
-            registry = counters.jvm.get("registry", {})
-            self._registry = registry.get("calls", 0), registry.get("failures", 0)
+            self._jvm = counters.jvm
             found = (query_status(s, (progress or {}).get(s.name), counters) for s in self.shapes)
             queries = tuple(_of_life(status, lives) for status in found)
+        registry = self._jvm.get("registry", {})
         self.latest = JobStatus(
             job=self.job,
             pid=os.getpid(),
@@ -138,8 +138,9 @@ class JobReport:
             registry_waiting_since=(
                 datetime.fromtimestamp(min(waits.values()) / 1000, UTC) if waits else None
             ),
-            registry_calls_total=self._registry[0],
-            registry_failures_total=self._registry[1],
+            registry_calls_total=registry.get("calls", 0),
+            registry_failures_total=registry.get("failures", 0),
+            overflow_files_total=self._jvm.get("overflow", {}).get("files", 0),
             replay=self.replay,
             queries=queries,
         )

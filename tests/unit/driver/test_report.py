@@ -68,7 +68,12 @@ COUNTERS = Counters(
             "changes": {"+I": 99},
         },
     },
-    {"commits": {"joined": 4}, "aborts": {"joined": 1}, "registry": {"calls": 6, "failures": 2}},
+    {
+        "commits": {"joined": 4},
+        "aborts": {"joined": 1},
+        "registry": {"calls": 6, "failures": 2},
+        "overflow": {"files": 3},
+    },
 )
 PROGRESS = {
     "batchId": 4,
@@ -225,6 +230,8 @@ def test_report_keeps_what_it_knew_when_the_job_fails(tmp_path: Path) -> None:
     assert (found.state, found.queries[0].epoch) == ("failed", 4)
     assert found.error is not None
     assert (found.error.code, found.error.hint) == ("KAFKA_UNREACHABLE", "start it")
+    assert (found.registry_calls_total, found.registry_failures_total) == (6, 2)
+    assert found.overflow_files_total == 3
 
 
 def test_wait_for_a_registry_is_told(tmp_path: Path) -> None:

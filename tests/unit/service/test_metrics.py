@@ -23,7 +23,7 @@ from spark_jobs.status import (
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
 UNITS = ("seconds", "bytes", "rows", "records", "epochs", "errors", "restarts", "info", "changes",
-    "transactions", "calls", "keys", "queries")  # fmt: skip
+    "transactions", "calls", "keys", "queries", "files")  # fmt: skip
 Write = Callable[[JobStatus | bytes], None]
 Job = Callable[..., JobStatus]
 
@@ -121,8 +121,9 @@ def test_totals_are_told_once_they_are_known(
 
 
 def test_what_is_counted_apart(client: TestClient, write: Write, job: Job) -> None:
-    write(job(registry_calls_total=9, registry_failures_total=2))
+    write(job(registry_calls_total=9, registry_failures_total=2, overflow_files_total=3))
     found = exposed(client)
+    assert list(found["rejoin_overflow_files_total"].values()) == [3]
     changes = found["rejoin_output_changes_total"]
     assert {dict(labels)["kind"]: value for labels, value in changes.items()} == {
         "+I": 80,
