@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Literal
 
@@ -23,6 +23,7 @@ from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.walk import looks_up
 from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.class_archive import DUMP_WITHIN_S
+from spark_jobs.streaming.failure import JavaError, java_text
 from spark_jobs.streaming.object_store import jars_for
 from spark_jobs.streaming.session import JVM_LOG, start_session, stop_session
 
@@ -36,19 +37,18 @@ def run(job: PlannedJob, console: Console) -> None:
     if any(looks_up(sink) for sink in job.sinks.values()):
         jars += jdbc_jars()
     makes_archive = settings.environment.class_archive == "make"
+    within_s = DUMP_WITHIN_S if makes_archive else STOP_WITHIN_S
     check_port(settings)
     report = start_report(job, console)
     with sidecar(settings, console), stop_signals() as early:
-        with reporting_failure(report, job.sinks, settings):
+        with ExitStack() as ending, reporting_failure(report, job.sinks, settings):
             check_access(job.sinks)
             spark = start_session(settings_for_start(job), jars)
-            try:
-                if not early.is_set():
-                    Kernel.of(spark).open_gate()
-                    with stop_signals() as stop:  # again: SparkContext has replaced the handler
-                        open_watch(spark, job, report, console).run(stop)
-            finally:
-                stop_session(spark, DUMP_WITHIN_S if makes_archive else STOP_WITHIN_S)
+            ending.callback(stop_session, spark, within_s)
+            if not early.is_set():
+                Kernel.of(spark).open_gate()
+                with stop_signals() as stop:  # again: SparkContext has replaced the handler
+                    open_watch(spark, job, report, console).run(stop)
         report_end(report, "stopped")
 
 
@@ -82,7 +82,10 @@ def start_report(job: PlannedJob, console: Console) -> JobReport:
 def reporting_failure(
     report: JobReport, sinks: Mapping[str, KafkaSink], settings: JobSettings
 ) -> Iterator[None]:
-    """Write an error of the block into the status record; it leaves the block as a RejoinError."""
+    """Write an error of the block into the status record; it leaves the block as a RejoinError.
+
+    The JVM must outlive the block: it knows what went wrong in Java.
+    """
     try:
         yield
     except RejoinError as error:
@@ -92,7 +95,8 @@ def reporting_failure(
     except Exception as error:
         log = settings.status_dir / JVM_LOG  # a session of the user's own logs elsewhere
         where = f"; see {log}" if log.exists() else ""
-        failed = RejoinError("DRIVER_FAILED", f"{error!r}{where}")
+        told = java_text(error) if isinstance(error, JavaError) else repr(error)
+        failed = RejoinError("DRIVER_FAILED", f"{told}{where}")
         report_end(report, "failed", failed)
         raise failed from error
 

@@ -31,7 +31,7 @@ from spark_jobs.settings import epoch_words
 from spark_jobs.status import State
 from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.manifest import COUNTERS
-from spark_jobs.streaming.object_store import check_store
+from spark_jobs.streaming.object_store import check_store, reading
 
 POLL_S = 0.1
 REPORT_EVERY_S = 1.0
@@ -46,7 +46,9 @@ def open_watch(
     """Open the checkpoints of all queries, or of none, and continue their counters."""
     check_store(spark, job.settings.checkpoint)
     words = epoch_words(job.settings.epoch_written, list(job.sinks))
-    if (settled := settle_rescale(spark, job.settings.checkpoint)) is not None:
+    with reading(job.settings.checkpoint):  # what is wrong with a store shows up here
+        settled = settle_rescale(spark, job.settings.checkpoint)
+    if settled is not None:
         console.say(settled)
     queries: list[OpenQuery] = []
     with ExitStack() as opened:

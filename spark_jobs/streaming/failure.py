@@ -135,9 +135,7 @@ def query_failure(name: str, causes: Sequence[tuple[str, str]]) -> RejoinError:
                 places = [p for _, text in causes for p in _STATE_PLACE.findall(text)]
                 error.message += "".join(f"; {place}" for place in dict.fromkeys(places))
             return error
-    kind, message = causes[-1]
-    first_line = message.split("\n", 1)[0]  # stack traces and plans follow
-    return RejoinError("QUERY_FAILED", f"query {name}: {kind.rpartition('.')[2]}: {first_line}")
+    return RejoinError("QUERY_FAILED", f"query {name}: {_line(*causes[-1])}")
 
 
 @contextmanager
@@ -158,10 +156,23 @@ def causes_of(query: StreamingQuery) -> list[tuple[str, str]]:
     return _chain(failure.get() if failure.isDefined() else None)
 
 
+def java_text(thrown: Exception) -> str:
+    """What Java threw, in one line, and what caused it at first."""
+    handle: Any = thrown
+    lines = [_line(kind, message) for kind, message in _chain(handle.java_exception)]
+    first, root = lines[0], lines[-1]
+    return first if root in first else f"{first} ({root})"
+
+
+def _line(kind: str, message: str) -> str:
+    first_line = message.strip().partition("\n")[0]  # stack traces and plans follow
+    return ": ".join(filter(None, (kind.rpartition(".")[2], first_line)))
+
+
 def _chain(throwable: Any) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     while throwable is not None and len(found) < _MAX_CAUSES:
-        found.append((str(throwable.getClass().getName()), str(throwable.getMessage())))
+        found.append((str(throwable.getClass().getName()), str(throwable.getMessage() or "")))
         throwable = throwable.getCause()
     return found
 

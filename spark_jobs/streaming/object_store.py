@@ -10,7 +10,7 @@ from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.kernel.build import store_jars
 from spark_jobs.kernel.calls import has_file_system
 from spark_jobs.settings import resolve_all
-from spark_jobs.streaming.failure import JavaError
+from spark_jobs.streaming.failure import JavaError, java_text
 
 _S3 = "s3a"
 _AMAZON = "software.amazon.awssdk.auth.credentials"
@@ -78,8 +78,7 @@ def store_failures(code: str, failed: str, hint: str) -> Iterator[None]:
     try:
         yield
     except JavaError as cause:
-        thrown = cause.java_exception  # type: ignore[attr-defined]
-        raise StateError(code, f"{failed}: {thrown.getMessage()}", hint) from cause
+        raise StateError(code, f"{failed}: {java_text(cause)}", hint) from cause
 
 
 def reading(checkpoint: str) -> AbstractContextManager[None]:

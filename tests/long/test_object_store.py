@@ -177,6 +177,16 @@ def test_of_two_drivers_that_start_at_once_one_goes_on(shop: Shop, s3: S3Server)
     assert alive.exit_code == 0, alive.log_tail(40)
 
 
+@pytest.mark.usefixtures("credentials")
+def test_a_bucket_that_is_not_there_is_told(shop: Shop, s3: S3Server) -> None:
+    *options, _ = on_s3(shop, s3)
+    child = shop.start(payments_job(shop, bounded=False), *options, "s3a://nowhere/job")
+    assert child.wait(shop.within_s), child.log_tail(40)
+    assert child.exit_code == 2, child.log_tail(40)
+    told = r"CHECKPOINT_UNREADABLE s3a://nowhere/job cannot be read: .*nowhere"
+    assert re.search(told, child.log_tail(40)), child.log_tail(40)
+
+
 @pytest.mark.timeout(900)
 def test_state_of_executors_survives_them_there(
     shop: Shop, s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
