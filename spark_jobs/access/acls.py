@@ -6,6 +6,7 @@ except that `check_writer` fences earlier writers with the same id, as the job i
 
 import contextlib
 import logging
+import re
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -53,7 +54,9 @@ class Need:
 
 def acl_missing(needs: Sequence[Need], properties: Mapping[str, str]) -> AccessError:
     config = admin_config(properties)
-    principal = config.get("sasl.username", "<principal>")
+    # by a broker's default rule, the user of a Kerberos principal is its first part
+    of_ticket = re.split("[/@]", config.get("sasl.kerberos.principal", "<principal>"))[0]
+    principal = config.get("sasl.username", of_ticket)
     return AccessError(
         "KAFKA_ACL_MISSING",
         "the broker denies " + ", and ".join(str(need) for need in needs),

@@ -6,6 +6,7 @@ Certificates and keys are passed as PEM in memory, so that no secret is written 
 import re
 from collections.abc import Mapping
 
+from spark_jobs.access.kerberos import kerberos_config
 from spark_jobs.access.stores import (
     Identity,
     pem_identity,
@@ -31,6 +32,13 @@ _COMMON = (
     "retry.backoff.max.ms", "retry.backoff.ms", "sasl.mechanism", "security.protocol",
     "socket.connection.setup.timeout.ms",
 )  # fmt: skip
+_MODULES = {
+    "PLAIN": "PlainLoginModule",
+    "SCRAM-SHA-256": "ScramLoginModule",
+    "SCRAM-SHA-512": "ScramLoginModule",
+    "OAUTHBEARER": "OAuthBearerLoginModule",
+    "GSSAPI": "Krb5LoginModule",
+}
 
 # ranges that librdkafka accepts; Java's client accepts more, such as -1 for "never"
 _RANGES = {
@@ -140,20 +148,20 @@ def _sasl(java: Mapping[str, str]) -> dict[str, str]:
     mechanism = java.get("sasl.mechanism")
     if mechanism is None:
         raise _refused(
-            "'sasl.mechanism' is not set; its default GSSAPI is not supported",
-            "set 'properties.sasl.mechanism' to SCRAM-SHA-512, PLAIN or OAUTHBEARER",
+            "'sasl.mechanism' is not set",
+            "set 'properties.sasl.mechanism' to SCRAM-SHA-512, PLAIN, OAUTHBEARER or GSSAPI",
         )
     entry = parse_jaas(java.get("sasl.jaas.config", ""))
     if entry is None:
         raise _refused("'sasl.jaas.config' is not set", "set it: login module, user, password")
-    if (mechanism == "OAUTHBEARER") != (entry.module == "OAuthBearerLoginModule"):
+    if entry.module != _MODULES[mechanism]:
         raise _refused(
-            f"{entry.module} does not fit SASL mechanism {mechanism}",
-            "use ScramLoginModule for SCRAM, PlainLoginModule for PLAIN, OAuthBearerLoginModule "
-            "for OAUTHBEARER",
+            f"{entry.module} does not fit SASL mechanism {mechanism}", f"use {_MODULES[mechanism]}"
         )
     if mechanism == "OAUTHBEARER":
         return _oauth(java, entry)
+    if mechanism == "GSSAPI":
+        return kerberos_config(java, entry)
     user, password = (_jaas_option(entry, name) for name in ("username", "password"))
     return {"sasl.username": user, "sasl.password": password}
 

@@ -25,14 +25,27 @@ class TokenIssuer:
 
 
 @dataclass(frozen=True, slots=True)
+class KerberosService:
+    """The broker's own principal and its key; a client has to show a new ticket after `session_s`.
+
+    `settings` is the broker's krb5.conf.
+    """
+
+    principal: str
+    keytab: Path
+    settings: Path
+    session_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerSecurity:
     """Who may connect to the listener for clients, and how.
 
     `identity` and `trusted` are PEM files: the broker's key with its certificates, and the
     certificates that it trusts. `users` maps names to passwords for PLAIN and SCRAM; OAUTHBEARER
-    accepts the tokens that an `issuer` has signed, without one unsigned tokens of any user. With
-    SSL, clients need a certificate. `admin` is the broker's own user: a key of `users`, or the
-    subject of its certificate. Users that are no super users need ACLs.
+    accepts the tokens that an `issuer` has signed, without one unsigned tokens of any user; GSSAPI
+    needs `kerberos`. With SSL, clients need a certificate. `admin` is the broker's own user: a key
+    of `users`, or the subject of its certificate. Users that are no super users need ACLs.
     """
 
     protocol: Protocol
@@ -42,12 +55,17 @@ class BrokerSecurity:
     users: Mapping[str, str] = field(default_factory=dict)
     super_users: tuple[str, ...] = ()
     issuer: TokenIssuer | None = None
+    kerberos: KerberosService | None = None
 
     def java_options(self) -> list[str]:
-        """The addresses that the broker may read keys from."""
-        if self.issuer is None:
-            return []
-        return [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.issuer.keys_url}"]
+        """The addresses that the broker may read keys from, and the realm that it is in."""
+        options = []
+        if self.issuer is not None:
+            allowed = self.issuer.keys_url
+            options.append(f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={allowed}")
+        if self.kerberos is not None:
+            options.append(f"-Djava.security.krb5.conf={self.kerberos.settings}")
+        return options
 
     def settings(self) -> str:
         """Lines for `server.properties`; the listener for clients is called CLIENT."""
@@ -84,7 +102,8 @@ class BrokerSecurity:
         return config | {"sasl.mechanism": "PLAIN"} | user
 
     def _sasl(self) -> list[str]:
-        mechanisms = ("PLAIN", *_SCRAM, "OAUTHBEARER")
+        tickets = () if self.kerberos is None else ("GSSAPI",)
+        mechanisms = ("PLAIN", *_SCRAM, "OAUTHBEARER", *tickets)
         own = f'username="{self.admin}" password="{self.users[self.admin]}"'
         all_users = " ".join(f'user_{name}="{password}"' for name, password in self.users.items())
         entries = {
@@ -98,6 +117,19 @@ class BrokerSecurity:
             "sasl.mechanism.inter.broker.protocol=PLAIN",
             *(f"listener.name.client.{m}.sasl.jaas.config={e}" for m, e in entries.items()),
             *self._signed_tokens(),
+            *self._tickets(),
+        ]
+
+    def _tickets(self) -> list[str]:
+        if self.kerberos is None:
+            return []
+        key = f'keyTab="{self.kerberos.keytab}" principal="{self.kerberos.principal}"'
+        return [
+            f"sasl.kerberos.service.name={self.kerberos.principal.partition('/')[0]}",
+            "listener.name.client.gssapi.sasl.jaas.config=com.sun.security.auth.module."
+            f"Krb5LoginModule required useKeyTab=true storeKey=true {key};",
+            "listener.name.client.gssapi.connections.max.reauth.ms="
+            f"{self.kerberos.session_s * 1000}",
         ]
 
     def _signed_tokens(self) -> list[str]:

@@ -12,9 +12,11 @@ from spark_jobs.options.kinds import is_reference
 _CONNECTION = """
     bootstrap.servers client.dns.lookup client.id connections.max.idle.ms metadata.max.age.ms
     receive.buffer.bytes reconnect.backoff.max.ms reconnect.backoff.ms request.timeout.ms
-    retry.backoff.max.ms retry.backoff.ms sasl.jaas.config sasl.login.callback.handler.class
-    sasl.mechanism sasl.oauthbearer.token.endpoint.url security.protocol send.buffer.bytes
-    socket.connection.setup.timeout.ms ssl.endpoint.identification.algorithm ssl.key.password
+    retry.backoff.max.ms retry.backoff.ms sasl.jaas.config
+    sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name
+    sasl.login.callback.handler.class sasl.mechanism sasl.oauthbearer.token.endpoint.url
+    security.protocol send.buffer.bytes socket.connection.setup.timeout.ms
+    ssl.endpoint.identification.algorithm ssl.key.password
     ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
     ssl.keystore.type ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
     ssl.truststore.type
@@ -32,6 +34,7 @@ _JAVA_ONLY = """
     metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
     partition.assignment.strategy partitioner.adaptive.partitioning.enable
     partitioner.availability.timeout.ms partitioner.ignore.keys retries
+    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
     sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
     sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
     sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
@@ -39,10 +42,6 @@ _JAVA_ONLY = """
 """
 CONNECTION = frozenset(_CONNECTION.split())
 JAVA_ONLY = frozenset(_JAVA_ONLY.split())
-_KERBEROS = (
-    "Kerberos needs a keytab for Java and a librdkafka with Cyrus SASL, which its wheel is not: "
-    "use SCRAM, OAUTHBEARER or mutual TLS"
-)
 _TLS_POLICY = "librdkafka does not have it: restrict protocols and ciphers at the broker's listener"
 _TLS_CLASSES = "librdkafka cannot load Java classes: leave it out"
 _VALIDATION = "it is for brokers, which check tokens: leave it out"
@@ -59,14 +58,6 @@ REFUSED: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "sasl.kerberos.kinit.cmd", "sasl.kerberos.min.time.before.relogin",
-            "sasl.kerberos.service.name", "sasl.kerberos.ticket.renew.jitter",
-            "sasl.kerberos.ticket.renew.window.factor",
-        ),
-        _KERBEROS,
-    ),
-    **dict.fromkeys(
-        (
             "sasl.oauthbearer.clock.skew.seconds", "sasl.oauthbearer.expected.audience",
             "sasl.oauthbearer.expected.issuer", "sasl.oauthbearer.jwks.endpoint.refresh.ms",
             "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
@@ -75,12 +66,14 @@ REFUSED: dict[str, str] = {
         ),
         _VALIDATION,
     ),
+    "sasl.kerberos.kinit.cmd": "librdkafka would run it as a shell command: leave it out, and have "
+    "kinit on the PATH",
     "sasl.oauthbearer.header.urlencode": "librdkafka does not have it: leave it out",
     "sasl.oauthbearer.scope.claim.name": "librdkafka does not have it: leave it out",
     "sasl.oauthbearer.sub.claim.name": "librdkafka does not have it: leave it out",
 }  # fmt: skip
 
-MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN", "OAUTHBEARER")
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN", "OAUTHBEARER", "GSSAPI")
 OAUTH_PACKAGE = "org.apache.kafka.common.security.oauthbearer."
 CLIENT_CREDENTIALS = (
     f"{OAUTH_PACKAGE}OAuthBearerLoginCallbackHandler",
@@ -96,11 +89,13 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "ssl.truststore.type": ("JKS", "PKCS12", "PEM"),
 }
 _FOREIGN_MECHANISMS = {
-    "GSSAPI": _KERBEROS,
     "AWS_MSK_IAM": "it needs Amazon's login module for Java and signed tokens for librdkafka: use "
     "SCRAM or mutual TLS, which MSK has too",
 }
 _MODULES = {
+    "Krb5LoginModule": (
+        "useKeyTab", "keyTab", "principal", "storeKey", "doNotPrompt", "refreshKrb5Config",
+    ),
     "PlainLoginModule": ("username", "password"),
     "ScramLoginModule": ("username", "password"),
     "OAuthBearerLoginModule": (

@@ -18,7 +18,12 @@ from confluent_kafka.admin import (
 
 from spark_jobs.access.acls import Need
 from spark_jobs.embedded.broker import Broker
-from spark_jobs.embedded.broker_security import BrokerSecurity, Protocol, TokenIssuer
+from spark_jobs.embedded.broker_security import (
+    BrokerSecurity,
+    KerberosService,
+    Protocol,
+    TokenIssuer,
+)
 from tests.harness.certificates import Authority
 from tests.harness.tokens import TokenEndpoint
 
@@ -34,7 +39,10 @@ _TYPES = {
 
 
 def protected_broker(
-    folder: Path, protocol: Protocol, issuer: TokenIssuer | None = None
+    folder: Path,
+    protocol: Protocol,
+    issuer: TokenIssuer | None = None,
+    kerberos: KerberosService | None = None,
 ) -> tuple[Broker, Authority]:
     """Not started. Its super user is `admin`, or the certificate CN=admin."""
     authority = Authority(folder / "ca")
@@ -46,6 +54,7 @@ def protected_broker(
         trusted=authority.truststore("PEM"),
         users={} if protocol == "SSL" else users,
         issuer=issuer,
+        kerberos=kerberos,
     )
     return Broker(folder / "data", security=security), authority
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from spark_jobs.access.acls import Need, acl_missing
 from spark_jobs.access.librdkafka import admin_config
 from spark_jobs.errors import ConfigError
 from spark_jobs.options.client_properties import CONNECTION, JAVA_ONLY
@@ -116,10 +117,11 @@ def test_inline_pem(authority: Authority) -> None:
 @pytest.mark.parametrize(
     ("properties", "named"),
     [
-        ({"sasl.mechanism": "GSSAPI"}, "GSSAPI"),
         ({"sasl.mechanism": "AWS_MSK_IAM"}, "AWS_MSK_IAM"),
         ({"ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "ssl.cipher.suites"),
-        (jaas("Krb5LoginModule", "useKeyTab=true"), "Krb5LoginModule"),
+        (jaas("Krb5LoginModule", "useKeyTab=true"), "does not fit SASL mechanism"),
+        (jaas("Krb5LoginModule", "useTicketCache=true"), "useTicketCache"),
+        ({"sasl.kerberos.kinit.cmd": "/opt/kinit"}, "sasl.kerberos.kinit.cmd"),
         (jaas("ScramLoginModule", 'username="u" tokenauth="true"'), "tokenauth"),
         (jaas("ScramLoginModule", 'username="u"'), "no 'password'"),
         (jaas("PlainLoginModule", 'username="u" password="p" oops'), "not a JAAS entry"),
@@ -137,6 +139,52 @@ def test_what_one_library_cannot_honour_is_refused_by_name(
     assert refused.value.code == "KAFKA_PROPERTY"
     assert named in refused.value.message
     assert refused.value.hint
+
+
+def kerberos(
+    keytab: Path, options: str = 'useKeyTab=true principal="shop/h@R.TEST"'
+) -> dict[str, str]:
+    given = {"sasl.mechanism": "GSSAPI", "sasl.kerberos.service.name": "kafka"}
+    entry = jaas("Krb5LoginModule", f'{options} keyTab="{keytab}"')
+    return {**SCRAM, **given, "sasl.kerberos.min.time.before.relogin": "5000", **entry}
+
+
+def test_kerberos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a b.keytab").touch()
+    asked = kerberos(tmp_path / "a b.keytab")
+    with pytest.raises(ConfigError, match=r"librdkafka that is installed has no Kerberos"):
+        admin_config(asked)  # the wheel; tests/long/test_kerberos.py has one that can
+    monkeypatch.setattr("spark_jobs.access.kerberos._has_gssapi", lambda: True)
+    config = admin_config(asked)
+    assert {name: value for name, value in config.items() if "kerberos" in name} == {
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.kerberos.principal": "shop/h@R.TEST",
+        "sasl.kerberos.keytab": f"{tmp_path}/a b.keytab",
+        "sasl.kerberos.min.time.before.relogin": "5000",
+    }
+    assert "--allow-principal 'User:shop'" in (
+        acl_missing([Need("Read", "topic", "t", "")], asked).hint or ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "keytab", "named"),
+    [
+        ("principal=a@B", "k", "useKeyTab=true"),
+        ("useKeyTab=true", "k", "no principal"),
+        ('useKeyTab=true principal="a;reboot@B"', "k", "letters, digits"),
+        ("useKeyTab=true principal=a@B", "$(reboot)", "absolute path"),
+        ("useKeyTab=true principal=a@B", "absent", "absent cannot be read"),
+    ],
+)
+def test_what_kinit_could_not_use_is_refused(
+    tmp_path: Path, options: str, keytab: str, named: str
+) -> None:
+    (tmp_path / "k").touch()
+    with pytest.raises(ConfigError) as refused:
+        admin_config(kerberos(tmp_path / keytab, options))
+    assert refused.value.code == "KAFKA_PROPERTY"
+    assert named in refused.value.message + (refused.value.hint or "")
 
 
 def test_no_connection_property_is_dropped(authority: Authority) -> None:
