@@ -39,9 +39,9 @@ class Shop:
     def topic(self, name: str) -> str:
         return f"{self.prefix}_{name}"
 
-    def create(self, *names: str) -> None:
+    def create(self, *names: str, partitions: int = PARTITIONS) -> None:
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
-        wanted = [NewTopic(self.topic(name), PARTITIONS, 1) for name in names]
+        wanted = [NewTopic(self.topic(name), partitions, 1) for name in names]
         for made in admin.create_topics(wanted).values():
             made.result(30)
 

@@ -2,9 +2,7 @@
 
 import json
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,23 +10,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from spark_jobs.cli import app
-from spark_jobs.driver.launch import OpenQuery, open_query
-from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import ConfigError
-from spark_jobs.options.settings import declared_settings
-from spark_jobs.plan.nodes.physical import KafkaSink
-from spark_jobs.plan.planner import plan
-from spark_jobs.scenario.records import Record
-from spark_jobs.settings import Overrides, job_settings, read_environment
-from spark_jobs.sql.bind.binder import bind
 from tests.e2e.postgres import Postgres, programs
-from tests.harness.bounded import create_topics, produce, read_committed
+from tests.harness.lookups import APPENDS, CUSTOMERS, LOGIN, NAMES, WAIT_S, Stage, wait_until
 
 pytestmark = [
     pytest.mark.service,
@@ -37,9 +26,6 @@ pytestmark = [
         programs() is None, reason="PostgreSQL is not installed (Debian: postgresql)"
     ),
 ]
-WAIT_S = 90.0
-LOGIN = "'username' = 'postgres', 'password' = '${env:HOME}'"  # nobody asks for it here
-APPENDS = "'connector' = 'kafka', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset'"
 PLACES = """
 CREATE TABLE places (a int, b varchar(10), name text, n bigint, open bool, since date,
   price numeric(8, 2), seen timestamp, changed timestamptz, share float8);
@@ -63,126 +49,6 @@ def postgres() -> Iterator[Postgres]:
             yield server
         finally:
             server.stop()
-
-
-class Stage:
-    """One job over topics of its own: left rows in, what the sink has out."""
-
-    def __init__(self, spark: SparkSession, broker: Broker, postgres: Postgres, home: Path) -> None:
-        self.spark, self.servers, self.postgres, self.home = (
-            spark,
-            broker.bootstrap_servers,
-            postgres,
-            home,
-        )
-        self.open: OpenQuery | None = None
-        self.prefix = f"lookup-{uuid.uuid4().hex[:8]}-"
-        create_topics(self.servers, [self.topic("o"), self.topic("out")], 2)
-
-    def topic(self, name: str) -> str:
-        return self.prefix + name
-
-    def execute(self, *statements: str) -> None:
-        with self.postgres.connect() as connection:
-            for statement in statements:
-                connection.execute(statement)
-
-    def connections(self) -> set[int]:
-        """Server processes that answer the job."""
-        asked = "SELECT pid FROM pg_stat_activity WHERE application_name = 'rejoin'"
-        with self.postgres.connect() as connection:
-            return {int(row[0]) for row in connection.execute(asked)}
-
-    def sql(self, left: str, table: str, options: str, out: str, query: str) -> str:
-        """A job; `left` is what the left table has besides a processing time `t`."""
-        kafka = f"'properties.bootstrap.servers' = '{self.servers}'"
-        at = f"jdbc:postgresql://127.0.0.1:{self.postgres.port}/shop"
-        columns, _, kind = left.partition(" WITH ")
-        columns, _, key = columns.partition(", PRIMARY")
-        key = f", PRIMARY{key}" if key else ""
-        reads = kind or APPENDS
-        return f"""
-CREATE TABLE o ({columns}, t AS PROCTIME(){key})
-WITH ({reads}, 'topic' = '{self.topic("o")}', {kafka});
-CREATE TABLE d ({table}) WITH ('connector' = 'jdbc', 'url' = '{at}', {options});
-CREATE TABLE out ({out}) WITH ('connector' = 'kafka', 'topic' = '{self.topic("out")}',
-  'format' = 'changelog-json', {kafka});
-INSERT INTO out {query};"""
-
-    def feed(self, *rows: Mapping[str, object]) -> None:
-        values = ((self.topic("o"), Record(None, json.dumps(dict(row)).encode())) for row in rows)
-        produce(self.servers, values)
-
-    def feed_at_once(self, *rows: Mapping[str, object]) -> None:
-        """In one transaction and one partition, so that one epoch reads all of them."""
-        topic = self.topic("o")
-        producer = Producer({"bootstrap.servers": self.servers, "transactional.id": topic})
-        producer.init_transactions(30)
-        producer.begin_transaction()
-        for row in rows:
-            producer.produce(topic, json.dumps(dict(row)).encode(), partition=0)
-        producer.commit_transaction(30)
-
-    def upsert(self, **row: object) -> None:
-        key = json.dumps({"id": row["id"]}).encode()
-        produce(self.servers, [(self.topic("o"), Record(key, json.dumps(row).encode()))])
-
-    def last_committed(self) -> int | None:
-        """The number of the last epoch that Spark has committed."""
-        commits = (self.home / "checkpoint" / "q" / "commits").glob("[0-9]*")
-        return max((int(file.name) for file in commits), default=None)
-
-    def forget_last_commit(self) -> None:
-        """As if the driver had died before it; the sink has what the epoch wrote."""
-        last = self.last_committed()
-        query = self.home / "checkpoint" / "q"
-        assert str(last) in self.logged(), "the last epoch has looked nothing up"
-        (query / "commits" / str(last)).unlink()
-        (query / "commits" / f".{last}.crc").unlink(missing_ok=True)
-
-    def logged(self) -> list[str]:
-        """Epochs of which the checkpoint has what was looked up."""
-        kept = (self.home / "checkpoint" / "q" / "lookups").rglob("[0-9]*")
-        return [file.name for file in kept if file.is_file()]
-
-    def results(self) -> list[tuple[object, ...]]:
-        """What the sink has: row kind and columns of each record."""
-        found = [
-            json.loads(r.value or b"") for r in read_committed(self.servers, self.topic("out"), 2)
-        ]
-        return [(record["op"], *record["data"].values()) for record in found]
-
-    def _opened(self, sql: str) -> OpenQuery:
-        planned = plan(bind(f"SET 'rejoin.key-groups' = '8';{sql}"))[0]
-        assert isinstance(planned.root, KafkaSink)
-        given = {
-            "rejoin.parallelism": "2",
-            "rejoin.checkpoint": str(self.home / "checkpoint"),
-            "rejoin.key-groups": "8",
-        }
-        overrides = Overrides()
-        settings = job_settings(declared_settings(given), "lookup", overrides, read_environment())
-        return open_query(self.spark, "q", planned.root, settings)
-
-    @contextmanager
-    def running(self, sql: str) -> Iterator[QueryLife]:
-        self.open = self.open or self._opened(sql)
-        life = self.open.life()
-        life.poll()
-        try:
-            yield life
-        finally:
-            if life.query is not None:
-                life.query.stop()
-
-    def wait(
-        self, life: QueryLife, is_there: Callable[[list[tuple[object, ...]]], bool]
-    ) -> list[tuple[object, ...]]:
-        deadline = time.monotonic() + WAIT_S
-        while not is_there(found := self.results()):
-            assert time.monotonic() < deadline, found
-            life.poll()
-        return found
 
 
 @pytest.fixture
@@ -235,10 +101,6 @@ def test_left_join_pads_and_meets_every_row_of_a_composite_key(stage: Stage) -> 
 
 def _is_more(found: list[tuple[object, ...]], than: int) -> bool:
     return len(found) > than
-
-
-CUSTOMERS = "id INT, name STRING"
-NAMES = "SELECT o.id, d.name FROM o LEFT JOIN d FOR SYSTEM_TIME AS OF o.t AS d ON o.c = d.id"
 
 
 def test_a_cached_row_is_seen_anew_when_its_time_is_over(stage: Stage) -> None:
@@ -407,13 +269,6 @@ def _waiting(connection: psycopg.Connection) -> int:
     row = connection.execute(asked).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_check_looks_at_the_database(stage: Stage) -> None:
