@@ -68,6 +68,7 @@ _KNOWN_PARTS = {
     "KAFKA_DATA_LOSS": _KnownError("SOURCE_DATA_LOST", StateError),
     "CONCURRENT_STREAM_LOG_UPDATE": _KnownError("CHECKPOINT_CONTENDED", MachineError),
     "UNRELEASED_THREAD_ERROR": _KnownError("STATE_BUSY", MachineError),
+    "the clock did not tick in this epoch": _KnownError("REAL_TIME_OVERLOAD", MachineError),
     # an executor ended, or files that it had left for the next stage, more often than Spark tries
     "ExecutorLostFailure": _KnownError("EXECUTORS_LOST", MachineError),
     "has failed the maximum allowable number of times": _KnownError("EXECUTORS_LOST", MachineError),

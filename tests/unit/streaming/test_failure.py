@@ -35,3 +35,9 @@ def test_a_failed_function_says_what_it_was_given() -> None:
     assert (error.code, error.exit_code) == ("FUNCTION_FAILED", 2)
     expected = "query q: shares.share(-5, 8) raised ValueError: a part is negative"
     assert error.message == expected
+
+
+def test_an_epoch_that_was_over_before_its_clock_began_is_run_again() -> None:
+    message = "operator interval-join: the clock did not tick in this epoch"
+    error = query_failure("q", [("java.lang.IllegalStateException", message)])
+    assert (error.code, error.retryable) == ("REAL_TIME_OVERLOAD", True)
