@@ -22,6 +22,7 @@ def build_clock(node: Stateful, tick_ms: int, running: Running) -> DataFrame:
         "tickMs": str(tick_ms),
         "end": str(running.ending).lower(),
         "loading": json.dumps(_loading(node, running)),
+        "checkpoint": running.folder,
     }
     return Kernel.of(running.spark).clock(running.spark, options)
 

@@ -69,6 +69,7 @@ def _pace(scan: KafkaScan, running: Running) -> dict[str, str]:
     wait_ms = scan.properties.get("fetch.max.wait.ms", "100")
     return {
         "rejoin.marks-ms": str(live.marks_ms if scan.marks else 0),
+        "rejoin.checkpoint": running.folder,
         "rejoin.epoch-ms": str(live.epoch_ms),
         "rejoin.warm-up-epochs": str(live.warm_up_epochs),
         "kafka.fetch.max.wait.ms": wait_ms,

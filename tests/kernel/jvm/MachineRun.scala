@@ -35,6 +35,7 @@ import rejoin.core.time.GroupState
   * ["loaded", input]              its initial content is complete
   * ["idle", input]                the operator that feeds the input waits for nothing
   * ["clock", ms]
+  * ["resumed", ms, isStart]       nothing was read until then; in front of a "clock" of real-time mode
   * ["end"]
   * }}}
   * All rows go to one key group; input i is topic i with one partition. The node is the planner's
@@ -123,6 +124,7 @@ final class MachineRun(nodeJson: String, maxBytes: Long) {
       case JArray(List(JString("clock"), JInt(ms))) =>
         clockMs = math.max(clockMs, ms.toLong)
         Envelope.clock(0, 0, 1, ms.toLong)
+      case JArray(List(JString("resumed"), JInt(ms), JBool(isStart))) => Envelope.resumed(0, ms.toLong, isStart)
       case JArray(List(JString("end"))) => Envelope.end(0)
       case JArray(List(JString("truncate"), input, details: JObject)) =>
         positioned(Envelope.truncate(0, 0, source(input), seq, Array.emptyByteArray), number(input), details)

@@ -13,11 +13,13 @@ import rejoin.core.time.{GroupState, Timing}
   * watermarks ends with an [[RowKind.EpochEnd]], upon which the cell is written.
   *
   * Where time is the clock's, rows wait for its first mark in the epoch: the time in state is that of the epoch before,
-  * which may have ended hours ago.
+  * which may have ended hours ago. In front of it the clock says that nothing was read since then
+  * ([[RowKind.Resumed]]), so that no partition counts as idle for that.
   */
 final class LiveGroup(machine: Machine, timing: Timing, groupId: Int, state: KeyedState) {
   private val group = GroupState.load(state)
   private var waiting: ArrayBuffer[Envelope] = if (timing.usesClock) new ArrayBuffer[Envelope] else null
+  private var resumed: Envelope = _ // until the clock's next mark, which it belongs to
 
   /** Applies one row or mark.
     *
@@ -27,7 +29,8 @@ final class LiveGroup(machine: Machine, timing: Timing, groupId: Int, state: Key
     *   is given the partial rows of each batch whose missing values are not known
     */
   def add(envelope: Envelope, out: GroupBatch => Output, count: Iterable[Unhealed] => Unit): Unit =
-    if (waiting == null) run(envelope, out, count)
+    if (envelope.kind == RowKind.Resumed) resumed = envelope
+    else if (waiting == null) run(envelope, out, count)
     else if (envelope.kind != RowKind.Clock) waiting += envelope
     else {
       val rows = waiting
@@ -44,6 +47,10 @@ final class LiveGroup(machine: Machine, timing: Timing, groupId: Int, state: Key
 
   private def run(envelope: Envelope, out: GroupBatch => Output, count: Iterable[Unhealed] => Unit): Unit = {
     val batch = new GroupBatch
+    if (resumed != null && envelope.kind == RowKind.Clock) {
+      batch.add(resumed)
+      resumed = null
+    }
     batch.add(envelope)
     group.unhealed.clear()
     Machine.step(machine, timing, groupId, group, batch, state, out(batch))

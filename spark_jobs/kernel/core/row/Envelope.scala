@@ -50,6 +50,11 @@ object RowKind {
   /** In real-time mode: whoever sends it has no more for this epoch. */
   final val EpochEnd: Byte = 22
 
+  /** In real-time mode: nothing was read between the clock's last row and `time`; `seq` is 1 if the query has just
+    * been started.
+    */
+  final val Resumed: Byte = 23
+
   /** A record that could not become a row; `row` is a packed [[DeadLetter]]. */
   final val Reject: Byte = 32
 
@@ -62,7 +67,7 @@ object RowKind {
   def isRow(kind: Byte): Boolean = kind <= MovedPartial
 
   /** Whether an envelope holds no row, but says how far time or a partition has come. */
-  def isMark(kind: Byte): Boolean = (kind >= Idle && kind <= End) || kind == EpochEnd
+  def isMark(kind: Byte): Boolean = (kind >= Idle && kind <= End) || kind == EpochEnd || kind == Resumed
 
   /** Whether a row of this kind adds a row to the table, rather than taking one away. */
   def isAdd(kind: Byte): Boolean = kind == Insert || kind == UpdateAfter
@@ -130,6 +135,9 @@ object Envelope {
   def end(group: Int): Envelope = mark(RowKind.End, group, 0, 0, Long.MaxValue)
 
   def epochEnd(group: Int, side: Byte): Envelope = mark(RowKind.EpochEnd, group, side, 0, 0)
+
+  def resumed(group: Int, timeMs: Long, isStart: Boolean): Envelope =
+    mark(RowKind.Resumed, group, 0, 0, timeMs).copy(seq = if (isStart) 1L else 0L)
 
   private[row] def mark(
       kind: Byte,

@@ -25,12 +25,15 @@ final class Watermarks {
   var current: Long = Long.MinValue
 
   /** Applies the marks of one batch in an order of their own, as Spark delivers them in any: the clock's first,
-    * so that records of this batch come at its time; and idleness last, as an operator says so after its watermark.
+    * so that records of this batch come at its time, and in front of them what they do not count; and idleness last,
+    * as an operator says so after its watermark.
     */
   def applyAll(marks: Iterable[Envelope]): Unit = {
-    marks.foreach(mark => if (mark.kind == RowKind.Clock) apply(mark))
-    marks.foreach(mark => if (mark.kind != RowKind.Clock && mark.kind != RowKind.Idle) apply(mark))
-    marks.foreach(mark => if (mark.kind == RowKind.Idle) apply(mark))
+    def those(included: Byte => Boolean): Unit = marks.foreach(mark => if (included(mark.kind)) apply(mark))
+    those(_ == RowKind.Resumed)
+    those(_ == RowKind.Clock)
+    those(kind => kind != RowKind.Resumed && kind != RowKind.Clock && kind != RowKind.Idle)
+    those(_ == RowKind.Idle)
   }
 
   private def apply(mark: Envelope): Unit = mark.kind match {
@@ -47,8 +50,19 @@ final class Watermarks {
       partitionCounts(mark.source) = math.max(mark.seq.toInt, partitionCounts.getOrElse(mark.source, 0))
     case RowKind.End => ended = true
     case RowKind.Loaded => of(mark.source).isLoaded = true
+    case RowKind.Resumed => resume(mark.time, isStart = mark.seq == 1)
     case RowKind.EpochEnd => // says nothing of time
     case other => throw new IllegalArgumentException(s"kind $other is not a mark")
+  }
+
+  /** No partition has become idle in a time in which none was read, or else the watermark would pass records that wait
+    * in Kafka. When a query starts, nobody knows of any partition that it is idle: it counts as active from then on.
+    */
+  private def resume(timeMs: Long, isStart: Boolean): Unit = {
+    val now = math.max(clock, timeMs)
+    bySource.valuesIterator.foreach { partition =>
+      partition.activeAt = if (isStart) now else partition.activeAt + (now - clock)
+    }
   }
 
   private def of(source: Int): Partition = bySource.getOrElseUpdate(source, new Partition(Long.MinValue, clock))

@@ -70,6 +70,7 @@ object Gate {
   *   - `rejoin.topic-ids`: `{topic: id}` for the [[SourceGuard]]
   *   - `rejoin.records-per-task`: how many records are worth a task; 0 if each partition needs a task of its own
   *   - `rejoin.marks-ms`: in real-time mode, how often marks are due while records come
+  *   - `rejoin.checkpoint`: in real-time mode, the query's part of the checkpoint, whose [[LiveEpochs]] it reads in
   *   - `rejoin.epoch-ms`: in real-time mode, how long an epoch is
   *   - `rejoin.warm-up-epochs`: in real-time mode, how many of the first epochs are short
   */
@@ -145,6 +146,7 @@ object GatedKafka {
       guard: () => SourceGuard,
       contentEnd: ((String, Int), Long, Long) => Long,
       marksMs: Long,
+      checkpoint: String,
       epochMs: Long,
       warmUpEpochs: Int)
 
@@ -174,6 +176,7 @@ object GatedKafka {
         () => new SourceGuard(table, idsOf(options), toleratesLoss, clientOf(options)),
         (at, from, end) => ContentEnd.of(new TopicPartition(at._1, at._2), from, end, clientOf(options)),
         options.getLong("rejoin.marks-ms", 0),
+        options.getOrDefault("rejoin.checkpoint", ""),
         options.getLong("rejoin.epoch-ms", 0),
         options.getInt("rejoin.warm-up-epochs", 0))
       () => new GatedScan(scan, own)
@@ -210,14 +213,14 @@ object GatedKafka {
       with SupportsTriggerAvailableNow
       with SupportsRealTimeMode
       with ReportsSourceMetrics {
-    import options.{alignment, contentEnd, ends, epochMs, loaded, marksMs, query, recordsPerTask, starts, table,
-      warmUpEpochs}
+    import options.{alignment, checkpoint, contentEnd, ends, epochMs, loaded, marksMs, query, recordsPerTask, starts,
+      table, warmUpEpochs}
     private var realTime = false
     private val contentEnds = mutable.HashMap.empty[(String, Int), Long]
     private val guard = options.guard()
     private val name = s"$query/$table" // a query's name has no slash
     private val backoff = new PollBackoff(System.nanoTime)
-    private lazy val epochs = LiveEpochs.of(query)
+    private lazy val epochs = LiveEpochs.of(checkpoint)
 
     override def latestOffset(start: Offset, limit: ReadLimit): Offset =
       if (realTime) {
@@ -262,10 +265,11 @@ object GatedKafka {
 
     /** In real-time mode: all partitions that there are now, without an end. */
     override def planInputPartitions(start: Offset): Array[InputPartition] = {
-      epochs.plan(epochMs, warmUpEpochs)
       val from = parse(start.json()).extract[Ends]
       checkRecords(from)
-      kafka.planInputPartitions(start).map { planned =>
+      val partitions = kafka.planInputPartitions(start)
+      epochs.plan(epochMs, warmUpEpochs, table, partitions.length)
+      partitions.map { planned =>
         val (topic, partition) = place(planned)
         val at = offsetAt(from, topic, partition.toString)
         val loadedAt = for {
@@ -284,7 +288,7 @@ object GatedKafka {
 
     override def mergeOffsets(offsets: Array[PartitionOffset]): Offset = kafka.mergeOffsets(offsets)
     override def createReaderFactory(): PartitionReaderFactory =
-      new GatedReaders(kafka.createReaderFactory(), schema, query)
+      new GatedReaders(kafka.createReaderFactory(), schema, checkpoint)
     override def metrics(latestConsumed: Optional[Offset]): util.Map[String, String] = kafka.metrics(latestConsumed)
     override def commit(end: Offset): Unit = kafka.commit(end)
     override def stop(): Unit = {
@@ -334,7 +338,7 @@ object GatedKafka {
   private final case class Several(partitions: Seq[InputPartition]) extends InputPartition
 
   /** Kafka's readers, and those for markers and for several partitions. */
-  private final class GatedReaders(kafka: PartitionReaderFactory, schema: StructType, query: String)
+  private final class GatedReaders(kafka: PartitionReaderFactory, schema: StructType, checkpoint: String)
       extends PartitionReaderFactory {
     override def createReader(partition: InputPartition): PartitionReader[InternalRow] = partition match {
       case Several(partitions) => new SeveralReader(partitions.iterator.map(createReader))
@@ -344,7 +348,7 @@ object GatedKafka {
         val (topic, partition) = place(live.planned)
         def marker(offset: Long, kind: Int) = toUnsafe(row(topic, partition, offset, kind))
         val records = kafka.createReader(live.planned).asInstanceOf[SupportsRealTimeRead[InternalRow]]
-        new LiveReader(records, live, LiveEpochs.of(query).running, marker)
+        new LiveReader(records, live, LiveEpochs.of(checkpoint).running, marker)
       case records => kafka.createReader(records)
     }
 

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.rejoin.ingest
 
 import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicInteger
 
 /** The epochs of a query in real-time mode, and when they end.
   *
@@ -22,8 +23,12 @@ private[rejoin] final class LiveEpochs {
     *
     * @param shortOnes
     *   how many epochs of the query are short
+    * @param table
+    *   the source's name
+    * @param partitions
+    *   how many partitions of the source are read
     */
-  def plan(lengthMs: Long, shortOnes: Int): Unit = synchronized {
+  def plan(lengthMs: Long, shortOnes: Int, table: String, partitions: Int): Unit = synchronized {
     if (!isPlanned) {
       isPlanned = true
       current =
@@ -31,6 +36,7 @@ private[rejoin] final class LiveEpochs {
         else LiveEpoch.until(System.currentTimeMillis() + lengthMs)
       planned += 1
     }
+    current.reads(table, partitions)
   }
 
   /** The epoch that was planned last. */
@@ -38,10 +44,12 @@ private[rejoin] final class LiveEpochs {
 }
 
 private[rejoin] object LiveEpochs {
-  private val queries = new ConcurrentHashMap[String, LiveEpochs]
+  private val checkpoints = new ConcurrentHashMap[String, LiveEpochs]
 
-  /** Those of a query since this JVM has started: a query that is restarted in it goes on with long epochs. */
-  def of(query: String): LiveEpochs = queries.computeIfAbsent(query, _ => new LiveEpochs)
+  /** Those of a query's checkpoint since this JVM has started. A query that is restarted in it goes on with long
+    * epochs. A job that is started later with another checkpoint has its own, also where its query has the same name.
+    */
+  def of(checkpoint: String): LiveEpochs = checkpoints.computeIfAbsent(checkpoint, _ => new LiveEpochs)
 }
 
 /** An epoch that ends for all its readers at once.
@@ -53,6 +61,18 @@ private[rejoin] final class LiveEpoch private (endsAt: => Long) {
 
   /** In milliseconds since 1970. */
   lazy val endsAtMs: Long = endsAt
+
+  @volatile private var partitions = Map.empty[String, Int] // by table
+  private val looked = new AtomicInteger
+
+  /** A table is read in this epoch; said before any reader begins. */
+  def reads(table: String, n: Int): Unit = partitions += table -> n
+
+  /** A reader has looked for a record once, whether there was one or not. */
+  def hasLooked(): Unit = looked.incrementAndGet()
+
+  /** Whether all partitions are being read: on a busy machine it takes seconds until the last reader begins. */
+  def isRead: Boolean = looked.get >= partitions.values.sum
 }
 
 private[rejoin] object LiveEpoch {

@@ -47,6 +47,7 @@ private[ingest] final class LiveReader(
   private var isUnmarked = false
   private var markedAt = 0L
   private var loadedAt = partition.loadedAt
+  private var hasLooked = false
 
   override def nextWithTimeout(startMs: lang.Long, timeoutMs: lang.Long): RecordStatus = {
     val deadline = math.min(startMs + timeoutMs, epoch.endsAtMs)
@@ -62,6 +63,8 @@ private[ingest] final class LiveReader(
       else {
         val until = if (isUnmarked) markedAt + partition.marksMs else now + IdleMs
         val status = kafka.nextWithTimeout(now, math.max(math.min(deadline, until) - now, 1L))
+        if (!hasLooked) epoch.hasLooked()
+        hasLooked = true
         if (status.hasRecord) found = take(status)
       }
     }

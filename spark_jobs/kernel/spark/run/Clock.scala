@@ -48,7 +48,8 @@ object ClockOffset {
   *
   * Options: `groups` (key groups), `tickMs` (0: no ticks), `end` (true: the next batch is the last),
   * `job` (whose partition counts [[Clock.setPartitions]] keeps), `loading` (of topics whose initial
-  * content is waited for, the partitions that have some: `{topic index: [partition]}`).
+  * content is waited for, the partitions that have some: `{topic index: [partition]}`), `checkpoint` (the query's part
+  * of the checkpoint, whose [[LiveEpochs]] the clock shows in real-time mode).
   */
 final class Clock extends TableProvider {
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = EnvelopeRow.schema
@@ -81,7 +82,8 @@ object Clock {
             options.getInt("groups", 128),
             options.getLong("tickMs", 0),
             options.getBoolean("end", false),
-            loadingOf(options.getOrDefault("loading", "{}")))
+            loadingOf(options.getOrDefault("loading", "{}")),
+            options.getOrDefault("checkpoint", ""))
       }
   }
 
@@ -95,11 +97,13 @@ object Clock {
       groups: Int,
       tickMs: Long,
       ends: Boolean,
-      loading: Map[Int, Set[Int]])
+      loading: Map[Int, Set[Int]],
+      checkpoint: String)
       extends MicroBatchStream
       with SupportsTriggerAvailableNow
       with SupportsRealTimeMode {
     private var fixed: Option[ClockOffset] = None
+    private var first: Option[Offset] = None // where the query's first epoch in real-time mode has begun
 
     override def initialOffset(): Offset = ClockOffset(Long.MinValue, Map.empty, ended = false)
     override def deserializeOffset(json: String): Offset = ClockOffset.read(json)
@@ -129,20 +133,22 @@ object Clock {
 
     override def planInputPartitions(start: Offset): Array[InputPartition] = {
       val from = start.asInstanceOf[ClockOffset]
-      Array(LiveClockPartition(from.json(), now(from.partitions).json(), groups, tickMs, loading))
+      first = first.orElse(Some(start))
+      val isStart = first.contains(start)
+      Array(LiveClockPartition(from.json(), now(from.partitions).json(), groups, tickMs, loading, isStart))
     }
 
     override def mergeOffsets(offsets: Array[PartitionOffset]): Offset =
       ClockOffset.read(offsets.head.asInstanceOf[LiveClockOffset].json)
 
-    override def createReaderFactory(): PartitionReaderFactory = Clock.readers(job)
+    override def createReaderFactory(): PartitionReaderFactory = Clock.readers(checkpoint)
   }
 
-  private def readers(job: String): PartitionReaderFactory = {
+  private def readers(checkpoint: String): PartitionReaderFactory = {
     case ClockPartition(start, end, groups, loading) =>
       val due = marks(ClockOffset.read(start), ClockOffset.read(end), groups, loading)
       new RowReader(due.map(EnvelopeRow(_)), EnvelopeRow.schema)
-    case live: LiveClockPartition => new LiveClock(live, LiveEpochs.of(job).running)
+    case live: LiveClockPartition => new LiveClock(live, LiveEpochs.of(checkpoint).running)
     case other => throw new IllegalArgumentException(s"no partition of a clock: $other")
   }
 
