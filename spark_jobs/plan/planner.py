@@ -10,6 +10,7 @@ from itertools import chain, count
 from spark_jobs.errors import PositionedError, SqlErrors, nesting_refused
 from spark_jobs.options.settings import NOTHING_SET, REAL_TIME, DeclaredSettings
 from spark_jobs.plan.check.advice import advise, idle_settings, real_time
+from spark_jobs.plan.check.early_fire import idle_early_fires
 from spark_jobs.plan.check.missing_rows import null_columns
 from spark_jobs.plan.check.real_time_refusals import query_refusals, real_time_refusals
 from spark_jobs.plan.check.refusals import refusals
@@ -96,6 +97,6 @@ def _plan(optimized: Logical, name: str, settings: DeclaredSettings) -> QueryPla
             " rows that change, sends them"
         )
         building.warn(warning(f"no late rows go to 'rejoin.late.topic': {senders}"))
-    warned = (*building.warnings, *null_columns(optimized))
+    warned = (*building.warnings, *null_columns(optimized), *idle_early_fires(optimized))
     told = (*real_time(planned, settings), *idle_settings(settings), *advise(planned))
     return QueryPlan(name, planned, (*warned, *told))

@@ -337,8 +337,8 @@ def _cost(machine: Machine) -> tuple[CostKind, bool]:
     match machine:
         case RegularJoin():
             return "regular", True
-        case IntervalJoin(time=time, changes=changes):
-            return "interval", time == "event" and not changes
+        case IntervalJoin(time=time, changes=changes, early_fire_ms=early_ms):
+            return "interval", time == "event" and not changes and early_ms is None
         case TemporalJoin(time=time):
             return "temporal", time == "event"
         case _:

@@ -102,13 +102,26 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlyFire:
+    """An EARLY_FIRE hint: when an interval join pads rows that may still find a partner.
+
+    That is `delay_ms` after the row's time. `time_mode` None: by the time that the join goes by.
+    """
+
+    delay_ms: int
+    time_mode: TimeAttribute
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
 class Join(Node):
     """A join.
 
     `as_of` (over the LEFT fields) makes it `FOR SYSTEM_TIME AS OF` or a temporal table function;
     `snapshot` makes it a LATERAL SNAPSHOT join. `condition` None is a cross join. An outer side
     makes the other side's fields nullable; semi and anti joins have the left fields alone.
-    `ttl_ms` is the STATE_TTL hint of each side (None: the job's setting).
+    `ttl_ms` is the STATE_TTL hint of each side (None: the job's setting). `early_fire` is the hint
+    of its query block, also where the join pads nothing.
     """
 
     left: "Logical"
@@ -119,6 +132,7 @@ class Join(Node):
     position: Position
     snapshot: Snapshot | None = None
     ttl_ms: tuple[int | None, int | None] = (None, None)
+    early_fire: EarlyFire | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -34,6 +34,8 @@ IN_SPARK = [
     "latest_changes_through_a_join_and_a_sum",
     "temporal_late_changes_of_orders",
     "interval_left_pads_on_expiry",
+    "interval_early_padding",
+    "interval_early_padding_processing_time",
     "aggregate_over_join_with_retractions",
     "aggregate_of_no_rows_before_any_record",
     "constant_rows_hold_no_watermark",
@@ -51,6 +53,7 @@ THROUGH_BROKER = [
     "upsert_sink_key_moves_between_join_keys",
     "latest_rates_are_loaded_first",
     "binlog_changes_of_two_tables",
+    "interval_early_padding_upserts",
 ]
 
 

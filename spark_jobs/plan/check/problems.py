@@ -1,6 +1,7 @@
 """What refusals share: their two kinds, at a place in the SQL text, and why rows change."""
 
 from spark_jobs.errors import SqlError, UnsupportedError
+from spark_jobs.plan.facts.bounds import fires_early
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.sql.logical import (
@@ -38,6 +39,8 @@ def why_updating(node: Logical) -> str:
             return "the first row of a key is corrected while mini-batches are on"
         case Rank() if facts(node.input).kinds == INSERT:
             return "a row that comes before others in order takes their places"
+        case Join(kind=kind) if fires_early(node, facts(node).interval):
+            return f"the EARLY_FIRE hint lets a {kind} interval join take its paddings back"
         case Join(kind=kind) if facts(node.left).kinds == facts(node.right).kinds == INSERT:
             return f"{'an' if kind == 'anti' else 'a'} {kind} join {_retracts(kind)}"
         case _:

@@ -10,6 +10,7 @@ from typing import assert_never
 from spark_jobs.errors import PositionedError
 from spark_jobs.options.settings import NOTHING_SET, DeclaredSettings
 from spark_jobs.plan.check.clock_refusals import clock_refusals
+from spark_jobs.plan.check.early_fire import early_fire_refusals
 from spark_jobs.plan.check.function_refusals import function_refusals
 from spark_jobs.plan.check.lookup_refusals import lookup_refusals, scan_refusals
 from spark_jobs.plan.check.problems import unsupported, why_updating, wrong
@@ -76,6 +77,7 @@ def _node(node: Logical) -> Iterator[PositionedError]:
             yield from temporal_refusals(node) if table is None else lookup_refusals(node, table)
         case Join():
             yield from _interval_join(node)
+            yield from early_fire_refusals(node)
         case Deduplicate():
             yield from _deduplicate(node)
         case Rank():

@@ -71,6 +71,15 @@ def interval(join: Join, left: Times, right: Times) -> Interval | None:
     return None
 
 
+def fires_early(join: Join, bounds: Interval | None) -> bool:
+    """Whether rows are padded that may still find a partner, and their paddings taken back.
+
+    Elsewhere the hint has no effect, as in Flink: nothing is padded, or no row can have a partner.
+    """
+    pads = join.early_fire is not None and join.kind in ("left", "right", "full")
+    return pads and bounds is not None and bounds.lower_ms <= bounds.upper_ms
+
+
 def mixed_times(join: Join, left: Times, right: Times) -> bool:
     """Whether the condition bounds an event time by a processing time."""
     if not _may_bound(join):

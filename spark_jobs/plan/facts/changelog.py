@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import assert_never
 
+from spark_jobs.plan.facts.bounds import Interval, fires_early
 from spark_jobs.plan.facts.emptiness import is_row_of_nothing
 from spark_jobs.plan.facts.times import is_versioned
 from spark_jobs.sql.catalog import ChangelogMode, Table
@@ -28,7 +29,7 @@ INSERT: Kinds = frozenset({"I"})
 ALL: Kinds = frozenset({"I", "U", "D"})
 
 
-def kinds(node: Logical, below: Sequence[Kinds], *, is_interval: bool) -> Kinds:
+def kinds(node: Logical, below: Sequence[Kinds], interval: Interval | None) -> Kinds:
     """Insertions, updates, deletions: what the node may produce of what its inputs do."""
     match node:
         case Scan(table=table):
@@ -41,8 +42,10 @@ def kinds(node: Logical, below: Sequence[Kinds], *, is_interval: bool) -> Kinds:
             return below[0]
         case Join(kind="inner" | "semi"):
             return below[0] | below[1]
+        case Join() if interval is not None and below[0] == below[1] == INSERT:
+            return INSERT | {"U"} if fires_early(node, interval) else INSERT
         case Join() | Rank():
-            return INSERT if is_interval and below[0] == below[1] == INSERT else ALL
+            return ALL
         case Aggregate() if is_row_of_nothing(node):
             return INSERT
         case Aggregate(calls=calls):

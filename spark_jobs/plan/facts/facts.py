@@ -65,7 +65,7 @@ def _facts(node: Logical, below: Sequence[Facts]) -> Facts:
     return Facts(
         times=own_times,
         version_time=version_time(node, own_times, [i.version_time for i in below]),
-        kinds=kinds(node, [i.kinds for i in below], is_interval=bounds is not None),
+        kinds=kinds(node, [i.kinds for i in below], bounds),
         unique_keys=unique_keys(node, [i.unique_keys for i in below], condition),
         upsert_keys=unique_keys(node, ordered, condition),
         interval=bounds,

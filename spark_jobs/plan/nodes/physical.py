@@ -160,7 +160,8 @@ class IntervalJoin:
 
     `allowed_lateness_ms`: how much longer rows are kept and the watermark held back for late rows;
     as in Flink, SQL has no word for it. `changes`: rows are also updated or deleted, so that
-    results are taken back.
+    results are taken back. `early_fire_ms`: how long after its time an outer row without a partner
+    is padded, if not only when no partner can come any more.
     """
 
     kind: ClassVar[str] = "interval-join"
@@ -172,6 +173,7 @@ class IntervalJoin:
     pair: Pair = field(metadata=INLINE)
     allowed_lateness_ms: int = field(default=0, metadata=UNLESS_DEFAULT)
     changes: bool = field(default=False, metadata=UNLESS_DEFAULT)
+    early_fire_ms: int | None = field(default=None, metadata=UNLESS_DEFAULT)
 
     @property
     def kept_ms(self) -> tuple[int, int]:

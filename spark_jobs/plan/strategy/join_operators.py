@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from spark_jobs.plan.facts.bounds import Interval
+from spark_jobs.plan.facts.bounds import Interval, fires_early
 from spark_jobs.plan.facts.changelog import INSERT
 from spark_jobs.plan.facts.facts import facts
 from spark_jobs.plan.nodes.parts import Advice, Gate, and_words
@@ -66,6 +66,7 @@ def interval_join(
         min_cleanup_ms=_min_cleanup_ms(interval, building),
         pair=sides.pair(),
         changes=changes,
+        early_fire_ms=_early_fire_ms(join, interval),
     )
     forwards = required.forwards
     followed = timing(
@@ -98,6 +99,11 @@ def _bounds(interval: Interval) -> Iterator[Advice]:
         yield not_repeatable("which rows meet depends on their arrival")
     if interval.lower_ms > interval.upper_ms:
         yield warning("the time bounds contradict each other: no pair of rows can match")
+
+
+def _early_fire_ms(join: Join, interval: Interval) -> int | None:
+    hint = join.early_fire
+    return hint.delay_ms if hint is not None and fires_early(join, interval) else None
 
 
 def _interval_type(join: Join) -> Literal["inner", "left", "right", "full"]:

@@ -11,7 +11,7 @@ from spark_jobs.plan.nodes.physical import (
     TemporalJoin,
 )
 from spark_jobs.plan.text.details import conditions_text, layout_text, output_text, row_text
-from spark_jobs.plan.text.times import closing_text, retention_text, watermark_text
+from spark_jobs.plan.text.times import closing_text, early_text, retention_text, watermark_text
 
 
 def versioned_text(node: Stateful, join: TemporalJoin | LookupJoin) -> tuple[str, list[str]]:
@@ -61,11 +61,13 @@ def interval_join_text(node: Stateful, join: IntervalJoin) -> list[str]:
     if join.changes:
         late = [closing_text(join), f"late changes: {_late_place(node.output)}"]
     is_empty = join.lower_ms > join.upper_ms
+    early = [] if join.early_fire_ms is None else [early_text(join)]
     return [
         *conditions_text(node, join.pair),
         *([] if is_empty else stored),
         *retention_text(node),
         *watermark_text(node),
+        *early,
         *(late if join.time == "event" and not is_empty else []),
     ]
 

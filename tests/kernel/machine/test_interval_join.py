@@ -297,6 +297,72 @@ def test_processing_time_pads_by_the_clock_and_at_the_end() -> None:
     assert run.machine.stateCells() == 1
 
 
+class EarlyRun(Run):
+    """The same with early padding: (kind, left time, right time)."""
+
+    def batch(self, *events: list[Any]) -> list[Any]:
+        [emitted] = json.loads(self.machine.run(json.dumps([events])))
+        return [(c[0], c[1], c[5]) if c[0] != "watermark" else c[1] for c in emitted]
+
+
+def early(join_type: str, lower: int, upper: int, delay: int, **rest: Any) -> EarlyRun:
+    return EarlyRun(Join(join_type, True, lower, upper, early_fire=delay, **rest))
+
+
+def test_padding_leaves_after_the_delay_and_is_taken_back() -> None:
+    """W1, W2, W3, W5; nothing is stored for it."""
+    run = early("full", -5, 9, 3)
+    plain = event_time("full", -5, 9)
+    assert run.left(10) + run.right(30) == []
+    assert run.watermark(12) == []
+    assert run.watermark(13) == [("+I", 10, None)]
+    run.machine.restart()
+    assert run.right(14) == [("-U", 10, None), ("+U", 10, 14)]
+    assert run.right(15) == [("+I", 10, 15)]
+    assert run.left(20) == []
+    assert run.watermark(33) == [("+I", 20, None), ("+I", None, 30)]
+    assert run.watermark(1_000) == []
+    assert run.machine.stateCells() == 1
+    for each in (run, plain):
+        each.left(1_001)
+        each.watermark(1_003)
+    assert run.watermark(1_004) == [("+I", 1_001, None)]
+    plain.watermark(1_004)
+    assert run.machine.stateBytes() == plain.machine.stateBytes()
+
+
+def test_row_whose_delay_is_over_is_padded_as_it_comes() -> None:
+    """W4; with its match in the same epoch only the pair shows."""
+    run = early("left", -50, 50, 3)
+    run.watermark(40)
+    assert run.left(20) == [("+I", 20, None)]
+    row = ["left", "+I", [21, "other", 0, ""]], ["right", "+I", [60, "other", 0, ""]]
+    assert run.batch(*row) == [("+U", 21, 60)]
+    assert run.right(61) == [("-U", 20, None), ("+U", 20, 61)]
+
+
+def test_delay_beyond_the_window_pads_once() -> None:
+    """W6; Flink's ProcTimeIntervalJoinTest, a delay of 20 and a window up to 5 ms."""
+    run = early("left", -5, 9, 20)
+    run.left(10)
+    assert run.watermark(15) == []
+    assert run.watermark(16) == [("+I", 10, None)]
+    assert run.watermark(40) == []
+    clocked = EarlyRun(Join("left", False, -5, 9, early_fire=20))
+    clocked.batch(["clock", 10], ["left", "+I", [None, "k", 0, ""]])
+    assert clocked.batch(["clock", 35]) == [("+I", None, None)]
+    assert clocked.batch(["clock", 36]) == []
+
+
+def test_no_correction_is_late_downstream() -> None:
+    """The padding of a row that leaves the state with this watermark is taken back just in time."""
+    run = early("left", -5, 5, 3, min_cleanup=7)
+    run.left(10)
+    marks = ["watermark", "left", 22], ["watermark", "right", 22]
+    assert run.batch(*marks) == [("+I", 10, None), 9]
+    assert run.right(15) == [("-U", 10, None), ("+U", 10, 15)]
+
+
 def test_hot_key_costs_the_pages_that_its_window_overlaps() -> None:
     """Rows of 2 kB make hundreds of pages on two levels; each probe meets its partners only."""
     run = event_time("full", 0, 2)

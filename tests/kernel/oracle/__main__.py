@@ -30,6 +30,8 @@ MAKERS = {
     "multi": multi.random_case,
     "interval": interval.random_case,
     "interval_changes": interval_changes.random_case,
+    "interval_early": interval.random_early_case,
+    "interval_changes_early": interval_changes.random_early_case,
     "temporal": temporal.random_case,
     "latest": latest.random_case,
     "normalize": normalize.random_case,

@@ -32,6 +32,7 @@ class Join:
     """An interval join as the model understands it; each input has one partition.
 
     `paired`: the sink is keyed by the left row's id, all of whose rows have one join key.
+    `early_fire`: the delay after which rows are padded that may still find a partner.
     """
 
     join_type: str
@@ -44,10 +45,12 @@ class Join:
     where: bool = False
     policy: str = "min"
     paired: bool = False
+    early_fire: int | None = None
 
     def node(self) -> dict[str, Any]:
         side = {"layout": "no-unique-key", "uniqueKey": [], "upsert": False}
         time = {"time": T} if self.is_event_time else {}
+        early = {} if self.early_fire is None else {"earlyFireMs": self.early_fire}
         return {
             "kind": "interval-join",
             "joinType": self.join_type,
@@ -73,7 +76,7 @@ class Join:
                 "ttlMs": [0, 0],
             },
             "rows": [{"schema": struct(c), "key": [K]} | time for c in (LEFT, RIGHT)],
-        }
+        } | early
 
     def is_outer(self, side: int) -> bool:
         return self.join_type in (("left", "full"), ("right", "full"))[side]
@@ -81,6 +84,12 @@ class Join:
     def size(self, side: int) -> int:
         """How much younger than a row of this side its youngest partner may be."""
         return (-self.lower, self.upper)[side]
+
+    def fires_early(self, side: int, time: int, now: int) -> bool:
+        """Whether a row of this side that may still find a partner is padded meanwhile."""
+        if self.early_fire is None or not self.is_outer(side):
+            return False
+        return now == END or time + self.early_fire <= now
 
 
 @dataclass(slots=True)
@@ -205,12 +214,60 @@ class IntervalModel:
         return list({(_key(row), row[ID]): row for row in shown}.values())
 
     def _forwarded(self) -> list[list[Any]]:
-        join = self._join
-        delay = (
-            0 if join.lower > join.upper or not join.is_event_time else max(-join.lower, join.upper)
-        )
-        held = END if self._watermark == END else max(self._watermark - delay, START + 1)
+        held = END if self._watermark == END else max(self._watermark - self._delay(), START + 1)
         return [["watermark", held]]
+
+    def _delay(self) -> int:
+        join = self._join
+        if join.lower > join.upper or not join.is_event_time:
+            return 0
+        return max(-join.lower, join.upper)
+
+
+class EarlyModel(IntervalModel):
+    """What the join emits without early padding, and the paddings of rows that still wait."""
+
+    def __init__(self, join: Join) -> None:
+        super().__init__(join)
+        self._lasting: Counter[Row] = Counter()
+        self._shown: Counter[Row] = Counter()
+
+    def _compare(self, expected: list[Row], emitted: Emitted, before: int) -> list[str]:
+        self._lasting.update(expected)
+        wanted = self._lasting.copy()
+        wanted.update(
+            s.row + _ABSENT if s.side == 0 else _ABSENT + s.row
+            for s in self._seen
+            if s.cached and not s.cleaned and not s.matched and self._is_padded(s)
+        )
+        problems: list[str] = []
+        added, taken = set(), set()
+        for kind, *values in (change for change in emitted if change[0] != "watermark"):
+            row = tuple(values)
+            is_padding = _ABSENT in (row[: len(LEFT)], row[len(LEFT) :])
+            (taken if kind == "-U" else added).add(row)
+            self._shown[row] += -1 if kind == "-U" else 1
+            if self._shown[row] < 0:
+                problems.append(f"takes back what is not there: {row}")
+            if kind not in ("-U", "+I") if is_padding else kind not in ("+I", "+U"):
+                problems.append(f"{kind} of {row}")
+        problems += [f"both ways: {row}" for row in added & taken]
+        wanted = Counter({row: wanted[row] for row in self._written(list(wanted))})
+        problems += [f"missing: {row}" for row in (wanted - self._shown).elements()]
+        problems += [f"too much: {row}" for row in (self._shown - wanted).elements()]
+        forwarded = self._forwarded() if self._watermark > before else []
+        marks = [change for change in emitted if change[0] == "watermark"]
+        return problems if marks == forwarded else [*problems, f"passes on {marks}"]
+
+    def _is_padded(self, seen: Seen) -> bool:
+        now = self._watermark if self._join.is_event_time else self._clock
+        return self._join.fires_early(seen.side, seen.time, END if self._ended else now)
+
+    def _delay(self) -> int:
+        delay = super()._delay()
+        join = self._join
+        has_window = join.is_event_time and join.lower <= join.upper
+        return delay + join.min_cleanup + 1 if has_window else delay
 
 
 def matches(join: Join, left_time: int, left: Row, right_time: int, right: Row) -> bool:
@@ -298,7 +355,32 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
         policy="max" if rng.random() < 0.2 else "min",
         paired=paired,
     )
+    return _case(name, rng, size, join, scale)
+
+
+def random_early_case(name: str, rng: random.Random, size: int) -> Case:
+    """Rows are padded early, some of them only after their window."""
+    scale = rng.choice([1, 1, 1000])
+    bounds = [(-10, 20), (-5, 9), (-10, -7), (7, 10), (0, 0), (0, 10), (-10, 0), (-40, 40)]
+    lower, upper = rng.choice(bounds)
+    join = Join(
+        join_type=rng.choice(["left", "right", "full"]),
+        is_event_time=rng.random() < 0.7,
+        lower=lower * scale,
+        upper=upper * scale,
+        min_cleanup=rng.choice([0, 0, 0, 7, 15 * scale]),
+        nulls_never_match=rng.random() < 0.7,
+        residual=rng.random() < 0.3,
+        where=rng.random() < 0.2,
+        policy="max" if rng.random() < 0.2 else "min",
+        early_fire=rng.choice([1, 3, 5 * scale, 15 * scale, END]),
+    )
+    return _case(name, rng, size, join, scale)
+
+
+def _case(name: str, rng: random.Random, size: int, join: Join, scale: int) -> Case:
     writer = EventWriter(rng, join, scale)
     batches = cut_into_batches([writer.write() for _ in range(size)], rng)
     restarts = random_restarts(batches, rng)
-    return Case(name, join.node(), batches, restarts, lambda: IntervalModel(join))
+    model = IntervalModel if join.early_fire is None else EarlyModel
+    return Case(name, join.node(), batches, restarts, lambda: model(join))

@@ -70,6 +70,11 @@ class ChangesModel:
     def _is_open(self, side: int, time: int, watermark: int) -> bool:
         return watermark < END and time + self._reach(side) + self._join.min_cleanup > watermark
 
+    def _is_padded(self, side: int, time: int) -> bool:
+        if self._join.fires_early(side, time, self._watermark):
+            return True
+        return not self._is_open(side, time, self._watermark)
+
     def _is_kept(self, known: Known) -> bool:
         """As long as a row that may still change can be its partner."""
         join = self._join
@@ -133,7 +138,7 @@ class ChangesModel:
         for row in self._rows:
             alone = row.number not in joined and join.is_outer(row.side)
             empty = row.time is None or join.lower > join.upper or row.met is not None
-            if alone and (empty or not self._is_open(row.side, row.time or 0, self._watermark)):
+            if alone and (empty or self._is_padded(row.side, row.time or 0)):
                 found[row.row + _ABSENT if row.side == 0 else _ABSENT + row.row] += 1
         shown = (r for r in found if not join.where or r[4 + V] is None or r[4 + V] > 1)
         return Counter({r: found[r] for r in shown})
@@ -216,6 +221,27 @@ def random_case(name: str, rng: random.Random, size: int) -> Case:
         where=rng.random() < 0.2,
         policy="max" if rng.random() < 0.2 else "min",
     )
+    return _case(name, rng, size, join, scale)
+
+
+def random_early_case(name: str, rng: random.Random, size: int) -> Case:
+    """Rows are padded early, and change while they are."""
+    scale = rng.choice([1, 1, 1000])
+    lower, upper = rng.choice([(-10, 20), (-5, 9), (-10, -7), (7, 10), (0, 0), (-40, 40)])
+    join = Join(
+        join_type=rng.choice(["left", "right", "full"]),
+        is_event_time=True,
+        lower=lower * scale,
+        upper=upper * scale,
+        min_cleanup=rng.choice([0, 0, 7, 15 * scale]),
+        residual=rng.random() < 0.3,
+        where=rng.random() < 0.2,
+        early_fire=rng.choice([1, 3, 5 * scale, 15 * scale, END]),
+    )
+    return _case(name, rng, size, join, scale)
+
+
+def _case(name: str, rng: random.Random, size: int, join: Join, scale: int) -> Case:
     writer = ChangeWriter(rng, join, scale)
     batches = cut_into_batches([e for _ in range(size) for e in writer.write()], rng)
     restarts = random_restarts(batches, rng)

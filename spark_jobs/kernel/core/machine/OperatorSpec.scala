@@ -63,6 +63,8 @@ final case class RegularJoinSpec(join: JoinSpec, timing: Timing) extends Operato
   *   the same, but the watermark that goes on is held back by it
   * @param changes
   *   whether rows are also updated and deleted, so that results are taken back
+  * @param earlyFireMs
+  *   how long after its time an outer row without a partner is padded, if not only when no partner can come any more
   */
 final case class IntervalJoinSpec(
     join: JoinSpec,
@@ -72,6 +74,7 @@ final case class IntervalJoinSpec(
     minCleanupMs: Long,
     allowedLatenessMs: Long,
     changes: Boolean,
+    earlyFireMs: Option[Long],
     timing: Timing)
     extends OperatorSpec
 

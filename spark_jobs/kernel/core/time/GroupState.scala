@@ -43,6 +43,9 @@ final class GroupState private (state: KeyedState) {
   /** The operator's watermark before this batch: rows at or below it are late. */
   var watermarkBefore: Long = Long.MinValue
 
+  /** Processing time of the batch before. */
+  var nowBefore: Long = Long.MinValue
+
   /** Processing time of this batch, in milliseconds; Long.MinValue before the clock's first row. */
   def now: Long = watermarks.clock
 
@@ -59,6 +62,7 @@ final class GroupState private (state: KeyedState) {
   /** Applies the marks of a batch. */
   def applyMarks(marks: Iterable[Envelope], timing: Timing): Unit = {
     watermarkBefore = watermarks.current
+    nowBefore = now
     watermarks.applyAll(marks)
     watermarks.advance(timing)
   }

@@ -24,6 +24,9 @@ final class IntervalBounds(lowerMs: Long, upperMs: Long, minCleanupMs: Long) {
   /** By how much a row may be older than the watermark when its last match leaves. */
   val outputDelayMs: Long = if (isEmpty) 0L else math.max(minus(0L, lowerMs), upperMs)
 
+  /** The same where rows are padded early: what takes a padding back comes as long as its row is kept. */
+  def earlyDelayMs: Long = if (isEmpty) 0L else plus(plus(outputDelayMs, minCleanupMs), 1L)
+
   /** By how much a row whose results are corrected may be older than the watermark. */
   def changeDelayMs: Long = if (isEmpty) 0L else plus(math.max(partnersMs(0), partnersMs(1)), minCleanupMs)
 
@@ -71,12 +74,12 @@ final class IntervalBounds(lowerMs: Long, upperMs: Long, minCleanupMs: Long) {
 }
 
 object IntervalBounds {
-  private def plus(a: Long, b: Long): Long = {
+  private[time] def plus(a: Long, b: Long): Long = {
     val sum = a + b
     if (((a ^ sum) & (b ^ sum)) >= 0) sum else if (a < 0) Long.MinValue else Long.MaxValue
   }
 
-  private def minus(a: Long, b: Long): Long = {
+  private[time] def minus(a: Long, b: Long): Long = {
     val difference = a - b
     if (((a ^ b) & (a ^ difference)) >= 0) difference else if (a < 0) Long.MinValue else Long.MaxValue
   }

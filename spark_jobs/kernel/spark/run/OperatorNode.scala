@@ -73,12 +73,14 @@ object OperatorNode {
       case "key-changes" => oneSided(node, KeyChangesSpec((node \ "waitMs").extract[Long], timing))
       case "regular-join" => twoSided(node, RegularJoinSpec(join(node), timing))
       case "interval-join" =>
-        val bounds = Seq("lowerMs", "upperMs", "minCleanupMs").map(name => (node \ name).extract[Long])
+        def ms(name: String): Long = (node \ name).extract[Long]
         val lateness = present(node \ "allowedLatenessMs").fold(0L)(_.extract[Long])
         val changes = present(node \ "changes").exists(_.extract[Boolean])
-        twoSided(
-          node,
-          IntervalJoinSpec(join(node), isEventTime(node), bounds(0), bounds(1), bounds(2), lateness, changes, timing))
+        val early = present(node \ "earlyFireMs").map(_.extract[Long])
+        val spec = IntervalJoinSpec(
+          join(node), isEventTime(node), ms("lowerMs"), ms("upperMs"), ms("minCleanupMs"), lateness, changes, early,
+          timing)
+        twoSided(node, spec)
       case "temporal-join" => twoSided(node, temporal(node, timing))
       case "lookup-join" =>
         val probeChanges = present(node \ "probeChanges").exists(_.extract[Boolean])

@@ -6,7 +6,7 @@ from spark_jobs.sql.bind.expressions import ExpressionBinder
 from spark_jobs.sql.bind.query.common_columns import common_columns, merged
 from spark_jobs.sql.bind.query.constant_rows import bind_values
 from spark_jobs.sql.bind.query.context import Block, QueryContext
-from spark_jobs.sql.bind.query.hints import TtlHints
+from spark_jobs.sql.bind.query.hints import Hints
 from spark_jobs.sql.bind.query.laterals import bind_lateral
 from spark_jobs.sql.bind.query.relations import (
     Relations,
@@ -36,7 +36,7 @@ _TABLE_PARTS = {"this", "alias", "version", "joins"}
 class FromBinder:
     """Binds the FROM of one query block."""
 
-    def __init__(self, context: QueryContext, hints: TtlHints) -> None:
+    def __init__(self, context: QueryContext, hints: Hints) -> None:
         self.context = context
         self.source = context.source
         self.hints = hints
@@ -129,7 +129,9 @@ class FromBinder:
             condition = on_condition(self.context, node, both, needs_on)
         ttl = (None, None) if version else (self._ttl(relations), self._ttl(right_relations))
         position = self.context.position(node.this)
-        joined = Join(left, right, kind, condition, as_of, position, ttl_ms=ttl)
+        joined = Join(
+            left, right, kind, condition, as_of, position, None, ttl, self.hints.take_early_fire()
+        )
         rows = joined if subqueries is None else self._filtered(joined, both, subqueries)
         return merged(rows, kind, over(rows, both), common)
 

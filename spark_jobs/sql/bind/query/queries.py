@@ -10,7 +10,7 @@ from spark_jobs.sql.bind.projections import project, unique_names
 from spark_jobs.sql.bind.query.aggregates import is_aggregated
 from spark_jobs.sql.bind.query.constant_rows import bind_values, one_row
 from spark_jobs.sql.bind.query.context import Block, QueryContext
-from spark_jobs.sql.bind.query.hints import TtlHints, read_hints
+from spark_jobs.sql.bind.query.hints import Hints, read_hints
 from spark_jobs.sql.bind.query.joins import FromBinder
 from spark_jobs.sql.bind.query.limits import first_rows, is_limited
 from spark_jobs.sql.bind.query.rankings import Ranking
@@ -58,7 +58,7 @@ def _block(context: QueryContext, node: exp.Select) -> Block:
     source = context.source
     for part in others(node, _SELECT_PARTS):
         source.problems.append(context.unsupported_part(node, part))
-    hints = TtlHints(source)
+    hints = Hints(source)
     with source.collecting():
         hints = read_hints(source, node.args.get("hint"))
     found = Block(*_from(context, node, hints), ())
@@ -71,7 +71,7 @@ def _block(context: QueryContext, node: exp.Select) -> Block:
     return found
 
 
-def _from(context: QueryContext, node: exp.Select, hints: TtlHints) -> tuple[Logical, Scope]:
+def _from(context: QueryContext, node: exp.Select, hints: Hints) -> tuple[Logical, Scope]:
     """The rows of FROM, or the one row of a query without it."""
     from_ = node.args.get("from_")
     if from_ is not None:

@@ -54,6 +54,24 @@ def test_a_setting_without_effect_is_named() -> None:
     assert not any(words.startswith("SET") for words in advice(joined()))
 
 
+@pytest.mark.parametrize(
+    ("join", "heeds"),
+    [
+        ("a LEFT JOIN b ON a.id = b.id AND a.at BETWEEN b.at AND b.at", True),
+        ("a JOIN b ON a.id = b.id AND a.at BETWEEN b.at AND b.at", False),
+        ("a LEFT JOIN b ON a.id = b.id AND a.at > b.at AND a.at < b.at", False),
+        ("a LEFT JOIN b ON a.id = b.id", False),
+        # one join of several is enough
+        ("a JOIN b AS c ON a.id = c.id FULL JOIN b ON a.id = b.id AND a.at = b.at", False),
+        ("a JOIN b AS c ON a.id = c.id AND a.at = c.at FULL JOIN b ON a.at = b.at", True),
+    ],
+)
+def test_an_early_fire_without_effect_is_named(join: str, heeds: bool) -> None:
+    text = table("a") + table("b") + SINK.format(columns="id INT")
+    text += f"INSERT INTO result SELECT /*+ EARLY_FIRE('delay' = '5s') */ a.id FROM {join};"
+    assert ("EARLY_FIRE in line" not in advice(text)) is heeds
+
+
 def test_a_side_without_its_ttl_gets_a_hint() -> None:
     text = table("a") + table("b") + SINK.format(columns="id INT") + "INSERT INTO result SELECT {} "
     text += "a.id FROM a JOIN b ON a.id = b.id;\n"

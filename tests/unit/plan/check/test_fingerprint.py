@@ -92,3 +92,22 @@ def test_the_row_of_no_rows_is_another_state_than_a_count() -> None:
         assert "no input" in {
             d.place.partition(", ")[2] for d in differences(before, after) if d.code
         }
+
+
+INTERVAL = """
+CREATE TABLE a (id INT, at TIMESTAMP(3), WATERMARK FOR at AS at)
+WITH ({kafka}, 'topic' = 'a', 'format' = 'json');
+CREATE TABLE s (id INT) WITH ({kafka}, 'topic' = 's', 'format' = 'debezium-json');
+INSERT INTO s SELECT {hint} a.id FROM a LEFT JOIN a AS b ON a.id = b.id AND a.at = b.at;
+"""
+
+
+def test_early_padding_is_another_state() -> None:
+    """Which rows have been padded is known by the delay alone."""
+    hints = ("", "/*+ EARLY_FIRE('delay' = '1s') */", "/*+ EARLY_FIRE('delay' = '2s') */")
+    off, on, later = (_printed(INTERVAL.format(kafka=KAFKA, hint=hint)) for hint in hints)
+    assert "early fire ms" not in off.operators[0].state
+    for then, now in ((off, on), (on, off), (on, later)):
+        [told] = [d for d in differences(then, now) if d.effect == "incompatible"]
+        assert told.code == "STATE_INCOMPATIBLE"
+        assert "early fire ms" in told.text()

@@ -156,6 +156,18 @@ REFUSED = [
         "by processing time takes insertions only, but its right input is updated: table states",
     ),
     Refused(
+        "/*+ EARLY_FIRE('delay' = '5s', 'time-mode' = 'rowtime') */ t.id, 'x' FROM ticks AS t"
+        " LEFT JOIN tocks AS s ON t.id = s.id AND t.now_ BETWEEN s.now_ AND s.now_",
+        "EARLY_FIRE_TIME",
+        "by event time, but the interval join goes by processing time",
+    ),
+    Refused(
+        "/*+ EARLY_FIRE('delay' = '5s', 'time-mode' = 'proctime') */ 1, r.code"
+        " FROM history AS r LEFT JOIN history AS s ON r.code = s.code AND r.since = s.since",
+        "EARLY_FIRE_TIME",
+        "by processing time of an interval join by event time is not supported",
+    ),
+    Refused(
         "p.id, p.country FROM zoned AS r JOIN ticks AS t ON r.since = t.now_"
         " JOIN pay AS p ON p.id = t.id",
         "INTERVAL_JOIN_TIMES",

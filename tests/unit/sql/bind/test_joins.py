@@ -133,13 +133,14 @@ def test_problem(from_: str, says: str) -> None:
     assert says in problem(script("SELECT 1 FROM", from_))
 
 
+def joins(node: Logical) -> list[Join]:
+    """The outermost first."""
+    below = [j for i in inputs_of(node) for j in joins(i)]
+    return [node, *below] if isinstance(node, Join) else below
+
+
 def ttl(query: str) -> list[tuple[int | None, int | None]]:
     """What every join of a query keeps, the outermost first."""
-
-    def joins(node: Logical) -> list[Join]:
-        below = [j for i in inputs_of(node) for j in joins(i)]
-        return [node, *below] if isinstance(node, Join) else below
-
     return [j.ttl_ms for j in joins(bind_query(script(TABLES, query)).query)]
 
 
@@ -179,6 +180,30 @@ def test_hints_reach_semi_joins_and_stay_in_their_block() -> None:
     assert ttl(nested) == [(None, None), (DAY, None)]
 
 
+EARLY = "SELECT /*+ EARLY_FIRE({}) */ a FROM A LEFT JOIN B ON a = b"
+
+
+@pytest.mark.parametrize(
+    ("hint", "expected"),
+    [
+        ("EARLY_FIRE('delay' = '5s')", (5_000, None)),
+        ("early_fire('time-mode' = 'ROWTIME', 'delay' = '1 min')", (60_000, "rowtime")),
+        (
+            "STATE_TTL('A' = '1d'), EARLY_FIRE('delay' = '5s', 'target' = 'INTERVAL_JOIN')",
+            (5_000, None),
+        ),
+        ("EARLY_FIRE('delay' = '1s', 'delay' = '2s'), EARLY_FIRE('delay' = '3s')", (2_000, None)),
+    ],
+)
+def test_early_fire_reaches_the_joins_of_its_block(
+    hint: str, expected: tuple[int, str | None]
+) -> None:
+    inner = script("SELECT /*+", hint, "*/ a FROM A LEFT JOIN B ON a = b JOIN C ON a = c")
+    query = script("SELECT s.a FROM (", inner, ") AS s LEFT JOIN B ON s.a = b")
+    hints = [join.early_fire for join in joins(bind_query(script(TABLES, query)).query)]
+    assert [h and (h.delay_ms, h.time_mode) for h in hints] == [None, expected, expected]
+
+
 @pytest.mark.parametrize(
     ("query", "says"),
     [
@@ -189,6 +214,15 @@ def test_hints_reach_semi_joins_and_stay_in_their_block() -> None:
         ("SELECT /*+ STATE_TTL('A' = '1d') */ COUNT(*) FROM A", "for an aggregate is not"),
         ("SELECT /*+ STATE_TTL('A') */ a FROM A JOIN B ON a = b", "expected '=' in the hint"),
         ("SELECT /*+ STATE_TTL */ a FROM A JOIN B ON a = b", "expected '(' in the hint"),
+        ("SELECT /*+ EARLY_FIRE('delay' = '5s') */ a FROM A", "EARLY_FIRE in a query without JOIN"),
+        (EARLY.format("'delay' = '0s'"), "a delay is at least 1 ms"),
+        (EARLY.format("'delay' = '1ns'"), "'1ns' is not a duration"),
+        (EARLY.format("'delay' = '5s', 'timemode' = 'rowtime'"), "did you mean 'time-mode'?"),
+        (EARLY.format("'delay' = '5s', 'x' = 'y'"), "its options are delay, time-mode, target"),
+        (EARLY.format("'delay' = '5s', 'time-mode' = 'unknown'"), "'time-mode' = 'unknown'"),
+        (EARLY.format("'delay' = '5s', 'target' = 'window_join'"), "the only target is"),
+        (EARLY.format("'time-mode' = 'rowtime'"), "EARLY_FIRE has no 'delay'"),
+        (EARLY.format("'5s'"), "EARLY_FIRE('delay' = '5 s')"),
         ("SELECT /*+ LOOKUP('table' = 'B') */ a FROM A", "the hint LOOKUP is not supported"),
         ("SELECT a FROM A /*+ OPTIONS('x' = 'y') */", "the hint /*+ OPTIONS"),
         ("SELECT a FROM (SELECT a FROM A /*+ OPTIONS('x' = 'y') */)", "the hint /*+ OPTIONS"),

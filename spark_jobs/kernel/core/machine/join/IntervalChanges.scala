@@ -5,21 +5,23 @@ import java.util.Arrays
 import rejoin.core.machine.{IntervalJoinSpec, Machine, OutputFunctions}
 import rejoin.core.row.{Envelope, GroupBatch, KeyContents, KeyRows, Output, RowKind}
 import rejoin.core.state.{CachedRow, KeyedState}
-import rejoin.core.time.{GroupState, IntervalBounds, KeyVisits, VisitIndex}
+import rejoin.core.time.{EarlyFire, GroupState, IntervalBounds, KeyVisits, VisitIndex}
 
 /** Interval join by event time of inputs whose rows are updated and deleted.
   *
   * A row is open until its window has closed. A change of an open row is joined with all rows in state that it
   * matches, and takes back or gives back their paddings. A row that has closed changes no more: it is padded if it
   * is outer and joined with nothing, and stays in state as long as it may be joined with an open row, whose changes
-  * have to find it. Rows are known by time and content; equal ones are kept one by one. The results of a batch are
-  * netted. Cells: [[IntervalCells]]. Rules: docs/semantics.md, "Interval join of rows that change".
+  * have to find it. With early padding an outer row without a partner is padded before it has closed. Rows are known
+  * by time and content; equal ones are kept one by one. The results of a batch are netted.
+  * Cells: [[IntervalCells]]. Rules: docs/semantics.md, "Interval join of rows that change".
   */
 final class IntervalChanges(spec: IntervalJoinSpec, functions: JoinFunctions, outputs: OutputFunctions)
     extends Machine {
   require(spec.isEventTime, "rows that change have no processing time: their retraction would come at another one")
 
   private val bounds = new IntervalBounds(spec.lowerMs, spec.upperMs, spec.minCleanupMs + spec.allowedLatenessMs)
+  private val early = new EarlyFire(spec.earlyFireMs)
   private val isOuter = Array(spec.join.leftIsOuter, spec.join.rightIsOuter)
   private val cells = new IntervalCells(isOuter)
   private val caches = cells.sides
@@ -29,6 +31,10 @@ final class IntervalChanges(spec: IntervalJoinSpec, functions: JoinFunctions, ou
   /** Per side, the time up to which rows are closed: before the batch, and after it. */
   private val closedBefore = new Array[Long](2)
   private val closedAfter = new Array[Long](2)
+
+  /** Per side, the time up to which outer rows are padded while they have no partner. */
+  private val paddedBefore = new Array[Long](2)
+  private val paddedAfter = new Array[Long](2)
   private var index: VisitIndex = _
   private var group: GroupState = _
   private var out: Output = _
@@ -44,6 +50,8 @@ final class IntervalChanges(spec: IntervalJoinSpec, functions: JoinFunctions, ou
       caches.indices.foreach { side =>
         closedBefore(side) = bounds.closedUpTo(side, group.watermarkBefore)
         closedAfter(side) = bounds.closedUpTo(side, group.watermarks.current)
+        paddedBefore(side) = math.max(closedBefore(side), early.firedUpTo(group.watermarkBefore))
+        paddedAfter(side) = math.max(closedAfter(side), early.firedUpTo(group.watermarks.current))
       }
       index = new VisitIndex(group.due, state)
       val visits = new KeyVisits
@@ -87,6 +95,8 @@ final class IntervalChanges(spec: IntervalJoinSpec, functions: JoinFunctions, ou
 
   private def isClosed(side: Int, time: Long): Boolean = time <= closedBefore(side)
 
+  private def isPadded(side: Int, time: Long): Boolean = isOuter(side) && time <= paddedBefore(side)
+
   /** A row without a time has no partners, and so no need of state. */
   private def applyTimeless(row: Envelope): Unit = if (isOuter(row.side.toInt)) padOwn(row) else drop(row)
 
@@ -97,6 +107,7 @@ final class IntervalChanges(spec: IntervalJoinSpec, functions: JoinFunctions, ou
       else {
         val matches = if (matchable) join(row, Long.MinValue) else 0
         if (isAdd) keep(row, matches)
+        if (matches == 0 && isPadded(row.side.toInt, row.time)) padOwn(row)
       }
     }
 
@@ -149,12 +160,12 @@ final class IntervalChanges(spec: IntervalJoinSpec, functions: JoinFunctions, ou
   private def pairs(leftTime: Long, left: Array[Byte], rightTime: Long, right: Array[Byte]): Boolean =
     bounds.matches(leftTime, rightTime) && functions.residual(left, right)
 
-  /** Counts a match of an outer row that has come or gone; one that has closed is padded while it has none. */
+  /** Counts a match of an outer row that has come or gone. */
   private def count(side: Int, partner: CachedRow, isAdd: Boolean): Unit = {
-    val isPadded = isClosed(side, partner.time)
-    if (isAdd && isPadded && !partner.isMatched) emit(RowKind.Delete, side, partner.row, null)
+    val padded = isPadded(side, partner.time)
+    if (isAdd && padded && !partner.isMatched) emit(RowKind.Delete, side, partner.row, null)
     partner.matches += (if (isAdd) 1 else -1)
-    if (!isAdd && isPadded && !partner.isMatched) emit(RowKind.Insert, side, partner.row, null)
+    if (!isAdd && padded && !partner.isMatched) emit(RowKind.Insert, side, partner.row, null)
   }
 
   private def padOwn(row: Envelope): Unit =
@@ -163,17 +174,17 @@ final class IntervalChanges(spec: IntervalJoinSpec, functions: JoinFunctions, ou
   private def emit(kind: Byte, side: Int, row: Array[Byte], partner: Array[Byte]): Unit =
     if (side == 0) changes.add(kind, row, partner) else changes.add(kind, partner, row)
 
-  /** Pads the outer rows that have closed in this batch, and forgets those that no open row is joined with. */
+  /** Pads the outer rows whose padding is due in this batch, and forgets rows that no open row is joined with. */
   private def close(side: Int): Unit = {
-    if (isOuter(side) && closedBefore(side) < closedAfter(side))
-      caches(side).foreach(closedBefore(side) + 1, closedAfter(side)) { row =>
+    if (isOuter(side) && paddedBefore(side) < paddedAfter(side))
+      caches(side).foreach(paddedBefore(side) + 1, paddedAfter(side)) { row =>
         if (!row.isMatched) emit(RowKind.Insert, side, row.row, null)
         false
       }
     caches(side).dropUpTo(bounds.forgottenUpTo(side, group.watermarks.current))
   }
 
-  /** Registers a visit for when the next row closes that may have to be padded, or leaves the state. */
+  /** Registers a visit for when the next row may have to be padded, or leaves the state. */
   private def register(key: Array[Byte]): Unit = {
     val now = group.watermarks.current
     if (group.isAdvanced) cells.forgetVisit(now)
@@ -184,8 +195,9 @@ final class IntervalChanges(spec: IntervalJoinSpec, functions: JoinFunctions, ou
     if (caches(side).isEmpty) Long.MaxValue
     else {
       val forgetting = bounds.forgettingTime(side, caches(side).firstTime)
-      val open = if (isOuter(side)) caches(side).firstAfter(closedAfter(side)) else Long.MaxValue
-      if (open == Long.MaxValue) forgetting else math.min(forgetting, bounds.closingTime(side, open))
+      val next = if (isOuter(side)) caches(side).firstAfter(paddedAfter(side)) else Long.MaxValue
+      if (next == Long.MaxValue) forgetting
+      else math.min(forgetting, math.min(bounds.closingTime(side, next), early.fireTime(next)))
     }
 
   def keyTag: Char = IntervalCells.Tag

@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 from spark_jobs.sql.bind.expressions import COMPARISONS, ExpressionBinder
 from spark_jobs.sql.bind.query.aggregates import is_aggregated
 from spark_jobs.sql.bind.query.context import Block, QueryContext
-from spark_jobs.sql.bind.query.hints import TtlHints
+from spark_jobs.sql.bind.query.hints import Hints
 from spark_jobs.sql.bind.query.subquery.subquery_rows import (
     SubqueryRows,
     asks_for_rows,
@@ -49,7 +49,7 @@ _OPPOSITES: dict[type[exp.Expr], type[exp.Expr]] = {
 }
 
 
-def bind_where(context: QueryContext, node: exp.Expr, from_: Block, hints: TtlHints) -> Block:
+def bind_where(context: QueryContext, node: exp.Expr, from_: Block, hints: Hints) -> Block:
     """The rows of FROM that pass WHERE, and the conditions that read the query around this one.
 
     Raises:
@@ -132,7 +132,7 @@ class _SemiJoins:
 
     context: QueryContext
     scope: Scope
-    hints: TtlHints
+    hints: Hints
 
     def bind(self, left: Logical, node: exp.Expr, negated: bool) -> Logical:
         """The rows of `left` for which the predicate holds."""
