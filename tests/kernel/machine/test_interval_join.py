@@ -310,25 +310,31 @@ def early(join_type: str, lower: int, upper: int, delay: int, **rest: Any) -> Ea
 
 
 def test_padding_leaves_after_the_delay_and_is_taken_back() -> None:
-    """W1, W2, W3, W5; nothing is stored for it."""
+    """W1, W2, W3, W5."""
     run = early("full", -5, 9, 3)
-    plain = event_time("full", -5, 9)
     assert run.left(10) + run.right(30) == []
     assert run.watermark(12) == []
     assert run.watermark(13) == [("+I", 10, None)]
     run.machine.restart()
     assert run.right(14) == [("-U", 10, None), ("+U", 10, 14)]
     assert run.right(15) == [("+I", 10, 15)]
-    assert run.left(20) == []
-    assert run.watermark(33) == [("+I", 20, None), ("+I", None, 30)]
+    assert run.left(40) == []
+    assert run.watermark(33) == [("+I", None, 30)]
+    assert run.watermark(43) == [("+I", 40, None)]
     assert run.watermark(1_000) == []
     assert run.machine.stateCells() == 1
-    for each in (run, plain):
-        each.left(1_001)
-        each.watermark(1_003)
-    assert run.watermark(1_004) == [("+I", 1_001, None)]
-    plain.watermark(1_004)
-    assert run.machine.stateBytes() == plain.machine.stateBytes()
+
+
+def test_early_padding_reads_the_pages_that_are_due_and_writes_none() -> None:
+    """Each row has a page of its own; the key's header and the group's cells are small."""
+    run = early("left", -90, 90, 3)
+    run.batch(*(["left", "+I", [time, "k", 0, "x" * 4000]] for time in range(10, 30)))
+    run.machine.restart()
+    assert run.watermark(15) == [("+I", time, None) for time in (10, 11, 12)]
+    _, _, read, written = json.loads(run.machine.stateTraffic())
+    assert 3 * 4000 < read < 6 * 4000
+    assert written < 1000
+    assert run.rows == [20, 0]
 
 
 def test_row_whose_delay_is_over_is_padded_as_it_comes() -> None:
