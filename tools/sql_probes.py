@@ -179,8 +179,8 @@ CLAUSES = {
     "(SELECT id FROM a AS c)",
     "a subquery in ON": "SELECT a.id FROM a JOIN b ON a.k = b.k AND a.k IN (SELECT k FROM b)",
     "/*+ STATE_TTL(...) */": "SELECT /*+ STATE_TTL('a' = '1 d') */ a.id FROM a JOIN b ON a.k = b.k",
-    "/*+ EARLY_FIRE(...) */": "SELECT /*+ EARLY_FIRE('delay' = '1 s') */ a.id FROM a LEFT JOIN b ON "
-    + _ONE_HOUR.format(t="t"),
+    "/*+ EARLY_FIRE(...) */": "SELECT /*+ EARLY_FIRE('delay' = '1 s') */ a.id FROM a LEFT JOIN b "
+    "ON a.k = b.k AND a.t BETWEEN b.t AND b.t",
     "/*+ OPTIONS(...) */": "SELECT id FROM a /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */",
     "/*+ BROADCAST(...) */": "SELECT /*+ BROADCAST(b) */ a.id FROM a JOIN b ON a.k = b.k",
 }

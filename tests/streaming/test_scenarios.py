@@ -35,7 +35,6 @@ IN_SPARK = [
     "temporal_late_changes_of_orders",
     "interval_left_pads_on_expiry",
     "interval_early_padding",
-    "interval_early_padding_processing_time",
     "aggregate_over_join_with_retractions",
     "aggregate_of_no_rows_before_any_record",
     "constant_rows_hold_no_watermark",

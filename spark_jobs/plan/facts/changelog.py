@@ -42,9 +42,9 @@ def kinds(node: Logical, below: Sequence[Kinds], interval: Interval | None) -> K
             return below[0]
         case Join(kind="inner" | "semi"):
             return below[0] | below[1]
-        case Join() if interval is not None and below[0] == below[1] == INSERT:
-            return INSERT | {"U"} if fires_early(node, interval) else INSERT
-        case Join() | Rank():
+        case Join():
+            return _padded(node, below, interval)
+        case Rank():
             return ALL
         case Aggregate() if is_row_of_nothing(node):
             return INSERT
@@ -56,6 +56,13 @@ def kinds(node: Logical, below: Sequence[Kinds], interval: Interval | None) -> K
             return INSERT if keep == "first" and not corrects else INSERT | {"U"}
         case _:
             assert_never(node)
+
+
+def _padded(join: Join, below: Sequence[Kinds], interval: Interval | None) -> Kinds:
+    """A padding is taken back, unless it waits until no match can come."""
+    if interval is None or not below[0] == below[1] == INSERT:
+        return ALL
+    return INSERT | {"U"} if fires_early(join, interval) else INSERT
 
 
 def changelog_of(node: Logical) -> ChangelogMode | None:

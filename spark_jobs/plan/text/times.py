@@ -74,10 +74,8 @@ def closing_text(node: IntervalJoin) -> str:
 def early_text(node: IntervalJoin) -> str:
     """When rows without a partner are padded although one may still come."""
     clock = "watermark" if node.time == "event" else "clock"
-    return (
-        f"early padding: when the {clock} is {node.early_fire_ms} ms past an outer row's time; taken"
-        " back if a match comes"
-    )
+    delay = f"{node.early_fire_ms} ms past an outer row's time"
+    return f"early padding: when the {clock} is {delay}; taken back if a match comes"
 
 
 def watermark_text(node: Stateful) -> list[str]:

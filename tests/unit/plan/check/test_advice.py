@@ -68,8 +68,8 @@ def test_a_setting_without_effect_is_named() -> None:
 )
 def test_an_early_fire_without_effect_is_named(join: str, heeds: bool) -> None:
     text = table("a") + table("b") + SINK.format(columns="id INT")
-    text += f"INSERT INTO result SELECT /*+ EARLY_FIRE('delay' = '5s') */ a.id FROM {join};"
-    assert ("EARLY_FIRE in line" not in advice(text)) is heeds
+    text += "INSERT INTO result SELECT /*+ EARLY_FIRE('delay' = '5s') */ a.id FROM {};"
+    assert ("EARLY_FIRE in line" not in advice(text.format(join))) is heeds
 
 
 def test_a_side_without_its_ttl_gets_a_hint() -> None:
