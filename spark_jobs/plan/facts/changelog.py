@@ -38,12 +38,8 @@ def kinds(node: Logical, below: Sequence[Kinds], interval: Interval | None) -> K
             return below[0]
         case Union() | NoRows():
             return INSERT.union(*below)
-        case Join() if is_versioned(node):
-            return below[0]
-        case Join(kind="inner" | "semi"):
-            return below[0] | below[1]
         case Join():
-            return _padded(node, below, interval)
+            return _joined(node, below, interval)
         case Rank():
             return ALL
         case Aggregate() if is_row_of_nothing(node):
@@ -58,10 +54,15 @@ def kinds(node: Logical, below: Sequence[Kinds], interval: Interval | None) -> K
             assert_never(node)
 
 
-def _padded(join: Join, below: Sequence[Kinds], interval: Interval | None) -> Kinds:
-    """A padding is taken back, unless it waits until no match can come."""
-    if interval is None or not below[0] == below[1] == INSERT:
+def _joined(join: Join, below: Sequence[Kinds], interval: Interval | None) -> Kinds:
+    left, right = below
+    if is_versioned(join):
+        return left
+    if join.kind in ("inner", "semi"):
+        return left | right
+    if interval is None or not left == right == INSERT:
         return ALL
+    # an interval join pads a row when no match can come any more, or early
     return INSERT | {"U"} if fires_early(join, interval) else INSERT
 
 
