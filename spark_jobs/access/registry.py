@@ -1,4 +1,4 @@
-"""An HTTP client for a schema registry, configured by the options of Flink's avro-confluent.
+"""An HTTP client for a schema registry, configured by the options of a format.
 
 The kernel's RegistryAccess.scala does the same for its own requests.
 """
@@ -30,7 +30,7 @@ def registry_access(
 ) -> RegistryAccess:
     """The client that a format's options describe; they may hold references."""
     if not options.url:
-        raise ConfigError("REGISTRY_URL_MISSING", "'avro-confluent.url' is not set")
+        raise ConfigError("REGISTRY_URL_MISSING", "the format's 'url' is not set")
     known = _resolved(options)
     urls = [url.strip().rstrip("/") for url in str(known.url).split(",")]
     trusted = identity = None

@@ -11,11 +11,12 @@ from typing import Any, Literal, TypeAlias
 from spark_jobs.check.finding import Finding
 from spark_jobs.errors import EXIT_CODES
 from spark_jobs.formats.registry import RegistryClient
-from spark_jobs.formats.sink_schema import registered_schema
+from spark_jobs.formats.sink_schema import subject_of, unregistered, written_schema
+from spark_jobs.formats.written_schema import WrittenSchema
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import resolve_public, spec
 from spark_jobs.operators.sink_spec import record_columns
-from spark_jobs.options.formats import Format, RegistryOptions, format_of
+from spark_jobs.options.formats import AvroRegistryOptions, Format, RegistryOptions, format_of
 from spark_jobs.plan.nodes.physical import KafkaScan, KafkaSink
 
 TIMEOUT_S = 2.0
@@ -52,7 +53,9 @@ def registry_formats(
 
 def check_reader(kernel: Kernel, scan: KafkaScan) -> Iterator[Finding]:
     """Compare the latest schemas of a source's subjects with its columns, as the kernel would."""
-    for part, _, options in _parts(scan):
+    for part, declared, options in _parts(scan):
+        if not isinstance(declared.options, AvroRegistryOptions):
+            continue  # the other formats read no schema
         if not any(column.origin == part for column in scan.columns):
             continue
         for topic in scan.topics:
@@ -93,23 +96,29 @@ def _fit(scan: KafkaScan, schema: str, fit: Mapping[str, Any]) -> Finding:
 def check_writer_schema(sink: KafkaSink) -> Iterator[Finding]:
     """What the registry would do with the sink's schemas when the job starts."""
     for part, declared, options in _parts(sink):
-        columns = record_columns(sink, part)
-        subject, schema = registered_schema(declared, options, sink.topic, part, columns)
+        schema = written_schema(declared, record_columns(sink, part))
         client = RegistryClient(options, TIMEOUT_S)
         try:
-            yield _judged(client, sink, subject, schema)
+            subject = subject_of(options, sink.topic, part)
+            yield _judged(client, sink, subject, schema, options.registers)
         finally:
             client.close()
 
 
-def _judged(client: RegistryClient, sink: KafkaSink, subject: str, schema: str) -> Finding:
+def _judged(
+    client: RegistryClient, sink: KafkaSink, subject: str, schema: WrittenSchema, registers: bool
+) -> Finding:
     about = f"sink {sink.table}"
+    if client.lookup(subject, schema) is not None:
+        return Finding("ok", "SUBJECT_SAME", about, f"subject {subject} has the sink's schema")
+    if not registers:
+        missing = unregistered(subject)
+        code = EXIT_CODES["user"]
+        return Finding("error", missing.code, about, missing.message, missing.hint, code)
     latest = client.latest(subject)
     if latest is None:
         text = f"subject {subject} does not exist: the sink's schema will be its first version"
         return Finding("ok", "SUBJECT_NEW", about, text)
-    if client.has(subject, schema):
-        return Finding("ok", "SUBJECT_SAME", about, f"subject {subject} has the sink's schema")
     problems = client.problems(subject, schema)
     if not problems:
         text = f"subject {subject}: the sink's schema is compatible and becomes version "
@@ -133,5 +142,5 @@ def _parts(node: KafkaScan | KafkaSink) -> Iterator[tuple[Part, Format, Registry
         if declared is None:
             continue
         known = format_of(declared.name, resolve_public(declared.texts))
-        if isinstance(known.options, RegistryOptions):
-            yield part, known, known.options
+        if known.registry is not None and known.registry.url is not None:
+            yield part, known, known.registry

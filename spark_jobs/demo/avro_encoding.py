@@ -16,6 +16,7 @@ from spark_jobs.demo.encoding import EXAMPLES, SCHEMAS, BrokenValue, Envelope
 from spark_jobs.demo.shop import ORDERS, PRODUCTS, Order
 from spark_jobs.demo.verify import JOINED_FIELDS, JoinedRow
 from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.formats.written_schema import WrittenSchema
 from spark_jobs.options.formats import RegistryOptions
 
 _PREFIX = struct.Struct(">bI")  # Confluent's framing: a zero byte, the schema id
@@ -113,7 +114,7 @@ class _Writer:
     def __init__(self, registry: RegistryClient, subject: str) -> None:
         text = (SCHEMAS / f"{subject}.avsc").read_text(encoding="utf-8")
         self._schema = fastavro.parse_schema(json.loads(text))
-        self._prefix = _PREFIX.pack(0, registry.register(subject, text))
+        self._prefix = _PREFIX.pack(0, registry.register(subject, WrittenSchema(text)))
 
     def write(self, fields: dict[str, Any]) -> bytes:
         body = io.BytesIO()

@@ -10,6 +10,7 @@ import httpx
 
 from spark_jobs.access.registry import registry_access
 from spark_jobs.errors import ConfigError, FormatError, KafkaError
+from spark_jobs.formats.written_schema import Import, WrittenSchema
 from spark_jobs.options.formats import RegistryOptions
 
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -37,7 +38,7 @@ class RegisteredSchema(NamedTuple):
 
 
 class RegistryClient:
-    """A Confluent-compatible registry, as the options of an avro-confluent format describe it."""
+    """A Confluent-compatible registry, as the options of a format describe it."""
 
     def __init__(self, options: RegistryOptions, patience_s: float = PATIENCE_S) -> None:
         access = registry_access(options, _TIMEOUT_S, {"Content-Type": CONTENT_TYPE})
@@ -45,10 +46,13 @@ class RegistryClient:
         self._client = access.client
         self._patience_s = patience_s
 
-    def register(self, subject: str, schema: str) -> int:
+    def register(self, subject: str, schema: WrittenSchema) -> int:
         """Register the schema and return its id, which it keeps if it is registered already."""
+        for name, imported in schema.imports:
+            self.register(name, imported)
         what = f"subject {subject}"
-        answer = self._send("POST", f"/subjects/{_quoted(subject)}/versions", what, schema)
+        body = self._body(schema)
+        answer = self._send("POST", f"/subjects/{_quoted(subject)}/versions", what, body)
         return _number(_judge(answer, what, dict), "id", answer)
 
     def subjects(self) -> tuple[int, float | None]:
@@ -77,32 +81,62 @@ class RegistryClient:
             _none_of_a_registry(answer)
         return RegisteredSchema(kind, text, bool(found.get("references")))
 
-    def has(self, subject: str, schema: str) -> bool:
-        """Whether the subject has exactly this schema."""
+    def lookup(self, subject: str, schema: WrittenSchema) -> Registered | None:
+        """The version of the subject that is exactly this schema; None if it has none."""
+        if any(self.lookup(name, imported) is None for name, imported in schema.imports):
+            return None
         what = f"subject {subject}"
-        answer = self._send("POST", f"/subjects/{_quoted(subject)}", what, schema)
-        return answer.status_code != 404 and bool(_judge(answer, what, dict))
+        body = self._body(schema)
+        answer = self._send("POST", f"/subjects/{_quoted(subject)}", what, body)
+        if answer.status_code == 404:
+            return None
+        found = _judge(answer, what, dict)
+        return Registered(_number(found, "id", answer), _number(found, "version", answer))
 
-    def problems(self, subject: str, schema: str) -> list[str]:
-        """Why the schema cannot be the subject's next version; empty if it can."""
+    def problems(self, subject: str, schema: WrittenSchema) -> list[str]:
+        """Why the schema cannot be the subject's next version; empty if it can.
+
+        A schema whose imports are not registered cannot be compared yet: theirs are the problems.
+        """
+        new = [each for each in schema.imports if self.lookup(*each) is None]
+        if new:
+            return [each for name, imported in new for each in self.problems(name, imported)]
         what = f"subject {subject}"
         path = f"/compatibility/subjects/{_quoted(subject)}/versions"
-        answer = self._send("POST", f"{path}?verbose=true", what, schema)
+        body = self._body(schema)
+        answer = self._send("POST", f"{path}?verbose=true", what, body)
         if answer.status_code in (404, 405):  # older registries compare with one version only
-            answer = self._send("POST", f"{path}/latest?verbose=true", what, schema)
+            answer = self._send("POST", f"{path}/latest?verbose=true", what, body)
         verdict = _judge(answer, what, dict)
         if verdict.get("is_compatible") is not False:
             return []
-        messages = verdict.get("messages")
-        found = [str(m) for m in messages] if isinstance(messages, list) else []
-        return found or ["the registry gives no reason"]
+        messages = verdict.get("messages", verdict.get("reason"))  # Apicurio gives one reason
+        found = [str(m) for m in messages] if isinstance(messages, list) else [str(messages or "")]
+        return [each for each in found if each] or ["the registry gives no reason"]
 
     def close(self) -> None:
         self._client.close()
 
-    def _send(self, method: str, path: str, what: str, schema: str | None = None) -> httpx.Response:
+    def _body(self, schema: WrittenSchema) -> dict[str, object]:
+        """The schema as a request has it; what it imports is registered."""
+        body: dict[str, object] = {"schema": schema.text}
+        if schema.kind != "AVRO":  # older registries do not know the field
+            body["schemaType"] = schema.kind
+        if schema.imports:
+            body["references"] = [self._reference(each) for each in schema.imports]
+        return body
+
+    def _reference(self, imported: Import) -> dict[str, object]:
+        name, schema = imported
+        found = self.lookup(name, schema)
+        if found is None:
+            raise FormatError("SCHEMA_REFUSED", f"subject {name}: the registry lost the schema")
+        return {"name": name, "subject": name, "version": found.version}
+
+    def _send(
+        self, method: str, path: str, what: str, body: Mapping[str, object] | None = None
+    ) -> httpx.Response:
         """Send a request; retry with growing pauses while the registry is down."""
-        body = None if schema is None else {"schema": schema}
         deadline = time.monotonic() + self._patience_s
         pause_s = _FIRST_PAUSE_S
         while True:

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import Running, spec
-from spark_jobs.options.formats import JsonRegistryOptions, RegistryOptions
+from spark_jobs.options.formats import AvroRegistryOptions, JsonRegistryOptions
 from spark_jobs.plan.nodes.physical import KafkaScan
 from spark_jobs.streaming.sources import known_starts, offsets_json, source_options
 
@@ -80,7 +80,7 @@ def _reads_headers(scan: KafkaScan) -> bool:
     """Headers are read only for dead-letter records, schema ids and key changes that need them."""
     wanted = any(c.origin == "metadata" and c.field == "headers" for c in scan.columns)
     formats = [f.options for f in (scan.key_format, scan.value_format) if f is not None]
-    named = [o for o in formats if isinstance(o, RegistryOptions | JsonRegistryOptions)]
+    named = [o for o in formats if isinstance(o, AvroRegistryOptions | JsonRegistryOptions)]
     ids = any(options.schema_ids.endswith("-headers") for options in named)
     moves = scan.debezium is not None and scan.debezium.follows_keys
     return wanted or ids or moves or scan.on_error == "dead-letter"

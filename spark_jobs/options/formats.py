@@ -63,17 +63,6 @@ class JsonOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JsonRegistryOptions:
-    """JSON behind the id of its schema; the last one is an option of the table."""
-
-    fail_on_missing_field: bool = flag(
-        "fail-on-missing-field", "a field that is not there is an error"
-    )
-    reading: JsonReading = group(JsonReading)
-    schema_ids: str = text(SCHEMA_ID, "the table's own", default="prefix")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumJsonOptions:
     schema_include: bool = flag(
         "schema-include", "records carry Kafka Connect's schema around the payload"
@@ -162,11 +151,15 @@ class AvroOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryOptions:
-    """Avro with a schema registry; the last two are options of the table, for all its formats."""
+    """A schema registry; the last one is an option of the table, for all its formats."""
 
     url: str | None = text("url", "address of the schema registry; several with commas", "a URL")
-    subject: str | None = text("subject", "subject to register the written schema under")
-    schema: str | None = text("schema", "the schema to read or write with", "an Avro schema")
+    subject: str | None = text("subject", "subject of the written schema")
+    registers: bool = flag(
+        "auto-register-schemas",
+        "a sink registers its schema; without it the subject must have the schema already",
+        "true",
+    )
     credentials_source: OneOf["URL", "USER_INFO"] | None = choice(
         "basic-auth.credentials-source", "where credentials come from"
     )
@@ -179,8 +172,29 @@ class RegistryOptions:
     keystore_password: str | None = text("ssl.keystore.password", "its password", _REFERENCE)
     truststore: str | None = text("ssl.truststore.location", "trusted certificates", "a path")
     truststore_password: str | None = text("ssl.truststore.password", "their password", _REFERENCE)
-    schema_ids: str = text(SCHEMA_ID, "the table's own", default="prefix")
     timeout_ms: int | None = integer(REGISTRY_TIMEOUT_MS, "the table's own")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroRegistryOptions:
+    """Avro behind the id of its schema; where the id is, is an option of the table."""
+
+    registry: RegistryOptions = group(RegistryOptions)
+    schema: str | None = text("schema", "the schema to read or write with", "an Avro schema")
+    schema_ids: str = text(SCHEMA_ID, "the table's own", default="prefix")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonRegistryOptions:
+    """JSON behind the id of its schema. Only writing needs the registry."""
+
+    fail_on_missing_field: bool = flag(
+        "fail-on-missing-field", "a field that is not there is an error"
+    )
+    reading: JsonReading = group(JsonReading)
+    writing: JsonWriting = group(JsonWriting)
+    registry: RegistryOptions = group(RegistryOptions)
+    schema_ids: str = text(SCHEMA_ID, "the table's own", default="prefix")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +214,14 @@ class ProtobufOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProtobufRegistryOptions:
+    """Protobuf behind the id of its schema. Only writing needs the registry."""
+
+    message: ProtobufOptions = group(ProtobufOptions)
+    registry: RegistryOptions = group(RegistryOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RawOptions:
     charset: OneOf["UTF-8"] = choice("charset", "encoding of a STRING", "UTF-8")
     endianness: OneOf["big-endian", "little-endian"] = choice(
@@ -216,8 +238,9 @@ FormatOptions: TypeAlias = (
     | CanalJsonOptions
     | CsvOptions
     | AvroOptions
-    | RegistryOptions
+    | AvroRegistryOptions
     | ProtobufOptions
+    | ProtobufRegistryOptions
     | RawOptions
 )
 
@@ -238,6 +261,28 @@ class Format:
     def changelog(self) -> DeclaredMode:
         return FORMATS[self.name].changelog
 
+    @property
+    def registry(self) -> RegistryOptions | None:
+        """The registry that has the schemas of its records."""
+        match self.options:
+            case (
+                AvroRegistryOptions(registry=found)
+                | JsonRegistryOptions(registry=found)
+                | ProtobufRegistryOptions(registry=found)
+            ):
+                return found
+            case _:
+                return None
+
+    @property
+    def message(self) -> ProtobufOptions | None:
+        """The message that a record is."""
+        match self.options:
+            case (ProtobufOptions() as found) | ProtobufRegistryOptions(message=found):
+                return found
+            case _:
+                return None
+
 
 @dataclass(frozen=True, slots=True)
 class FormatKind:
@@ -251,7 +296,7 @@ class FormatKind:
     @property
     def registry(self) -> bool:
         """Whether a registry has the schemas of its records."""
-        return self.kind is RegistryOptions
+        return REGISTRY_TIMEOUT_MS in table_of(self.kind)
 
     @property
     def names_schemas(self) -> bool:
@@ -262,11 +307,7 @@ class FormatKind:
     def options(self) -> dict[str, Option]:
         """The options of the format by name, refused ones too."""
         found = {n: o for n, o in table_of(self.kind).items() if not n.startswith("rejoin.")}
-        if self.name == "proto-registry":
-            return found | _REFUSED_PROTOBUF | _REFUSED_PROTO_REGISTRY
-        if self.kind is ProtobufOptions:
-            return found | _REFUSED_PROTOBUF
-        return found | (_REFUSED if self.registry else {})
+        return found | _REFUSED.get(self.kind, {})
 
     def read(self, given: Mapping[str, str], prefix: str) -> Format:
         """The options below `<prefix><name>.`, completed by the defaults."""
@@ -281,20 +322,21 @@ def format_of(name: str, texts: Mapping[str, str]) -> Format:
     return Format(name, texts, read_options(FORMATS[name].kind, texts))
 
 
-_REFUSED = {
-    "properties": refused("more client properties", "the registry client has no other properties"),
-    "schema-registry.url": refused("the older name of 'url'", "use 'url'"),
-    "schema-registry.subject": refused("the older name of 'subject'", "use 'subject'"),
-    "schema-registry.schema": refused("the older name of 'schema'", "use 'schema'"),
-}
-_REFUSED_PROTOBUF = {
+_OTHER_MESSAGES = {
     "message-class-name": refused(
         "the class that protoc has made",
         "compiled classes are not loaded: use 'descriptor-file' and 'message-name'",
     ),
 }
-_REFUSED_PROTO_REGISTRY = {
-    "write-null-string-literal": refused("the text of NULL", "proto-registry is read, not written"),
+_REFUSED: dict[type[FormatOptions], dict[str, Option]] = {
+    AvroRegistryOptions: {
+        "properties": refused("more client properties", "the registry client has no others"),
+        "schema-registry.url": refused("the older name of 'url'", "use 'url'"),
+        "schema-registry.subject": refused("the older name of 'subject'", "use 'subject'"),
+        "schema-registry.schema": refused("the older name of 'schema'", "use 'schema'"),
+    },
+    ProtobufOptions: _OTHER_MESSAGES,
+    ProtobufRegistryOptions: _OTHER_MESSAGES,
 }
 _MESSAGE = ("descriptor-file", "message-name")
 FORMATS: dict[str, FormatKind] = {
@@ -308,10 +350,10 @@ FORMATS: dict[str, FormatKind] = {
         FormatKind("maxwell-json", MaxwellJsonOptions, "retract"),
         FormatKind("csv", CsvOptions),
         FormatKind("avro", AvroOptions),
-        FormatKind("avro-confluent", RegistryOptions, required=("url",)),
-        FormatKind("debezium-avro-confluent", RegistryOptions, "debezium", ("url",)),
+        FormatKind("avro-confluent", AvroRegistryOptions, required=("url",)),
+        FormatKind("debezium-avro-confluent", AvroRegistryOptions, "debezium", ("url",)),
         FormatKind("protobuf", ProtobufOptions, required=_MESSAGE),
-        FormatKind("proto-registry", ProtobufOptions, required=_MESSAGE),
+        FormatKind("proto-registry", ProtobufRegistryOptions, required=_MESSAGE),
         FormatKind("raw", RawOptions),
     )
 }

@@ -50,6 +50,7 @@ class _KnownError(NamedTuple):
 # by the class of the kernel's or the Kafka client's exception
 _KNOWN = {
     "InvalidProducerEpochException": _KnownError("SINK_FENCED", KafkaError),
+    "JsonValueException": _KnownError("JSON_VALUE", ConfigError),
     "NullValueException": _KnownError("NULL_IN_NOT_NULL_COLUMN", ConfigError),
     "ProtobufValueException": _KnownError("PROTOBUF_VALUE", ConfigError),
     "RecordTimestampException": _KnownError("RECORD_TIMESTAMP", ConfigError),

@@ -11,7 +11,8 @@ import typer
 from spark_jobs.errors import ConfigError
 from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.options.client_properties import client_properties
-from spark_jobs.options.formats import FORMATS, RegistryOptions, format_of
+from spark_jobs.options.declared import read_options
+from spark_jobs.options.formats import FORMATS, RegistryOptions
 from spark_jobs.settings import read_sql
 from spark_jobs.table.ddl import render_table, table_name
 from spark_jobs.table.draft import draft_table
@@ -143,10 +144,7 @@ def _schemas(
             raise ConfigError("COMMAND_LINE", "registry options without a registry", hint)
         yield None, {}
         return
-    declared = format_of(AVRO, given).options
-    if not isinstance(declared, RegistryOptions):
-        raise TypeError(f"format {AVRO} has no registry")
-    client = RegistryClient(declared, _PATIENCE_S)
+    client = RegistryClient(read_options(RegistryOptions, given), _PATIENCE_S)
     try:
         yield Schemas(client), given
     finally:

@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from spark_jobs.access.acls import Need
 from spark_jobs.embedded.registry import RegistrySecurity, RegistryServer
 from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.formats.written_schema import WrittenSchema
 from spark_jobs.options.declared import read_options
 from spark_jobs.options.formats import RegistryOptions
 from tests.harness.certificates import STORE_PASSWORD
@@ -98,7 +99,7 @@ class Stage:
         grant(self.broker, LEAST)
         schema = json.dumps(ORDER)
         registry = RegistryClient(read_options(RegistryOptions, self.registry_options()))
-        schema_id = registry.register("orders-value", schema)
+        schema_id = registry.register("orders-value", WrittenSchema(schema))
         producer = Producer({**self.broker.admin_config()})
         for i in range(20):
             body = io.BytesIO()

@@ -25,6 +25,7 @@ from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import RejoinError
 from spark_jobs.formats.registry import RegistryClient
+from spark_jobs.formats.written_schema import WrittenSchema
 from spark_jobs.options.formats import RegistryOptions
 from spark_jobs.plan.nodes.walk import scans
 from spark_jobs.plan.planner import plan
@@ -161,7 +162,8 @@ def register(shop: Shop, registry: RegistryServer) -> None:
     """The demo's schemas under the subjects of this test's topics."""
     client = RegistryClient(RegistryOptions(url=registry.url))
     for subject in (f"{ORDERS}-value", f"{PRODUCTS}-key", f"{PRODUCTS}-value"):
-        client.register(shop.topic(subject), (SCHEMAS / f"{subject}.avsc").read_text("utf-8"))
+        text = (SCHEMAS / f"{subject}.avsc").read_text("utf-8")
+        client.register(shop.topic(subject), WrittenSchema(text))
     client.close()
 
 

@@ -17,8 +17,6 @@ from spark_jobs.sql.parse.statements import InsertInto
 from spark_jobs.sql.types.coercion import assignable
 from spark_jobs.sql.types.expr import Column, Expr, Literal
 
-_READ_ONLY = {"json-registry": "use json or an Avro", "proto-registry": "use protobuf or an Avro"}
-
 
 def bind_insert(
     source: SourceText, statement: InsertInto, table: Table, query: Logical, trims: bool
@@ -64,8 +62,11 @@ def _unwritable(table: Table) -> Iterator[PositionedError]:
         why = "ids are written in Confluent's form"
         yield _unwritable_with(table, f"'rejoin.schema-id' = '{ids}': {why}")
     for format_ in (table.key_format, table.value_format):
-        if format_ is not None and format_.name in _READ_ONLY:
-            yield _unwritable_with(table, f"the format '{format_.name}'", _READ_ONLY[format_.name])
+        registry = None if format_ is None else format_.registry
+        if format_ is not None and registry is not None and registry.url is None:
+            problem = f"{table.name} is written in {format_.name} and names no registry"
+            hint = f"set '{format_.name}.url', where a sink registers its schema"
+            yield SqlError("OPTION_MISSING", problem, hint)
     yield from _unwritable_metadata(table)
 
 

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from spark_jobs.embedded.registry import RegistrySecurity, RegistryServer
 from spark_jobs.errors import KafkaError
 from spark_jobs.formats.registry import PATIENCE_S, RegistryClient
+from spark_jobs.formats.written_schema import WrittenSchema
 from spark_jobs.options.client_properties import CONNECTION, JAVA_ONLY, REFUSED
 from spark_jobs.options.connectors import MANAGED_PROPERTIES
 from spark_jobs.options.declared import read_options
@@ -95,14 +96,14 @@ def test_registry_over_mutual_tls(
     protected: RegistryServer, authority: Authority, kind: str, credentials: dict[str, str]
 ) -> None:
     known = {**options(protected, authority, kind), **credentials}
-    schema_id = client(known).register(f"s-{kind}", '"long"')
+    schema_id = client(known).register(f"s-{kind}", WrittenSchema('"long"'))
     assert schema_at(known, schema_id) == "long"
 
 
 def test_credentials_in_the_address(protected: RegistryServer, authority: Authority) -> None:
     known = options(protected, authority, "PEM") | {"basic-auth.credentials-source": "URL"}
     known["url"] = known["url"].replace("://", "://ann:secret@")
-    assert schema_at(known, client(known).register("in-url", '"int"')) == "int"
+    assert schema_at(known, client(known).register("in-url", WrittenSchema('"int"'))) == "int"
 
 
 def test_who_has_no_certificate_or_password_stays_out(
@@ -110,10 +111,10 @@ def test_who_has_no_certificate_or_password_stays_out(
 ) -> None:
     known = options(protected, authority, "PEM")
     with pytest.raises(KafkaError, match="REGISTRY_REFUSED"):
-        client(known).register("s", '"long"')
+        client(known).register("s", WrittenSchema('"long"'))
     del known["ssl.keystore.location"]
     with pytest.raises(KafkaError, match="REGISTRY_UNREACHABLE"):
-        client(known | CREDENTIALS[0], patience_s=0.1).register("s", '"long"')
+        client(known | CREDENTIALS[0], patience_s=0.1).register("s", WrittenSchema('"long"'))
 
 
 def schema_at(known: dict[str, str], schema_id: int) -> str:

@@ -19,7 +19,6 @@ from spark_jobs.check.sample import DecodedSample
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import KafkaError
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.options.formats import RegistryOptions
 from spark_jobs.plan.check.state_size import packed_bytes
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.walk import scans
@@ -172,8 +171,8 @@ def test_a_sink_subject_is_asked_about_and_left_alone(registry: RegistryServer) 
 def test_a_registry_and_its_clock(registry: RegistryServer) -> None:
     [planned] = plan(bind(AVRO.format(topic="t", url=registry.url)))
     assert isinstance(planned.root, KafkaSink)
-    options = planned.root.value_format.options
-    assert isinstance(options, RegistryOptions)
+    options = planned.root.value_format.registry
+    assert options is not None
     finding, answering = check_registry(options)
     assert finding.code == "REGISTRY_ANSWERS"
     now_s = time.time()
@@ -190,8 +189,8 @@ def test_a_registry_and_its_clock(registry: RegistryServer) -> None:
 def test_a_registry_that_is_not_there() -> None:
     [planned] = plan(bind(AVRO.format(topic="t", url="http://127.0.0.1:1")))
     assert isinstance(planned.root, KafkaSink)
-    options = planned.root.value_format.options
-    assert isinstance(options, RegistryOptions)
+    options = planned.root.value_format.registry
+    assert options is not None
     with pytest.raises(KafkaError, match="REGISTRY_UNREACHABLE"):
         check_registry(options)
 

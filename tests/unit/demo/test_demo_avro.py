@@ -19,6 +19,7 @@ from spark_jobs.demo.verify import JoinedRow, RowAudit
 from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import encodable
+from spark_jobs.formats.written_schema import WrittenSchema
 from spark_jobs.options.formats import RegistryOptions
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.planner import plan
@@ -47,7 +48,7 @@ def sink(registry: RegistryServer) -> Callable[[JoinedRow], bytes]:
     text = (SCHEMAS / "enriched_orders-value.avsc").read_text(encoding="utf-8")
     schema = fastavro.parse_schema(json.loads(text))
     client = RegistryClient(RegistryOptions(url=registry.url))
-    schema_id = client.register("enriched_orders-value", text)
+    schema_id = client.register("enriched_orders-value", WrittenSchema(text))
     client.close()
 
     def write(row: JoinedRow) -> bytes:

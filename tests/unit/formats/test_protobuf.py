@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from google.protobuf import descriptor_pb2
 
 from spark_jobs.errors import FormatError
+from spark_jobs.formats.proto_text import proto_text, registered_file
 from spark_jobs.formats.protobuf import layout, refuse_unwritable
+from spark_jobs.formats.written_schema import Import, WrittenSchema
 from spark_jobs.sql.types.data_types import RowField
 from spark_jobs.sql.types.type_text import parse_type
 
@@ -95,3 +98,33 @@ def test_files_that_are_no_descriptors(tmp_path: Path) -> None:
         (tmp_path / "wrong").write_bytes(wrong)
         with pytest.raises(FormatError, match="PROTOBUF_DESCRIPTOR"):
             layout(str(tmp_path / "wrong"), "shop.Order", wanted)
+
+
+def file_of(name: str, message: str, *imports: str) -> descriptor_pb2.FileDescriptorProto:
+    file = descriptor_pb2.FileDescriptorProto(name=name, package="p", syntax="proto3")
+    file.dependency.extend(imports)
+    file.message_type.add(name=message).field.add(name="id", number=1, type=3, label=1)
+    return file
+
+
+def test_the_file_of_a_message_is_its_schema(tmp_path: Path) -> None:
+    """With the files that it imports, but those that every registry has."""
+    inner = file_of("inner.proto", "Inner")
+    middle = file_of("middle.proto", "Middle", "inner.proto", "google/protobuf/timestamp.proto")
+    outer = file_of("outer.proto", "Outer", "middle.proto")
+    files = descriptor_pb2.FileDescriptorSet(file=[inner, middle, outer])
+    path = tmp_path / "all.desc"
+    path.write_bytes(files.SerializeToString())
+
+    def text(file: descriptor_pb2.FileDescriptorProto) -> str:
+        return proto_text(file.SerializeToString())
+
+    known = Import("inner.proto", WrittenSchema(text(inner), "PROTOBUF"))
+    part = WrittenSchema(text(middle), "PROTOBUF", (known,))
+    assert registered_file(str(path), "p.Middle") == part
+    whole = registered_file(str(path), "p.Outer")
+    assert whole == WrittenSchema(text(outer), "PROTOBUF", (Import("middle.proto", part),))
+    path.write_bytes(descriptor_pb2.FileDescriptorSet(file=[outer]).SerializeToString())
+    with pytest.raises(FormatError, match=r"lacks middle\.proto") as refused:
+        registered_file(str(path), "p.Outer")
+    assert "--include_imports" in (refused.value.hint or "")

@@ -11,6 +11,7 @@ from spark_jobs.embedded.registry import RegistryServer
 from spark_jobs.errors import ConfigError, FormatError, KafkaError
 from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import encodable
+from spark_jobs.formats.written_schema import WrittenSchema
 from spark_jobs.options.formats import RegistryOptions, format_of
 from spark_jobs.sql.types.data_types import DataType, RowField
 from tests.harness.http_server import serving
@@ -40,6 +41,25 @@ def test_schema_is_registered_once(registry: RegistryServer) -> None:
     assert given["schema-id"] != first["schema-id"]
 
 
+def test_a_schema_that_may_not_be_registered_is_looked_up(registry: RegistryServer) -> None:
+    options = {"url": registry.url, "auto-register-schemas": "false"}
+    with pytest.raises(FormatError, match=r"SCHEMA_UNREGISTERED.*looked-up-value") as refused:
+        with_schema_id(options, "looked-up", "value", [ID, NAME])
+    assert "auto-register-schemas" in (refused.value.hint or "")
+    with closing(RegistryClient(RegistryOptions(url=registry.url))) as client:
+        assert client.latest("looked-up-value") is None
+    first = with_schema_id({"url": registry.url}, "looked-up", "value", [ID, NAME])
+    found = with_schema_id(options, "looked-up", "value", [ID, NAME])
+    assert found["schema-id"] == first["schema-id"]
+    with pytest.raises(FormatError, match="SCHEMA_UNREGISTERED"):
+        with_schema_id(options, "looked-up", "value", [ID])
+
+
+def test_a_registry_that_knows_avro_alone(registry: RegistryServer) -> None:
+    with pytest.raises(FormatError, match=r"SCHEMA_REFUSED.*JSON"):
+        with_schema_id({"url": registry.url}, "json", "value", [ID], "json-registry")
+
+
 def test_incompatible_columns_are_named(registry: RegistryServer) -> None:
     options = {"url": registry.url}
     with_schema_id(options, "changing", "value", [ID])
@@ -66,7 +86,7 @@ def test_envelopes_have_subjects_like_rows(registry: RegistryServer) -> None:
 def test_registry_that_is_not_there() -> None:
     client = RegistryClient(RegistryOptions(url="http://127.0.0.1:1"), patience_s=0.3)
     with pytest.raises(KafkaError, match="REGISTRY_UNREACHABLE"):
-        client.register("s", '"long"')
+        client.register("s", WrittenSchema('"long"'))
 
 
 class Moody(BaseHTTPRequestHandler):
@@ -97,13 +117,13 @@ def moody() -> Iterator[str]:
 
 def test_retries_with_credentials(moody: str) -> None:
     options = RegistryOptions(url=moody, user_info="ann:secret")
-    assert RegistryClient(options).register("s/1", '"long"') == 7
+    assert RegistryClient(options).register("s/1", WrittenSchema('"long"')) == 7
     assert Moody.asked == ["Basic YW5uOnNlY3JldA=="] * 2
 
 
 def test_refused_access_is_not_retried(moody: str) -> None:
     with pytest.raises(KafkaError, match="REGISTRY_REFUSED"):
-        RegistryClient(RegistryOptions(url=moody)).register("s", '"long"')
+        RegistryClient(RegistryOptions(url=moody)).register("s", WrittenSchema('"long"'))
     assert len(Moody.asked) == 2
 
 
@@ -130,7 +150,7 @@ def test_what_is_no_registry_is_named() -> None:
         for ask in (
             lambda: client.latest("s"),
             client.subjects,
-            lambda: client.register("s", '"long"'),
+            lambda: client.register("s", WrittenSchema('"long"')),
         ):
             with pytest.raises(FormatError, match="REGISTRY_FAILED"):
                 ask()

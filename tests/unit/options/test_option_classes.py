@@ -9,7 +9,7 @@ import pytest
 
 from spark_jobs.options.connectors import KafkaOptions, table_options
 from spark_jobs.options.declared import table_of
-from spark_jobs.options.formats import FORMATS, RegistryOptions
+from spark_jobs.options.formats import FORMATS, AvroRegistryOptions
 from spark_jobs.options.settings import DeclaredSettings, declared_settings
 
 
@@ -64,13 +64,11 @@ def test_the_kernel_reads_the_texts_of_a_format_with_its_defaults() -> None:
     assert found.value_format is not None
     assert found.value_format.texts == {
         "url": "http://r",
+        "auto-register-schemas": "true",
         "rejoin.schema-id": "confluent-headers",
         "rejoin.registry.timeout-ms": "2000",
     }
     options = found.value_format.options
-    assert isinstance(options, RegistryOptions)
-    assert (options.url, options.schema_ids, options.timeout_ms) == (
-        "http://r",
-        "confluent-headers",
-        2000,
-    )
+    assert isinstance(options, AvroRegistryOptions)
+    assert options.schema_ids == "confluent-headers"
+    assert (options.registry.url, options.registry.timeout_ms) == ("http://r", 2000)

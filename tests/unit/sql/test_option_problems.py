@@ -189,13 +189,13 @@ _SINK = "'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:1', "
             "UNSUPPORTED_METADATA",
             "several columns",
         ),
-        ("x INT", "'format' = 'json-registry', ", "UNSUPPORTED_OPTION", "json-registry"),
+        ("x INT", "'format' = 'json-registry', ", "OPTION_MISSING", "'json-registry.url'"),
         (
             "x INT",
             "'format' = 'proto-registry', 'proto-registry.descriptor-file' = 'f',"
             " 'proto-registry.message-name' = 'm',",
-            "UNSUPPORTED_OPTION",
-            "use protobuf or an Avro",
+            "OPTION_MISSING",
+            "where a sink registers its schema",
         ),
         ("x INT", "'topic-pattern' = 's.*', ", "SINK_TOPICS", "a sink has one topic"),
     ],

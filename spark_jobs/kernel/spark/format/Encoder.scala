@@ -27,9 +27,13 @@ object RowEncoder {
       case "json" =>
         val fields = new JsonObjectWriter(JsonWriterOptions(format), ordinals, struct)
         fields.write(_, _)
+      case "json-registry" =>
+        val prefix = Framing.prefix(format)
+        val fields = new JsonObjectWriter(JsonWriterOptions(format), ordinals, struct)
+        (row, out) => fields.write(row, out.write(prefix))
       case "csv" => new CsvEncoder(format, ordinals, struct)
       case "avro" | "avro-confluent" => new AvroEncoder(format, ordinals, struct)
-      case "protobuf" => new ProtobufEncoder(format, ordinals, struct)
+      case "protobuf" | "proto-registry" => new ProtobufEncoder(format, ordinals, struct)
       case "raw" => raw(format, ordinals, struct)
       case other => throw new IllegalArgumentException(s"format '$other' cannot hold plain rows")
     }

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.rejoin.format.avro
 
-import java.nio.ByteBuffer
-
 import scala.jdk.CollectionConverters._
 
 import org.apache.avro.Schema
@@ -11,7 +9,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.types._
 
-import org.apache.spark.sql.rejoin.format.{ByteSink, FormatSpec, RowEncoder, SqlTypes, ValueEncoder}
+import org.apache.spark.sql.rejoin.format.{ByteSink, FormatSpec, Framing, RowEncoder, SqlTypes, ValueEncoder}
 import rejoin.core.row.RowKind
 
 /** Encodes rows as Avro, with the schema id in front if the schema is in a registry.
@@ -20,7 +18,7 @@ import rejoin.core.row.RowKind
   * format's options `schema` and `schema-id`.
   */
 final class AvroEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructType) extends RowEncoder {
-  private val prefix = AvroEncoder.prefix(format)
+  private val prefix = Framing.prefix(format)
   private val fields = AvroEncoder.record(AvroDecoder.schema(format), ordinals, struct)
 
   override def encode(row: SpecializedGetters, out: ByteSink): Unit = {
@@ -32,7 +30,7 @@ final class AvroEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructTy
 /** Encodes rows in Debezium's envelope as Flink writes it: an update is two records, never one with op `u`. */
 private[rejoin] final class DebeziumAvroEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructType)
     extends ValueEncoder {
-  private val prefix = AvroEncoder.prefix(format)
+  private val prefix = Framing.prefix(format)
   private val root = AvroEncoder.nullable(AvroDecoder.schema(format), "the envelope")
   private val parts = root.value.getFields.asScala.map(part).toArray
 
@@ -89,11 +87,6 @@ private[rejoin] final class AvroNullable(val value: Schema, valueAt: Int, nullAt
 private[rejoin] object AvroEncoder {
 
   /** The bytes before the data: none, or Confluent's zero byte and id. */
-  def prefix(format: FormatSpec): Array[Byte] =
-    format.options.get("schema-id").fold(Array.empty[Byte]) { id =>
-      ByteBuffer.allocate(5).put(0.toByte).putInt(id.toInt).array
-    }
-
   def nullable(schema: Schema, name: String): AvroNullable =
     if (schema.getType != UNION) new AvroNullable(schema, -1, -1, name)
     else {

@@ -29,27 +29,41 @@ final class JsonObjectWriter(options: JsonWriterOptions, ordinals: Seq[Int], str
     out.byte('{')
     var isFirst = true
     var i = 0
-    while (i < columns.length) {
-      val isNull = row.isNullAt(columns(i))
-      if (!isNull || !options.ignoreNullFields) {
-        if (!isFirst) out.byte(',')
-        isFirst = false
-        out.write(names(i))
-        if (isNull) out.write(JsonWriter.Null) else values(i).write(row, columns(i), out)
+    try
+      while (i < columns.length) {
+        val isNull = row.isNullAt(columns(i))
+        if (!isNull || !options.ignoreNullFields) {
+          if (!isFirst) out.byte(',')
+          isFirst = false
+          out.write(names(i))
+          if (isNull) out.write(JsonWriter.Null) else values(i).write(row, columns(i), out)
+        }
+        i += 1
       }
-      i += 1
-    }
+    catch { case unfit: JsonValueException => throw unfit.in(struct(i).name) }
     out.byte('}')
   }
 }
 
-/** Options of Flink's JSON formats that matter when writing. */
+/** A value that JSON does not have, and of which the schema in a registry says that it is one: the query is wrong,
+  * not a single record.
+  */
+final class JsonValueException(message: String) extends RuntimeException(message) {
+  def in(column: String): JsonValueException = new JsonValueException(s"$column: $getMessage")
+}
+
+/** Options of Flink's JSON formats that matter when writing.
+  *
+  * @param followsSchema
+  *   whether a schema in a registry says that numbers are numbers
+  */
 final case class JsonWriterOptions(
     timestampStandard: String,
     decimalAsPlainNumber: Boolean,
     ignoreNullFields: Boolean,
     mapNullKeyMode: String,
-    mapNullKeyLiteral: String)
+    mapNullKeyLiteral: String,
+    followsSchema: Boolean)
 
 object JsonWriterOptions {
   def apply(format: FormatSpec): JsonWriterOptions =
@@ -58,7 +72,8 @@ object JsonWriterOptions {
       format.flag("encode.decimal-as-plain-number"),
       format.flag("encode.ignore-null-fields"),
       format.options.getOrElse("map-null-key.mode", "FAIL"),
-      format.options.getOrElse("map-null-key.literal", "null"))
+      format.options.getOrElse("map-null-key.literal", "null"),
+      followsSchema = format.options.contains("schema-id"))
 }
 
 object JsonWriter {
@@ -109,8 +124,8 @@ object JsonValueWriter {
       case IntegerType if isTime => (row, i, out) => quoted(out)(TimeText.time(row.getInt(i), out))
       case IntegerType => (row, i, out) => out.decimal(row.getInt(i).toLong)
       case LongType => (row, i, out) => out.decimal(row.getLong(i))
-      case FloatType => (row, i, out) => number(row.getFloat(i).toString, out)
-      case DoubleType => (row, i, out) => number(row.getDouble(i).toString, out)
+      case FloatType => (row, i, out) => number(row.getFloat(i).toString, options, out)
+      case DoubleType => (row, i, out) => number(row.getDouble(i).toString, options, out)
       case decimal: DecimalType => decimalWriter(decimal, options)
       case StringType => (row, i, out) => JsonWriter.text(row.getUTF8String(i), out)
       case BinaryType =>
@@ -131,9 +146,11 @@ object JsonValueWriter {
     out.byte('"')
   }
 
-  /** JSON has no numbers for NaN and the infinities: they are written as strings. */
-  private def number(text: String, out: ByteSink): Unit =
-    if (text.last.isLetter) quoted(out)(out.ascii(text)) else out.ascii(text)
+  /** JSON has no numbers for NaN and the infinities: they are written as strings, as Flink does. */
+  private def number(text: String, options: JsonWriterOptions, out: ByteSink): Unit =
+    if (!text.last.isLetter) out.ascii(text)
+    else if (options.followsSchema) throw new JsonValueException(s"$text is no number of JSON")
+    else quoted(out)(out.ascii(text))
 
   private def decimalWriter(decimal: DecimalType, options: JsonWriterOptions): JsonValueWriter =
     (row, i, out) => {

@@ -6,23 +6,50 @@ import org.json4s.{DefaultFormats, Formats, JValue}
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructType}
 
-import org.apache.spark.sql.rejoin.format.{ByteSink, FormatSpec, RowEncoder}
+import org.apache.spark.sql.rejoin.format.{ByteSink, FormatSpec, Framing, RowEncoder}
 
 /** Encodes rows as messages, byte for byte as Google's libraries do: fields in the order of their numbers, numbers
   * of a repeated field packed if it is declared so, and no field that has its default if a message does not tell
   * whether it has the field.
+  *
+  * With `proto-registry` a schema id and the place of the message in its file come first, as Confluent's serializer
+  * writes them.
   *
   * NULL is a field that is not there. Elements of a repeated field and values of a map cannot be left out: NULL is
   * the default of their type there, as in Flink.
   */
 private[format] final class ProtobufEncoder(format: FormatSpec, ordinals: Seq[Int], struct: StructType)
     extends RowEncoder {
+  private val layout = parse(format.options("layout"))
+  private val prefix =
+    if (format.name == "proto-registry") Framing.prefix(format) ++ ProtobufEncoder.place(layout) else Array.empty[Byte]
   private val message = {
     val nullText = format.options.getOrElse("write-null-string-literal", "")
-    new MessageWriter(parse(format.options("layout")) \ "columns", struct, ordinals, nullText)
+    new MessageWriter(layout \ "columns", struct, ordinals, nullText)
   }
 
-  override def encode(row: SpecializedGetters, out: ByteSink): Unit = message.write(row, out)
+  override def encode(row: SpecializedGetters, out: ByteSink): Unit = {
+    out.write(prefix)
+    message.write(row, out)
+  }
+}
+
+private object ProtobufEncoder {
+  import MessageWriter.formats
+
+  /** Where the message stands in its file, counted as Confluent's serializer for Java does: without the messages that
+    * protoc makes of maps. The first message is a single zero.
+    */
+  def place(layout: JValue): Array[Byte] = {
+    val numbers = (layout \ "places").extract[Seq[Seq[Long]]].last
+    val out = new ByteSink
+    if (numbers == Seq(0L)) out.byte(0)
+    else {
+      out.signed(numbers.size.toLong)
+      numbers.foreach(out.signed)
+    }
+    out.result()
+  }
 }
 
 /** A value that its field cannot hold: the query is wrong, not a single record. */
