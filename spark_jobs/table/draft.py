@@ -295,11 +295,11 @@ class _Drafting:
         name = _FORMATS.get((encoding, meaning), "json")
         own = {k: v for k, v in self.options.items() if k in _OF_FORMAT}
         others = {k: v for k, v in self.options.items() if k not in _OF_FORMAT}
-        if encoding == "avro":
-            own = dict(self.registry)
+        if encoding in ("avro", "json-registry"):
+            own |= self.registry
         found: dict[str, str] = {}
         if key is not None:
-            reached = self.registry if key.format == "avro-confluent" else {}
+            reached = self.registry if key.format in ("avro-confluent", "json-registry") else {}
             found = {"key.format": key.format}
             found |= {f"key.{key.format}.{option}": value for option, value in reached.items()}
         prefix = "" if key is None else "value."

@@ -19,6 +19,7 @@ from google.protobuf.timestamp_pb2 import DESCRIPTOR as TIMESTAMP
 
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import FormatError
+from spark_jobs.formats.proto_text import proto_text
 from spark_jobs.formats.registry import RegistryClient
 from spark_jobs.formats.sink_schema import encodable
 from spark_jobs.options.formats import FORMATS, Format, RegistryOptions
@@ -29,11 +30,18 @@ from tests.e2e.apicurio import Apicurio
 from tests.harness.shop import Shop
 
 Field = descriptor_pb2.FieldDescriptorProto
+STOP_S = 30.0
+ORDERS = 12
+DELETED = 3
 COLUMNS = (
     "id BIGINT, name STRING, amount DOUBLE, at TIMESTAMP_LTZ(3), tags ARRAY<STRING>,"
     " home ROW<city STRING>, PRIMARY KEY (id) NOT ENFORCED"
 )
-ORDERS = "id BIGINT, customer BIGINT, amount DOUBLE, at TIMESTAMP_LTZ(3), tags ARRAY<STRING>"
+ORDER_COLUMNS = (
+    "id BIGINT, customer BIGINT, amount DOUBLE, at TIMESTAMP_LTZ(3), tags ARRAY<STRING>,"
+    " PRIMARY KEY (id) NOT ENFORCED"
+)
+CUSTOMER_COLUMNS = "id BIGINT, name STRING, city STRING, PRIMARY KEY (id) NOT ENFORCED"
 JOINED = """
 INSERT INTO {sink} SELECT o.id, c.name, o.amount, o.at, o.tags, ROW(c.city)
 FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
@@ -104,25 +112,23 @@ def message_class(name: str) -> Any:
 
 
 def sent(shop: Shop) -> list[dict[str, Any]]:
-    """Records of the inputs; the rows of the join, of which order 3's deletion is not one."""
+    """Records of the inputs; the rows of the join by their ids."""
     shop.create("orders", "customers", "as_json", "as_protobuf", "json_sink", "protobuf_sink")
     shop.send("customers", [{"id": 1, "name": "Zoë", "city": "Oslo"}], key="id")
     rows = [
         {
-            "id": i, "customer": i % 2, "amount": i + 0.5, "at": f"2024-01-01 12:00:00.{i:03}Z",
-            "tags": ["a", ""] if i % 3 else None,
+            "id": i, "customer": i % 2, "amount": i + 0.5, "tags": ["a", ""] if i % 3 else None,
+            "at": f"2024-01-01 12:00:00.{2 * i + 101}Z",
         }
-        for i in range(12)
+        for i in range(ORDERS)
     ]  # fmt: skip
     shop.send("orders", rows, key="id")
-    shop.delete("orders", "id", [3])
     return [
         {
             "id": r["id"], "name": "Zoë" if r["customer"] else None, "amount": r["amount"],
             "at": r["at"], "tags": r["tags"], "home": {"city": "Oslo" if r["customer"] else None},
         }
         for r in rows
-        if r["id"] != 3
     ]  # fmt: skip
 
 
@@ -132,11 +138,8 @@ def test_what_confluents_clients_and_our_own_read(
     expected = sent(shop)
     path = str(descriptor_file(tmp_path, described()))
     bounded = {"scan__bounded__mode": "latest-offset"}
-    inputs = shop.table("orders", f"{ORDERS}, PRIMARY KEY (id) NOT ENFORCED", "upsert-kafka",
-                        **bounded) + shop.table(
-        "customers", "id BIGINT, name STRING, city STRING, PRIMARY KEY (id) NOT ENFORCED",
-        "upsert-kafka", **bounded,
-    )  # fmt: skip
+    inputs = shop.table("orders", ORDER_COLUMNS, "upsert-kafka")
+    inputs += shop.table("customers", CUSTOMER_COLUMNS, "upsert-kafka")
     as_json, as_protobuf = {}, {}
     for part in ("key", "value"):
         as_json |= {f"{part}__format": "json-registry",
@@ -148,16 +151,24 @@ def test_what_confluents_clients_and_our_own_read(
             f"{part}__proto-registry__descriptor-file": path,
             f"{part}__proto-registry__message-name": message,
         }
-    shop.run(
+    job = (
         inputs
         + shop.table("as_json", COLUMNS, "upsert-kafka", **as_json)
         + shop.table("as_protobuf", COLUMNS, "upsert-kafka", **as_protobuf)
         + JOINED.format(sink="as_json")
         + JOINED.format(sink="as_protobuf")
     )
-    keys = {r["id"] for r in expected} | {3}
-    assert_json(shop, registry, expected, keys)
-    assert_protobuf(shop, registry, expected, keys)
+    child = shop.start(job)
+    for topic in ("as_json", "as_protobuf"):
+        shop.messages(topic, lambda found: len({m.key() for m in found}) >= ORDERS)
+    shop.delete("orders", "id", [DELETED])
+    rows = {row["id"]: row for row in expected}
+    assert read_json(shop, registry) == rows | {DELETED: None}
+    assert read_protobuf(shop, registry) == {
+        i: None if i == DELETED else as_message(row) for i, row in rows.items()
+    }
+    child.stop(STOP_S)
+    assert child.exit_code == 0, child.log_tail(40)
     job = "".join(
         shop.table(f"as_{name}", COLUMNS, "upsert-kafka", **options, **bounded)
         + shop.table(f"{name}_sink", COLUMNS, "upsert-kafka")
@@ -165,66 +176,74 @@ def test_what_confluents_clients_and_our_own_read(
         for name, options in (("json", as_json), ("protobuf", as_protobuf))
     )
     shop.run(job, "--no-sidecar", "--checkpoint", str(shop.folder / "again"))
-    assert folded(shop, "json_sink", json.loads) == {r["id"]: r for r in expected}
+    del rows[DELETED]
+    assert folded(shop, "json_sink") == rows
     # a field of proto3 that tells nothing of itself is its default, not NULL
-    told = {r["id"]: r | {"name": r["name"] or "", "home": {"city": r["home"]["city"] or ""}}
-            for r in expected}  # fmt: skip
-    assert folded(shop, "protobuf_sink", json.loads) == told
+    assert folded(shop, "protobuf_sink") == {i: with_defaults(row) for i, row in rows.items()}
 
 
-def read_values(shop: Shop, topic: str, keys: set[int]) -> list[Message]:
-    """Every key has a last record."""
-    return shop.messages(topic, lambda found: len({m.key() for m in found}) >= len(keys))
+def last_values(shop: Shop, topic: str) -> dict[bytes, bytes | None]:
+    """The last record of each key, once one of them is a deletion."""
+
+    def enough(found: list[Message]) -> bool:
+        return len({m.key() for m in found}) >= ORDERS and any(m.value() is None for m in found)
+
+    return {m.key() or b"": m.value() for m in shop.messages(topic, enough)}
 
 
-def folded(shop: Shop, topic: str, read: Any) -> dict[int, Any]:
-    """The last row of each key of a JSON topic, deletions left out."""
+def read_json(shop: Shop, registry: Apicurio) -> dict[int, Any]:
+    """By the schemas that the records name."""
+    read = JSONDeserializer(
+        None, schema_registry_client=SchemaRegistryClient({"url": registry.url})
+    )
+    contexts = [SerializationContext("as_json", f) for f in (MessageField.KEY, MessageField.VALUE)]
+    found = last_values(shop, "as_json").items()
+    return {read(key, contexts[0])["id"]: read(value, contexts[1]) for key, value in found}
+
+
+def read_protobuf(shop: Shop, registry: Apicurio) -> dict[int, Any]:
+    """By compiled messages: the client wants descriptors, and Apicurio gives schemas as text."""
+    read_key, read = (
+        ProtobufDeserializer(message_class(name), {"use.deprecated.format": False})
+        for name in ("p.Key", "p.Joined")
+    )
     rows: dict[int, Any] = {}
-    for message in shop.messages(topic, lambda found: len({m.key() for m in found}) >= 11):
-        key, value = read(message.key())["id"], message.value()
-        rows.pop(key, None)
-        if value is not None:
-            rows[key] = read(value)
+    for key, value in last_values(shop, "as_protobuf").items():
+        found = read(value, SerializationContext("as_protobuf", MessageField.VALUE))
+        row = None if found is None else json_format.MessageToDict(found)
+        rows[read_key(key, SerializationContext("as_protobuf", MessageField.KEY)).id] = row
+    assert_registered(registry, key)
     return rows
 
 
-def assert_json(
-    shop: Shop, registry: Apicurio, expected: list[dict[str, Any]], keys: set[int]
-) -> None:
-    client = SchemaRegistryClient({"url": registry.url})
-    read = JSONDeserializer(None, schema_registry_client=client)
-    topic = shop.topic("as_json")
-    rows: dict[int, Any] = {}
-    for message in read_values(shop, "as_json", keys):
-        key = read(message.key(), SerializationContext(topic, MessageField.KEY))
-        rows[key["id"]] = read(message.value(), SerializationContext(topic, MessageField.VALUE))
-    assert rows == {r["id"]: r for r in expected} | ({3: None} if 3 in rows else {})
-    subjects = httpx.get(f"{registry.url}/subjects").json()
-    assert {f"{topic}-key", f"{topic}-value"} <= set(subjects)
+def assert_registered(registry: Apicurio, record: bytes) -> None:
+    """The schema that a record names is the text of its file, and refers to the other file."""
+    found = httpx.get(f"{registry.url}/schemas/ids/{int.from_bytes(record[1:5], 'big')}").json()
+    assert (found["schemaType"], found["schema"]) == (
+        "PROTOBUF",
+        proto_text(described()[-1].SerializeToString()),
+    )
+    home = {"name": "home.proto", "subject": "home.proto", "version": 1}
+    assert found["references"] == [home]
 
 
-def assert_protobuf(
-    shop: Shop, registry: Apicurio, expected: list[dict[str, Any]], keys: set[int]
-) -> None:
-    client = SchemaRegistryClient({"url": registry.url})
-    conf = {"use.deprecated.format": False}
-    read_key = ProtobufDeserializer(message_class("p.Key"), conf, client)
-    read = ProtobufDeserializer(message_class("p.Joined"), conf, client)
-    topic = shop.topic("as_protobuf")
-    rows: dict[int, Any] = {}
-    for message in read_values(shop, "as_protobuf", keys):
-        key = read_key(message.key(), SerializationContext(topic, MessageField.KEY))
-        value = read(message.value(), SerializationContext(topic, MessageField.VALUE))
-        rows[key.id] = None if value is None else json_format.MessageToDict(value)
-    for row in expected:
-        found = rows[row["id"]]
-        assert found.get("name") == row["name"]
-        assert found["amount"] == row["amount"]
-        assert found["at"][:23].rstrip("Z") == row["at"][:23].replace(" ", "T").removesuffix(".000")
-        assert found.get("tags") == row["tags"]
-        assert found["home"].get("city") == row["home"]["city"]
-    assert rows.get(3) is None
-    assert "home.proto" in httpx.get(f"{registry.url}/subjects").json()
+def as_message(row: dict[str, Any]) -> dict[str, Any]:
+    """Protobuf's own JSON of a row: 64 bits are texts, NULLs and zeros are not there."""
+    at = row["at"].replace(" ", "T").replace(".000Z", "Z")
+    home = {name: city for name, city in row["home"].items() if city is not None}
+    message = {**row, "id": str(row["id"]), "at": at, "home": home}
+    return {n: v for n, v in message.items() if v is not None and (n, v) != ("id", "0")}
+
+
+def with_defaults(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "name": row["name"] or "", "home": {"city": row["home"]["city"] or ""}}
+
+
+def folded(shop: Shop, topic: str) -> dict[int, Any]:
+    """The last row of each key of a JSON topic, without the order that was deleted."""
+    found = shop.messages(topic, lambda messages: len({m.key() for m in messages}) >= ORDERS - 1)
+    last = {json.loads(m.key() or b"")["id"]: m.value() for m in found}
+    return {key: json.loads(value) for key, value in last.items() if value is not None}
 
 
 def fields(text: str) -> list[RowField]:

@@ -100,6 +100,23 @@ def test_files_that_are_no_descriptors(tmp_path: Path) -> None:
             layout(str(tmp_path / "wrong"), "shop.Order", wanted)
 
 
+def test_a_file_becomes_text_again() -> None:
+    """protoc has made the same messages of this text: tests/fixtures/protobuf/README.md."""
+    every = SHOP.with_name("every.desc")
+    [file] = descriptor_pb2.FileDescriptorSet.FromString(every.read_bytes()).file
+    text = every.with_suffix(".proto").read_text(encoding="utf-8")
+    assert proto_text(file.SerializeToString()) == text
+
+
+def test_a_group_is_in_no_schema() -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="g.proto")
+    message = file.message_type.add(name="M")
+    message.nested_type.add(name="G")
+    message.field.add(name="g", number=1, type=10, label=1, type_name=".M.G")
+    with pytest.raises(FormatError, match=r"PROTOBUF_TYPE.*'g' is a group"):
+        proto_text(file.SerializeToString())
+
+
 def file_of(name: str, message: str, *imports: str) -> descriptor_pb2.FileDescriptorProto:
     file = descriptor_pb2.FileDescriptorProto(name=name, package="p", syntax="proto3")
     file.dependency.extend(imports)

@@ -224,10 +224,12 @@ def test_json_behind_a_schema_id(compacted: bool) -> None:
         draft = draft_table(sampled(rows, keys, compacted=compacted), schemas, options, 0.99)
     assert types(draft) == {"id": "BIGINT", "at": "TIMESTAMP_LTZ(3)"}
     value = "value." if compacted else ""
+    key = {"key.format": "json-registry", "key.json-registry.url": options["url"]}
     assert draft.options == {
-        **({"key.format": "json-registry"} if compacted else {}),
+        **(key if compacted else {}),
         f"{value}format": "json-registry",
         f"{value}json-registry.timestamp-format.standard": "ISO-8601",
+        f"{value}json-registry.url": options["url"],
     }
     assert draft.key == (("id",) if compacted else ())
     bound(draft)

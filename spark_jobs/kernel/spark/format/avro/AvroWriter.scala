@@ -86,7 +86,6 @@ private[rejoin] final class AvroNullable(val value: Schema, valueAt: Int, nullAt
 
 private[rejoin] object AvroEncoder {
 
-  /** The bytes before the data: none, or Confluent's zero byte and id. */
   def nullable(schema: Schema, name: String): AvroNullable =
     if (schema.getType != UNION) new AvroNullable(schema, -1, -1, name)
     else {
