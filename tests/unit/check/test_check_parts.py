@@ -137,7 +137,9 @@ INSERT INTO s SELECT id, k FROM o;
 """
 
 
-def subject(registry: RegistryServer, topic: str, *fields: dict[str, Any]) -> list[Finding]:
+def subject(
+    registry: RegistryServer, topic: str, *fields: dict[str, Any], registers: bool = True
+) -> list[Finding]:
     """What is found of the sink's subject, which has a version with these fields if any."""
     if fields:
         record = {
@@ -146,7 +148,8 @@ def subject(registry: RegistryServer, topic: str, *fields: dict[str, Any]) -> li
         }  # fmt: skip
         url = f"{registry.url}/subjects/{topic}-value/versions"
         assert httpx.post(url, json={"schema": json.dumps(record)}).is_success
-    [planned] = plan(bind(AVRO.format(topic=topic, url=registry.url)))
+    option = "" if registers else "', 'avro-confluent.auto-register-schemas' = 'false"
+    [planned] = plan(bind(AVRO.format(topic=topic, url=f"{registry.url}{option}")))
     assert isinstance(planned.root, KafkaSink)
     return list(check_writer_schema(planned.root))
 
@@ -166,6 +169,12 @@ def test_a_sink_subject_is_asked_about_and_left_alone(registry: RegistryServer) 
     versions = httpx.get(f"{registry.url}/subjects/chk-wider-value/versions").json()
     assert versions == [1], "a check registers nothing"
     assert httpx.get(f"{registry.url}/subjects/chk-new-value/versions").status_code == 404
+    [known] = subject(registry, "chk-same", registers=False)
+    [missing] = subject(registry, "chk-wider", registers=False)
+    assert [known.code, missing.code] == ["SUBJECT_SAME", "SCHEMA_UNREGISTERED"]
+    assert (missing.level, missing.exit_code) == ("error", 2)
+    assert missing.hint is not None
+    assert "auto-register-schemas" in missing.hint
 
 
 def test_a_registry_and_its_clock(registry: RegistryServer) -> None:
