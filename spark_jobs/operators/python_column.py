@@ -31,7 +31,7 @@ def add_column(
         if module != "__main__":
             pickle.register_pickle_by_value(sys.modules[module])
     schema: Any = column.schema.spark_json()
-    # pickled, whether or not PyArrow is installed: docs/decisions/0011-python-functions-are-pickled.md
+    # pickled, whether or not PyArrow is installed: docs/decisions/0011 says why
     type_ = StructType.fromJson(schema)[0].dataType
     function: Any = udf(callable_of(column), type_, useArrow=False)
     # Spark would copy a deterministic call into every expression that reads its column

@@ -141,6 +141,7 @@ def test_debezium_avro_reads_as_debezium_json() -> None:
     assert table.value_format is not None
     assert table.value_format.texts == {
         "url": "http://r",
+        "auto-register-schemas": "true",
         "rejoin.schema-id": "apicurio-headers",
         "rejoin.registry.timeout-ms": "120000",
     }
