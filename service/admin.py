@@ -1,27 +1,39 @@
 """The admin endpoints: they need a bearer token, are rate-limited, and leave an audit log."""
 
+import asyncio
 import hmac
 import json
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Request, Response, Security
+from fastapi import APIRouter, HTTPException, Query, Request, Response, Security
 from fastapi import Path as UrlPath
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, Field
 
+from service.masking import masked
 from service.models import failure
-from spark_jobs.commands import Answer, LogLevel, ReplayOrder, Verb, read_answer, send
+from spark_jobs.commands import (
+    Answer,
+    LogLevel,
+    ReplayOrder,
+    StateOrder,
+    Verb,
+    read_answer,
+    send,
+)
 from spark_jobs.status import now
 
 AUDIT_FILE = "audit.jsonl"
 PER_MINUTE = 5
+MOST_WAIT_S = 20
+_LOOK_EVERY_S = 0.2
 _MOST_CLIENTS = 1000
 _MOST_BYTES = 65536
 _TOO_LARGE = f"the body is larger than {_MOST_BYTES} bytes, or of unknown size"
@@ -59,8 +71,11 @@ _SENT: dict[int | str, dict[str, Any]] = {
 }
 
 
-def build_admin(folder: Path, token_file: Path | None) -> APIRouter:
-    """The admin endpoints of one status folder; without a token file they all answer 404."""
+def build_admin(folder: Path, token_file: Path | None, hidden: Collection[str] = ()) -> APIRouter:
+    """The admin endpoints of one status folder; without a token file they all answer 404.
+
+    `hidden` are the columns that rows of state do not show.
+    """
     guard = Guard(folder, token_file)
     router = APIRouter(
         prefix="/admin",
@@ -71,14 +86,17 @@ def build_admin(folder: Path, token_file: Path | None) -> APIRouter:
     _add_verbs(router, folder, guard)
 
     @router.get("/commands/{command_id}", responses=_ASKED)
-    def command(
+    async def command(
         command_id: Annotated[str, UrlPath(pattern=r"^[0-9a-f]{16}$")],
+        wait: Annotated[int, Query(ge=0, le=MOST_WAIT_S, description="seconds to wait for it")] = 0,
     ) -> Answer:
         """The driver's answer to a command; 404 until there is one."""
-        found = read_answer(folder, command_id)
-        if found is None:
-            raise HTTPException(404, "no answer yet")
-        return found
+        deadline_s = time.monotonic() + wait
+        while (found := read_answer(folder, command_id)) is None:
+            if time.monotonic() >= deadline_s:
+                raise HTTPException(404, "no answer yet")
+            await asyncio.sleep(_LOOK_EVERY_S)
+        return found.model_copy(update={"state": tuple(masked(found.state, hidden))})
 
     return router
 
@@ -89,9 +107,10 @@ def _add_verbs(router: APIRouter, folder: Path, guard: "Guard") -> None:
         verb: Verb,
         level: LogLevel | None = None,
         replay: ReplayOrder | None = None,
+        state: StateOrder | None = None,
     ) -> Accepted:
         try:
-            command = send(folder, verb, guard.client(request), level, replay)
+            command = send(folder, verb, guard.client(request), level, replay, state)
         except OSError as error:
             guard.audit(request, "failed")
             detail = f"cannot write to the status folder: {error.strerror}"
@@ -120,6 +139,13 @@ def _add_verbs(router: APIRouter, folder: Path, guard: "Guard") -> None:
         /status shows its progress.
         """
         return write(request, "dlq-replay", replay=body)
+
+    @router.post("/state-get", status_code=202, responses=_SENT)
+    def state_get(request: Request, body: StateOrder) -> Accepted:
+        """Read the rows that the last committed epoch has under join keys, as `rejoin state get`
+        does. One such command runs at a time, and is killed after a minute.
+        """
+        return write(request, "state-get", state=body)
 
 
 def _guarded(guard: "Guard") -> type[APIRoute]:

@@ -5,18 +5,18 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from service.masking import masked
 from service.models import LagBody, PartitionLag, Reason, SampleRow
-from spark_jobs.job_record import JobRecord
+from service.row_links import state_links
+from spark_jobs.job_record import JobRecord, QueryRecord
 from spark_jobs.status import JobStatus, QueryStatus
 
 TIMEOUT_S = 3.0
 FRESH_S = 2.0
 _MOST_TEXT = 2000
-MASK = "***"
 # errors of a query; the last three occur if a status file names an impossible topic
 _QUERY_ERRORS = (KafkaException, OSError, ValueError, TypeError, LookupError, OverflowError)
 
@@ -68,7 +68,9 @@ class BrokerClient:
                 found = _tail(client, topic, sorted(known), count)
             except _QUERY_ERRORS as error:
                 return (), self._reset_client(error)
-        rows = sample_rows(found, frozenset(hidden), _mode(job, query.name))
+        records = (q for q in (job.queries if job else ()) if q.name == query.name)
+        record = next(records, QueryRecord(name=query.name, nodes=(), edges=()))
+        rows = sample_rows(found, frozenset(hidden), record)
         newest = sorted(rows, key=lambda row: (row.timestamp_ms, row.offset), reverse=True)
         return tuple(newest[:count]), None
 
@@ -165,15 +167,11 @@ def _tail(client: Consumer, topic: str, partitions: Sequence[int], count: int) -
     return found
 
 
-def _mode(job: JobRecord | None, query: str) -> object:
-    """How the query writes: `append`, `upsert` or `retract`."""
-    return next((q.plan.get("mode") for q in (job.queries if job else ()) if q.name == query), None)
-
-
 def sample_rows(
-    messages: Sequence[Message], hidden: frozenset[str], mode: object
+    messages: Sequence[Message], hidden: frozenset[str], query: QueryRecord
 ) -> Iterator[SampleRow]:
-    """The records of a topic as rows, with what each of them takes back."""
+    """The records of a topic as rows, with what each takes back and the keys of its state."""
+    mode = query.plan.get("mode")  # `append`, `upsert` or `retract`
     present: dict[object, str | None] = {}  # the newest value of each key so far
     for message in sorted(messages, key=lambda m: (m.partition() or 0, m.offset() or 0)):
         value = _text(message.value(), hidden)
@@ -191,6 +189,15 @@ def sample_rows(
             timestamp_ms=message.timestamp()[1],
             key=_text(message.key(), hidden),
             value=value,
+            state=tuple(
+                state_links(
+                    message.key(),
+                    message.value(),
+                    query.nodes,
+                    hidden,
+                    is_changelog=mode == "retract",
+                )
+            ),
         )
 
 
@@ -216,14 +223,4 @@ def _text(data: bytes | str | None, hidden: frozenset[str]) -> str | None:
         return f"{len(raw)} bytes"
     if hidden and not isinstance(parsed, dict):
         return f"{len(raw)} bytes"
-    return json.dumps(_masked(parsed, hidden), ensure_ascii=False)[:_MOST_TEXT]
-
-
-def _masked(value: Any, hidden: frozenset[str]) -> Any:
-    match value:
-        case dict():
-            return {k: MASK if k in hidden else _masked(v, hidden) for k, v in value.items()}
-        case list():
-            return [_masked(v, hidden) for v in value]
-        case _:
-            return value
+    return json.dumps(masked(parsed, hidden), ensure_ascii=False)[:_MOST_TEXT]

@@ -18,6 +18,7 @@ from service.models import (
     Reason,
     SampleBody,
     SampleRow,
+    StateLink,
     StatusBody,
 )
 from service.state import operator_states, query_summaries
@@ -208,6 +209,14 @@ ROWS = _answer(
                 timestamp_ms=_NOON_MS,
                 key='{"id": 17}',
                 value='{"id": 17, "email": "***", "price": "9.90"}',
+                state=(
+                    StateLink(
+                        operator=_OPERATOR,
+                        title="temporal join, left",
+                        columns=("id",),
+                        key="[17]",
+                    ),
+                ),
             ),
         ),
     )

@@ -37,7 +37,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.include_router(build_router(driver, history))
     app.include_router(build_broker_router(driver, settings))
-    app.include_router(build_admin(settings.status_dir, settings.token_file))
+    app.include_router(build_admin(settings.status_dir, settings.token_file, settings.hidden))
     app.include_router(build_page())
     return app
 

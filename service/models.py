@@ -192,10 +192,23 @@ class ConfigBody(_Body):
     tables: dict[str, dict[str, str]]
 
 
+class StateLink(_Body):
+    """A key whose state led to a result row: the body of `/admin/state-get` takes it.
+
+    `columns` are those of the result row that hold the key, `key` is a JSON array of their values.
+    """
+
+    operator: str = Field(examples=["enriched/temporal-join-1"])
+    title: str = Field(examples=["temporal join, left"])
+    columns: tuple[str, ...]
+    key: str = Field(examples=["[42]"])
+
+
 class SampleRow(_Body):
     """A record of a sink topic as text; masked columns are `***`.
 
     `before` is what a corrected or deleted row was, if that is among the latest records too.
+    `state` are the operators whose key the row shows.
     """
 
     change: Literal["written", "corrected", "taken back"]
@@ -206,6 +219,7 @@ class SampleRow(_Body):
     timestamp_ms: int
     key: str | None
     value: str | None
+    state: tuple[StateLink, ...] = ()
 
 
 class SampleBody(_Body):

@@ -1,4 +1,4 @@
-"""Serves the live page, which consists of five files and loads nothing from other hosts."""
+"""Serves the live page, which consists of six files and loads nothing from other hosts."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -11,6 +11,7 @@ _FILES = {
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
     "/charts.js": ("charts.js", "text/javascript; charset=utf-8"),
     "/graph.js": ("graph.js", "text/javascript; charset=utf-8"),
+    "/state.js": ("state.js", "text/javascript; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
 }
 _HEADERS = {

@@ -8,9 +8,9 @@ import contextlib
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,8 +19,9 @@ from spark_jobs.status import Moment, now, replace_file
 FOLDER = "commands"
 KEPT_S = 3600.0
 _MOST_BYTES = 65536
+_MOST_ANSWER_BYTES = 1 << 20  # rows of state are in it
 
-Verb = Literal["stop", "drain", "log-level", "dlq-replay"]
+Verb = Literal["stop", "drain", "log-level", "dlq-replay", "state-get"]
 LogLevel = Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG"]
 
 
@@ -51,10 +52,36 @@ class ReplayOrder(BaseModel):
     limit: int = Field(default=1000, ge=1, le=10_000, description="most records per topic")
 
 
+class StateLookup(BaseModel):
+    """A join key, as `rejoin state get` takes it, of one operator or of each that it fits."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: str = Field(max_length=2000, description='42, abc, [42, "abc"] or {"id": 42}')
+    operator: Annotated[str, Field(pattern=r"^[^\x00-\x1f]{1,500}$")] | None = Field(
+        default=None, description="its id in /state; every operator that the key fits if omitted"
+    )
+
+
+class StateOrder(BaseModel):
+    """Which rows of state to show: at most `limit` of each side of each operator."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"lookups": [{"operator": "enriched/temporal-join-1", "key": "42"}]}]
+        },
+    )
+
+    lookups: tuple[StateLookup, ...] = Field(min_length=1, max_length=20)
+    limit: int = Field(default=20, ge=1, le=100, description="most rows per side")
+
+
 class Command(BaseModel):
     """`stop` aborts the running epoch, `drain` lets it finish.
 
-    `level` belongs to log-level, `replay` to dlq-replay.
+    `level` belongs to log-level, `replay` to dlq-replay, `state` to state-get.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,12 +90,13 @@ class Command(BaseModel):
     verb: Verb
     level: LogLevel | None = None
     replay: ReplayOrder | None = None
+    state: StateOrder | None = None
     asked_at: Moment
     asked_by: str = Field(max_length=200)
 
 
 class Answer(BaseModel):
-    """The result of a command."""
+    """The result of a command; `state` is that of state-get, an object for each operator."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -77,6 +105,9 @@ class Answer(BaseModel):
     done: bool = Field(examples=[True])
     message: str = Field(examples=["replayed 3, left 1, 0 more beyond the limit"])
     at: Moment = Field(examples=["2024-01-31T12:00:00Z"])
+    state: tuple[dict[str, Any], ...] = Field(
+        default=(), description="as `rejoin state get --json` prints, and `left_out` of each side"
+    )
 
 
 def send(
@@ -85,6 +116,7 @@ def send(
     asked_by: str,
     level: LogLevel | None = None,
     replay: ReplayOrder | None = None,
+    state: StateOrder | None = None,
 ) -> Command:
     """Write a command for the driver of this status folder."""
     command = Command(
@@ -92,6 +124,7 @@ def send(
         verb=verb,
         level=level,
         replay=replay,
+        state=state,
         asked_at=now(),
         asked_by=asked_by[:200],
     )
@@ -118,9 +151,18 @@ def take(folder: Path) -> Iterator[Command]:
             yield found
 
 
-def answer(folder: Path, command: Command, message: str, *, done: bool = True) -> None:
+def answer(
+    folder: Path,
+    command: Command,
+    message: str,
+    *,
+    done: bool = True,
+    state: Sequence[dict[str, Any]] = (),
+) -> None:
     """Write the answer and delete old ones; a full disk must not end the job."""
-    response = Answer(id=command.id, verb=command.verb, done=done, message=message, at=now())
+    response = Answer(
+        id=command.id, verb=command.verb, done=done, message=message, at=now(), state=tuple(state)
+    )
     with contextlib.suppress(OSError):
         replace_file(folder / FOLDER / f"{command.id}.answer", response.model_dump_json())
     for path in (folder / FOLDER).glob("*.answer"):
@@ -132,7 +174,8 @@ def answer(folder: Path, command: Command, message: str, *, done: bool = True) -
 def read_answer(folder: Path, command_id: str) -> Answer | None:
     """None while the driver has not answered."""
     try:
-        return Answer.model_validate_json(_text(folder / FOLDER / f"{command_id}.answer"))
+        text = _text(folder / FOLDER / f"{command_id}.answer", _MOST_ANSWER_BYTES)
+        return Answer.model_validate_json(text)
     except (OSError, ValidationError, ValueError):
         return None
 
@@ -143,10 +186,10 @@ def discard(folder: Path) -> None:
         pass
 
 
-def _text(path: Path) -> bytes:
+def _text(path: Path, most_bytes: int = _MOST_BYTES) -> bytes:
     """The content of a small regular file, else nothing: reading a pipe or a device would hang."""
     facts = path.lstat()
-    is_small = stat.S_ISREG(facts.st_mode) and facts.st_size <= _MOST_BYTES
+    is_small = stat.S_ISREG(facts.st_mode) and facts.st_size <= most_bytes
     return path.read_bytes() if is_small else b""
 
 

@@ -26,7 +26,8 @@ class GraphNode(_Record):
 
     `id` is unique in the query; `operator` is the operator's id in the status record. `tells_time`
     means that an operator uses the table's watermark. `idle_timeout_ms` 0 means no timeout.
-    `retention` says how long state is kept.
+    `retention` says how long state is kept. `key_columns` are the columns of a result row that hold
+    the operator's key, in its order; nothing if a result row does not show the whole key.
     """
 
     id: str
@@ -40,6 +41,7 @@ class GraphNode(_Record):
     idle_timeout_ms: Count = 0
     ttl_ms: tuple[Count, ...] = ()
     retention: str = ""
+    key_columns: tuple[str, ...] = ()
 
 
 class GraphEdge(_Record):

@@ -42,6 +42,8 @@ function nodeBox(node) {
   const box = element("article", { class: `node ${node.kind}`, "data-node": node.id },
     element("span", { class: "kind" }, node.kind === "operator" ? "operator" : node.kind === "sink" ? "sink" : "table"),
     element("h4", {}, node.title), element("dl"), details);
+  if (node.kind === "operator" && node.operator)
+    box.append(element("button", { type: "button", class: "link", "data-operator": node.operator }, "state under a key"));
   details.addEventListener("toggle", () => box.dispatchEvent(new CustomEvent("resized", { bubbles: true })));
   return box;
 }

@@ -3,6 +3,7 @@
 
 import { drawCharts, figure, span } from "./charts.js";
 import { count, drawEdges, drawNodes, element, fill, sparkline } from "./graph.js";
+import { openState, stateButton } from "./state.js";
 
 const EVERY_MS = 1500;
 const WINDOW_MS = 10_000;
@@ -13,6 +14,7 @@ const queries = new Map();  // by name: plan, elements, and the totals of the la
 const CHARTS_EVERY = 3;  // refreshes; the sidecar takes a sample every five seconds
 let planText = "";
 let refreshes = 0;
+let job = null;  // the last answer of /status
 
 async function fetchJson(address) {
   const answer = await fetch(address, { cache: "no-store" });
@@ -24,7 +26,7 @@ async function refresh() {
   try {
     const [status, plan, state, marks, summaries] = await Promise.all(
       ["status", "plan", "state", "watermarks", "queries"].map(fetchJson));
-    showJob(status);
+    showJob(job = status);
     if (JSON.stringify(plan.map((p) => [p.name, p.nodes])) !== planText) draw(plan);
     for (const query of status.status?.queries ?? [])
       if (queries.has(query.name))
@@ -255,7 +257,9 @@ async function showRows(section, query) {
   if (panel.hidden) return;
   const rows = answer.rows.map((r) => element("tr", {}, element("td", { class: "unbroken" }, moment(r.timestamp_ms)),
     element("td", { class: r.change === "written" ? "ok" : "warn" }, r.change),
-    element("td", {}, element("code", {}, r.key ?? "")), element("td", {}, ...values(r))));
+    element("td", {}, element("code", {}, r.key ?? "")), element("td", {}, ...values(r)),
+    element("td", {}, ...stateButton(r))));
+  if (panel.querySelector("button:is(:hover, :focus)")) return;  // it must not move under the pointer
   panel.querySelector(".body").replaceChildren(answer.problem ? answer.problem.message :
     element("table", {}, element("tbody", {}, ...rows)));
 }
@@ -285,6 +289,18 @@ function redraw() {
     drawEdges(section.querySelector(".graph"), plan, boxes, rateOf);
 }
 
+/** Why the driver cannot read its state now; nothing if it can. */
+function whyNot() {
+  if (!job?.status) return "The driver does not run.";
+  if (job.problem) return `The driver does not run: its status is ${job.problem.message}.`;
+  return job.status.state === "running" ? "" : `The driver does not run: the job is ${job.status.state}.`;
+}
+
+document.getElementById("queries").addEventListener("click", ({ target }) => {
+  const button = target.closest("[data-lookups], [data-operator]");
+  const nodes = [...queries.values()].flatMap(({ plan }) => plan.nodes);
+  if (button) openState(button, new Map(nodes.map((n) => [n.operator, n.title])), whyNot);
+});
 addEventListener("resize", redraw);
 addEventListener("resized", redraw);
 refresh();

@@ -7,14 +7,18 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.commands import answer, take
 from spark_jobs.driver.replays import Replays
+from spark_jobs.driver.state_lookups import StateLookups
 
 End = Literal["stop", "drain"]
 
 
-def carry_out(spark: SparkSession, folder: Path, replays: Replays) -> End | None:
+def carry_out(
+    spark: SparkSession, folder: Path, replays: Replays, lookups: StateLookups
+) -> End | None:
     """Carry out the waiting commands; returns how the job has to end, if one of them ends it."""
     end: End | None = None
     replays.poll()
+    lookups.poll()
     for command in take(folder):
         match command.verb:
             case "stop" | "drain" as verb:
@@ -27,6 +31,8 @@ def carry_out(spark: SparkSession, folder: Path, replays: Replays) -> End | None
                 answer(folder, command, "nothing changed: the command has no level")
             case "dlq-replay":
                 replays.begin(command)
+            case "state-get":
+                lookups.begin(command)
     return end
 
 

@@ -21,6 +21,7 @@ from spark_jobs.driver.query_life import EPOCH_WAIT_S, QueryLife, stop_queries
 from spark_jobs.driver.replays import Replays
 from spark_jobs.driver.report import JobReport
 from spark_jobs.driver.rescale_record import refuse_rescaling, settle_rescale
+from spark_jobs.driver.state_lookups import StateLookups
 from spark_jobs.driver.topics.inputs import initial_content
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import KafkaError
@@ -67,7 +68,9 @@ def open_watch(
             Kernel.of(spark).restore_counters(spark, saved)
         opened.pop_all()
     replays = Replays(job.settings.status_dir, job.text, Child)
-    watch = Watch(spark, queries, [q.life() for q in queries], report, replays, console)
+    lookups = StateLookups(job.settings, job.text, Child)
+    lives = [query.life() for query in queries]
+    watch = Watch(spark, queries, lives, report, replays, lookups, console)
     watch.tell_notes()
     return watch
 
@@ -95,6 +98,7 @@ class Watch:
     _lives: Sequence[QueryLife]
     _report: JobReport
     _replays: Replays
+    _lookups: StateLookups
     _console: Console
     _progress: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # also during a restart
     _executors: Executors = field(default_factory=Executors)
@@ -113,6 +117,7 @@ class Watch:
             raise
         finally:
             self._replays.stop()
+            self._lookups.stop()
             self._report.replay = self._replays.status
         if self._end is not None or stop.is_set():
             is_cut = self._end == "stop"
@@ -178,7 +183,8 @@ class Watch:
 
     def _report_and_take_commands(self) -> None:
         self._write_status("running")
-        self._end = carry_out(self._spark, self._report.folder, self._replays)
+        folder = self._report.folder
+        self._end = carry_out(self._spark, folder, self._replays, self._lookups)
 
     def _beat(self) -> None:
         """Raises StateError once another driver has the checkpoint; a disk error is ignored."""

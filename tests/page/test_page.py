@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import ConsoleMessage, Locator, Page, expect, sync_playwright
 
+from spark_jobs.commands import Command, answer, take
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import Child, free_ports, port_answers
 from spark_jobs.job_record import write_job
@@ -40,6 +41,8 @@ from spark_jobs.status import (
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "shop.sql"
 NAME = "enriched_orders"
 SINK = "page-enriched-orders"
+OPERATOR = "temporal-join"
+TOKEN = "correct horse"  # noqa: S105
 UPSERT_JOB = """\
 CREATE TABLE orders (id INT, name STRING, card INT)
 WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json',
@@ -47,7 +50,7 @@ WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json',
 CREATE TABLE enriched_orders (id INT, name STRING, card INT, PRIMARY KEY (id) NOT ENFORCED)
 WITH ('connector' = 'upsert-kafka', 'topic' = 'page-enriched-orders', 'key.format' = 'json',
   'value.format' = 'json', 'properties.bootstrap.servers' = 'localhost:9092');
-INSERT INTO enriched_orders SELECT * FROM orders;
+INSERT INTO enriched_orders SELECT id, LAST_VALUE(name), MAX(card) FROM orders GROUP BY id;
 """
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -64,6 +67,7 @@ class Driver:
         self.error: ErrorStatus | None = None
         self.third_speaks = False
         self.products_read = 423
+        self.asked: list[Command] = []
         self._started = now()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._play)
@@ -83,6 +87,22 @@ class Driver:
         while not self._stop.wait(0.5):
             count += 1
             write_status(self.folder, self._status(count))
+            for command in take(self.folder):
+                self._answer(command)
+
+    def _answer(self, command: Command) -> None:
+        """As the driver does, of a state in which the hot key has more rows than are shown."""
+        self.asked.append(command)
+        assert command.state is not None
+        is_empty = "404" in command.state.lookups[0].key
+        row = {"id": 1, "name": "<b>Bob</b>", "card": 4111, "at": "2024-01-01T12:00:00.000Z"}
+        kept = {"row": row, "copies": 2, "time": "2024-01-01T12:00:00.000"}
+        left = {"side": "left", "rows": 44, "kept": [kept], "left_out": 42}
+        none = {"rows": 0, "kept": [], "left_out": 0}
+        sides = [none | {"side": "left"} if is_empty else left, none | {"side": "right"}]
+        identity = {"query": NAME, "operator": OPERATOR, "kind": "J", "epoch": 3, "key": {"id": 1}}
+        message = "no rows in 1 operator" if is_empty else "44 rows in 1 operator"
+        answer(self.folder, command, message, state=[{**identity, "sides": sides}])
 
     def _status(self, count: int) -> JobStatus:
         at_ms = int(datetime.now(UTC).timestamp() * 1000)
@@ -158,6 +178,11 @@ def sidecar(driver: Driver, *options: str) -> Iterator[str]:
         child.stop(5.0)
 
 
+def is_problem(message: ConsoleMessage) -> bool:
+    """The browser itself notes a refused request, which the page shows."""
+    return message.type == "error" and not re.search("status of 40[14]", message.text)
+
+
 @contextmanager
 def browser_at(address: str, chromium: str) -> Iterator[Page]:
     with sync_playwright() as playwright:
@@ -165,7 +190,7 @@ def browser_at(address: str, chromium: str) -> Iterator[Page]:
         opened = browser.new_page()
         problems: list[str] = []
         opened.on("pageerror", lambda error: problems.append(str(error)))
-        opened.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+        opened.on("console", lambda m: problems.append(m.text) if is_problem(m) else None)
         opened.set_default_timeout(30_000)
         opened.goto(address)
         yield opened
@@ -286,7 +311,9 @@ def test_rows_show_what_was_taken_back(
         value = None if name is None else json.dumps({"id": 1, "name": name, "card": 4111})
         producer.produce(SINK, value, json.dumps({"id": 1}))
     assert producer.flush(30) == 0
-    options = ("--sample-rows", "5", "--mask-columns", "card")
+    (tmp_path / "token").write_text(TOKEN)
+    options = ("--sample-rows", "5", "--mask-columns", "card", "--token-file")
+    options = (*options, str(tmp_path / "token"))
     with sidecar(driver, *options) as address, browser_at(address, chromium) as page:
         rows = page.locator(".rows tbody tr")
         expect(rows).to_have_count(3)
@@ -295,6 +322,55 @@ def test_rows_show_what_was_taken_back(
         expect(rows.nth(0).locator("del")).to_contain_text('"name": "Robert"')
         expect(rows.nth(1).locator("del")).to_contain_text("<b>Bob</b>")
         expect(page.locator(".rows")).not_to_contain_text("4111")
+        look_at_the_state_behind(rows.nth(0).get_by_role("button", name="state"), page)
+    assert [command.verb for command in driver.asked] == ["state-get"] * 2
+    assert driver.asked[0].state is not None
+    [lookup] = driver.asked[0].state.lookups
+    assert (lookup.operator, lookup.key) == (f"{NAME}/aggregate", "[1]")
+
+
+def look_at_the_state_behind(button: Locator, page: Page) -> None:
+    """First with a wrong token, then with the right one, which the tab keeps to itself."""
+    button.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator(".what")).to_have_text("aggregate of groups: id = 1")
+    outcome = dialog.get_by_role("status")
+    for given, said in (("guess", "Wrong token."), (TOKEN, "44 rows in 1 operator.")):
+        dialog.get_by_label("Admin token").fill(given)
+        dialog.get_by_role("button", name="Show").click()
+        expect(outcome).to_have_text(said)
+    found = dialog.locator(".found")
+    expect(found).to_contain_text("left: 44 rows")
+    expect(found.locator("tbody td")).to_have_text(
+        ["1", "<b>Bob</b>", "***", "2024-01-01 12:00:00Z", "2", "2024-01-01 12:00:00"]
+    )
+    expect(found).to_contain_text("42 rows more not shown")
+    expect(found).to_contain_text("right: no rows under this key")
+    assert page.evaluate("localStorage.length + sessionStorage.length") == 0
+    assert page.evaluate("document.cookie") == ""
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    page.locator(".node.operator").get_by_role("button", name="state under a key").click()
+    dialog.get_by_label("Join key").fill("404")
+    page.keyboard.press("Enter")
+    expect(outcome).to_have_text("No rows in 1 operator.")
+    expect(found).to_contain_text("left: no rows under this key")
+
+
+def test_no_state_without_a_token_file_or_a_driver(page: Page, driver: Driver) -> None:
+    expect(page.locator("#badge")).to_have_text("ready")
+    page.get_by_role("button", name="state under a key").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Join key").fill("1")
+    dialog.get_by_label("Admin token").fill(TOKEN)
+    dialog.get_by_role("button", name="Show").click()
+    outcome = dialog.get_by_role("status")
+    expect(outcome).to_contain_text("Admin requests are off")
+    driver.error = ErrorStatus(code="KAFKA_FAILED", message="gone")
+    expect(page.locator("#badge")).to_have_text("failed")
+    page.keyboard.press("Enter")
+    expect(outcome).to_have_text("The driver does not run: the job is failed.")
+    assert driver.asked == []
 
 
 def test_why_nothing_comes(silent_job: str, chromium: str) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -17,6 +18,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from spark_jobs.commands import Answer, StateOrder, read_answer, send
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import Child
 from spark_jobs.status import QueryStatus, read_status
@@ -128,6 +130,15 @@ class Job:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def looked_up(self, *lookups: dict[str, str]) -> Answer:
+        """What the driver answers to the admin verb `state-get`."""
+        order = StateOrder.model_validate({"lookups": lookups, "limit": 5})
+        command = send(self._status, "state-get", "test", state=order)
+        self.wait(lambda: read_answer(self._status, command.id) is not None)
+        found = read_answer(self._status, command.id)
+        assert found is not None
+        return found
+
     def written(self, count: int) -> list[dict[str, Any]]:
         """What a read_committed reader of the sink finds."""
         config = {"bootstrap.servers": self.servers, "group.id": self.mark}
@@ -177,11 +188,34 @@ def kept(n: int) -> dict[str, Any]:
     return {"row": {"id": n, "paid": made["paid"], "at": at}, "copies": 1}
 
 
+def the_driver_shows_the_same(job: Job, told: dict[str, Any]) -> None:
+    """By the admin verb: a later epoch, fewer rows, and nothing left in the temporary folder."""
+    before = set(Path(tempfile.gettempdir()).glob("rejoin-lookup-*"))
+    operator = "named/regular-join"
+    answered = job.looked_up(
+        {"operator": operator, "key": f"[{HOT}]"}, {"operator": operator, "key": "[-1]"}
+    )
+    assert answered.done, answered.message
+    hot, nobody = answered.state
+    assert hot["key"] == told["key"]
+    assert hot["epoch"] >= told["epoch"]
+    left, right = hot["sides"]
+    assert left["rows"] >= told["sides"][0]["rows"]
+    assert (len(left["kept"]), left["left_out"]) == (5, left["rows"] - 5)
+    assert right == {**told["sides"][1], "left_out": 0}
+    assert [(side["rows"], side["kept"]) for side in nobody["sides"]] == [(0, []), (0, [])]
+    refused = job.looked_up({"key": "[1, 2]"})
+    assert not refused.done
+    assert "STATE_KEY_INVALID '[1, 2]' fits the key of no operator" in refused.message
+    assert set(Path(tempfile.gettempdir()).glob("rejoin-lookup-*")) <= before
+
+
 def test_both_sides_of_a_key_are_shown_while_the_job_runs_on(job: Job) -> None:
     with Feed(job.servers, f"{job.mark}-orders") as feed:
         job.wait(lambda: job.has_joined() >= 50)
         seen, before = job.has_joined(), job.epoch()
         told = json.loads(job.state("get", str(HOT), "--json", "--limit", "100000"))
+        the_driver_shows_the_same(job, told)
         job.wait(lambda: job.epoch() > max(before, told["epoch"]))
         query = job.query()
     assert query is not None

@@ -8,6 +8,7 @@ from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.plan.nodes.walk import idle_timeouts
 from spark_jobs.plan.text.explain import explain_query, masked
 from spark_jobs.plan.text.nodes import node_tree
+from spark_jobs.plan.text.result_keys import result_keys
 from spark_jobs.plan.text.times import retention_text
 from spark_jobs.plan.text.words import in_words
 from spark_jobs.sql.bind.binder import Job
@@ -67,9 +68,11 @@ class _Drawing:
         self.edges: list[GraphEdge] = []
         self._query = query
         self._idle_timeouts = idle_timeouts
+        self._keys: Mapping[str, tuple[str, ...]] = {}
         self._scans = 0
 
     def end(self, root: KafkaSink | Results) -> None:
+        self._keys = result_keys(root)
         feeding = [self._operator(project.input) for project in root.inputs]
         if isinstance(root, KafkaSink):
             self.nodes.append(
@@ -99,6 +102,7 @@ class _Drawing:
                 operator=f"{self._query}/{node.id}",
                 ttl_ms=node.timing.ttl_ms,
                 retention="; ".join(retention_text(node)).removeprefix("retention: "),
+                key_columns=self._keys.get(node.id, ()),
             )
         )
         self.edges += [GraphEdge(source=s, target=node.id, side=side) for s, side in sides]

@@ -13,6 +13,7 @@ from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.driver.replays import Replays
 from spark_jobs.driver.report import JobReport
 from spark_jobs.driver.run import reporting_failure
+from spark_jobs.driver.state_lookups import StateLookups
 from spark_jobs.driver.watch import Watch
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import MachineError
@@ -49,7 +50,9 @@ def test_no_query_runs_on_unwatched(tmp_path: Path, error: BaseException) -> Non
     report, replays = JobReport("job", tmp_path, []), Replays(tmp_path, "", Child)
     lives = [cast(QueryLife, Broken())]
     session = cast(Any, SimpleNamespace(_jvm=jvm))
-    watch = Watch(session, [], lives, report, replays, TextConsole(StringIO()))
+    settings = job_settings(NOTHING_SET, "job", Overrides(status_dir=tmp_path), Environment())
+    lookups = StateLookups(settings, "", Child)
+    watch = Watch(session, [], lives, report, replays, lookups, TextConsole(StringIO()))
     with pytest.raises(type(error)):
         watch.run(threading.Event())
     assert stopped == ["gate", "query"]

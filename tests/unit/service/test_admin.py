@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,16 @@ from fastapi.testclient import TestClient
 from service.admin import AUDIT_FILE, PER_MINUTE
 from service.main import create_app
 from service.settings import Settings
-from spark_jobs.commands import FOLDER, ReplayOrder, answer, discard, read_answer, send, take
+from spark_jobs.commands import (
+    FOLDER,
+    ReplayOrder,
+    StateOrder,
+    answer,
+    discard,
+    read_answer,
+    send,
+    take,
+)
 
 WORDS = "correct horse battery staple"
 GOOD = {"Authorization": f"Bearer {WORDS}"}
@@ -19,6 +29,7 @@ VERBS = {
     "/admin/drain": None,
     "/admin/log-level": {"level": "INFO"},
     "/admin/dlq-replay": {"tables": ["orders"], "limit": 10},
+    "/admin/state-get": {"lookups": [{"key": "42"}]},
 }
 WRONG = {
     "none": {},
@@ -98,6 +109,53 @@ def test_a_replay_is_bounded_and_runs_nothing(
 ) -> None:
     assert admin.post("/admin/dlq-replay", json=order, headers=GOOD).status_code == 422
     assert list(take(folder)) == []
+
+
+def test_a_lookup_reaches_the_driver_and_masked_columns_stay_hidden(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text(WORDS)
+    settings = Settings(status_dir=folder, token_file=tmp_path / "token", mask_columns="card, name")
+    admin = TestClient(create_app(settings))
+    order = {"lookups": [{"operator": "q/join", "key": "[42]"}, {"key": "a"}], "limit": 3}
+    asked = admin.post("/admin/state-get", json=order, headers=GOOD)
+    assert asked.status_code == 202
+    [command] = take(folder)
+    assert command.state == StateOrder.model_validate(order)
+    row = {"id": 1, "card0": 4111, "to": {"name": "Bob"}}
+    found = {"key": {"LOWER(`name`)": "bob"}, "sides": [{"side": "left", "kept": [{"row": row}]}]}
+    answer(folder, command, "1 row", state=[found])
+    shown = admin.get(f"/admin/commands/{command.id}", headers=GOOD).json()["state"]
+    masked = {"id": 1, "card0": "***", "to": {"name": "***"}}
+    assert shown == [
+        {"key": {"LOWER(`name`)": "***"}, "sides": [{"side": "left", "kept": [{"row": masked}]}]}
+    ]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        {},
+        {"lookups": []},
+        {"lookups": [{"key": "1"}] * 21},
+        {"lookups": [{"key": "x" * 2001}]},
+        {"lookups": [{"key": "1", "operator": "a\u0000"}]},
+        {"lookups": [{"key": "1"}], "limit": 101},
+        {"lookups": [{"key": "1", "checkpoint": "/etc"}]},
+    ],
+)
+def test_a_lookup_is_bounded(admin: TestClient, folder: Path, order: dict[str, object]) -> None:
+    assert admin.post("/admin/state-get", json=order, headers=GOOD).status_code == 422
+    assert list(take(folder)) == []
+
+
+def test_an_answer_can_be_waited_for(admin: TestClient, folder: Path) -> None:
+    command = send(folder, "drain", "test")
+    timer = threading.Timer(0.5, answer, (folder, command, "drains"))
+    timer.start()
+    address = f"/admin/commands/{command.id}"
+    assert admin.get(f"{address}?wait=20", headers=GOOD).json()["message"] == "drains"
+    assert admin.get(f"{address}?wait=21", headers=GOOD).status_code == 422
 
 
 def test_nothing_is_read_of_who_has_no_token(admin: TestClient) -> None:

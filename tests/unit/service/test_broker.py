@@ -1,12 +1,14 @@
 """What the sidecar shows of records, and how it takes a status that names what no topic is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from service.broker import MASK, BrokerClient, _text, sample_rows
-from spark_jobs.job_record import JobRecord
+from service.broker import BrokerClient, _text, sample_rows
+from service.masking import MASK
+from service.models import SampleRow
+from spark_jobs.job_record import GraphNode, JobRecord, QueryRecord
 from spark_jobs.status import JobStatus, PartitionStatus, QueryStatus, SourceStatus
 
 
@@ -31,9 +33,13 @@ class Read:
         return lambda: given[name]
 
 
+def sampled(*records: Any, mode: str, nodes: tuple[GraphNode, ...] = ()) -> Iterator[SampleRow]:
+    query = QueryRecord(name="q", nodes=nodes, edges=(), plan={"mode": mode})
+    return sample_rows(records, frozenset({"card"}), query)
+
+
 def changes(*records: Any, mode: str) -> list[tuple[str, str | None, str | None]]:
-    rows = sample_rows(records, frozenset({"card"}), mode)
-    return [(row.change, row.before, row.value) for row in rows]
+    return [(row.change, row.before, row.value) for row in sampled(*records, mode=mode)]
 
 
 def test_what_an_upsert_takes_back() -> None:
@@ -78,3 +84,46 @@ def test_places_that_no_broker_has(
     answered = broker.lag(job(queries=(query,)), record)
     assert answered.problem is not None
     assert answered.lag_records == 5
+
+
+def keyed(operator: str, *columns: str) -> GraphNode:
+    return GraphNode(
+        id=operator, kind="operator", title="a join", operator=f"q/{operator}", key_columns=columns
+    )
+
+
+def test_the_keys_of_the_state_behind_a_row() -> None:
+    nodes = (
+        keyed("one", "id"),
+        keyed("two", "price", "id"),
+        keyed("other", "place"),
+        keyed("masked", "card"),
+        keyed("untold"),
+        GraphNode(id="sink", kind="sink", title="t"),
+    )
+    value = b'{"price": 9.90, "card": 4111, "place": null}'
+    [row] = sampled(Read(0, b'{"id": 9007199254740993}', value), mode="upsert", nodes=nodes)
+    assert [(link.operator, link.columns, link.key) for link in row.state] == [
+        ("q/one", ("id",), "[9007199254740993]"),
+        ("q/two", ("price", "id"), '["9.90", 9007199254740993]'),
+    ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"before": null, "after": {"id": "a"}, "op": "c"}',
+        b'{"before": {"id": "a"}, "after": null, "op": "d"}',
+        b'{"data": [{"id": "a"}], "type": "DELETE"}',
+        b'{"data": {"id": "a"}, "op": "-U"}',
+    ],
+)
+def test_the_key_is_in_the_image_of_a_changelog(value: bytes) -> None:
+    [row] = sampled(Read(0, None, value), mode="retract", nodes=(keyed("one", "id"),))
+    assert [link.key for link in row.state] == ['["a"]']
+
+
+@pytest.mark.parametrize("value", [None, b"\xff", b"[1]", b'"id"', b'{"id": {"a": 1}}', b"[" * 99])
+def test_a_row_without_the_key_has_no_link(value: bytes | None) -> None:
+    [row] = sampled(Read(0, b"17", value), mode="upsert", nodes=(keyed("one", "id"),))
+    assert row.state == ()

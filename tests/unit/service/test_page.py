@@ -10,6 +10,7 @@ FILES = {
     "/page.js": "text/javascript",
     "/charts.js": "text/javascript",
     "/graph.js": "text/javascript",
+    "/state.js": "text/javascript",
     "/page.css": "text/css",
 }
 

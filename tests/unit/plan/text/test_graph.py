@@ -41,6 +41,37 @@ def test_a_temporal_join() -> None:
     assert not found.secured
 
 
+SIDES = "".join(TABLE.format(name, KAFKA) for name in ("a", "b", "c"))
+OUT = "CREATE TABLE out_ (x INT, y BIGINT) WITH ({}, 'topic' = 'o');\nINSERT INTO out_ ".format(
+    KAFKA.replace("'json'", "'changelog-json'")
+)
+
+
+@pytest.mark.parametrize(
+    ("select", "keys"),
+    [
+        ("SELECT a.id, 1 FROM a JOIN b ON a.id = b.id", ["x"]),
+        # a left row without a partner shows NULL, and its key cannot be told
+        ("SELECT b.id, 1 FROM a LEFT JOIN b ON a.id = b.id", ["x"]),
+        ("SELECT a.v, 1 FROM a JOIN b ON a.id = b.id", [""]),
+        ("SELECT a.id + 1, 1 FROM a JOIN b ON a.id = b.id", [""]),
+        ("SELECT a.id, a.id FROM a JOIN b ON a.id = b.id", ["x"]),
+        ("SELECT 1, a.id FROM a JOIN b ON a.id = b.id", [""]),  # a cast to BIGINT
+        # the first join's key is passed on by the second
+        ("SELECT c.v, 1 FROM a JOIN b ON a.id = b.id JOIN c ON b.v = c.v", ["", "x"]),
+        ("SELECT a.id, 1 FROM a JOIN b ON a.id = b.id JOIN c ON b.v = c.v", ["x", ""]),
+        # what is equal to a column that is shown
+        ("SELECT c.id, 1 FROM a JOIN b ON a.v = b.v LEFT JOIN c ON c.id = a.v", ["x"]),
+        ("SELECT id, COUNT(*) FROM a GROUP BY id", ["x"]),
+        ("SELECT v, COUNT(*) FROM (SELECT a.v FROM a JOIN b ON a.v = b.v) GROUP BY v", ["x", "x"]),
+        ("SELECT id, MAX(v) FROM a GROUP BY id, v", [""]),
+    ],
+)
+def test_the_columns_of_a_result_that_hold_an_operators_key(select: str, keys: list[str]) -> None:
+    [query] = record(f"{SIDES}{OUT}{select};").queries
+    assert [",".join(n.key_columns) for n in query.nodes if n.operator] == keys
+
+
 @pytest.mark.parametrize(
     ("golden", "titles"),
     [
