@@ -143,7 +143,7 @@ def _add_verbs(router: APIRouter, folder: Path, guard: "Guard") -> None:
     @router.post("/state-get", status_code=202, responses=_SENT)
     def state_get(request: Request, body: StateOrder) -> Accepted:
         """Read the rows that the last committed epoch has under join keys, as `rejoin state get`
-        does. One such command runs at a time, and is killed after a minute.
+        does. One such command runs at a time, and is killed after two minutes.
         """
         return write(request, "state-get", state=body)
 

@@ -256,8 +256,8 @@ async function showRows(section, query) {
   panel.hidden = !answer?.enabled;
   if (panel.hidden) return;
   const rows = answer.rows.map((r) => element("tr", {}, element("td", { class: "unbroken" }, moment(r.timestamp_ms)),
-    element("td", { class: r.change === "written" ? "ok" : "warn" }, r.change),
-    element("td", {}, element("code", {}, r.key ?? "")), element("td", {}, ...values(r)),
+    element("td", { class: `unbroken ${r.change === "written" ? "ok" : "warn"}` }, r.change),
+    element("td", {}, ...(r.key === null ? [] : [element("code", {}, r.key)])), element("td", {}, ...values(r)),
     element("td", {}, ...stateButton(r))));
   if (panel.querySelector("button:is(:hover, :focus)")) return;  // it must not move under the pointer
   panel.querySelector(".body").replaceChildren(answer.problem ? answer.problem.message :

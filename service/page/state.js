@@ -4,7 +4,7 @@
 import { count, element } from "./graph.js";
 
 const WAIT_S = 20;  // the sidecar holds a request for an answer that long
-const WAITS = 4;  // the driver gives up after a minute
+const WAITS = 7;  // the driver gives up after two minutes
 const MOST_CHARS = 200;
 const WORDS = new Map([["time", "event time"], ["written", "last write"], ["waiting", "waits as"],
   ["matched", "has been joined"], ["matches", "rows that it matches"], ["shown", "row in the sink"],
@@ -104,7 +104,7 @@ function operatorRows({ query, operator, kind, key: keys, epoch, sides }) {
 
 function sideRows({ side, rows, kept, left_out: left }) {
   const title = element("p", { class: "side" }, element("strong", {}, side), `: ${rows ? rowsText(rows) : "no rows under this key"}`);
-  const more = left ? [element("p", { class: "soft" }, `${rowsText(left)} more not shown`)] : [];
+  const more = left ? [element("p", { class: "soft" }, left === 1 ? "1 more row is not shown" : `${count(left)} more rows are not shown`)] : [];
   return [title, ...(kept.length ? [rowsTable(kept)] : []), ...more];
 }
 

@@ -2,7 +2,7 @@
 
 To open state is to copy a partition's files and to run native code over them. In the driver's own
 JVM no thread can be stopped in the middle of that, when an object store hangs or a key has millions
-of rows, and what it takes of heap and disk the job's tasks lack. A process can be given the lowest
+of rows, and what it takes of heap and disk the job's tasks lack. A process can be given a low
 priority and a deadline, and killed with its copies. It reads the last committed epoch, as
 `rejoin state get` does. One runs at a time.
 """
@@ -23,10 +23,10 @@ from spark_jobs.commands import Command, StateOrder, answer
 from spark_jobs.driver import replays
 from spark_jobs.settings import JobSettings
 
-WITHIN_S = 60.0
+WITHIN_S = 120.0
 LEAST_FREE_BYTES = 1 << 30
 JOB_TEXT, ORDER, FOUND, LOG = "job.sql", "order.json", "found.json", "lookup.log"
-_LOWEST_PRIORITY = 19
+_LOW_PRIORITY = 10  # a tenth of the share of a task; with less, a busy machine would not answer
 _FIRST_TO_GO = "1000"  # when memory runs out, the kernel of Linux kills this process first
 _MAX_ERROR_CHARS = 500
 
@@ -137,9 +137,9 @@ def _is_full() -> bool:
 
 
 def _yield_to_others(pid: int) -> None:
-    """Let the process, and the JVM that it starts, run when the job's tasks leave a core idle."""
+    """Let the job's tasks go before the process and the JVM that it starts."""
     with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, pid, _LOWEST_PRIORITY)
+        os.setpriority(os.PRIO_PROCESS, pid, _LOW_PRIORITY)
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_text(_FIRST_TO_GO, encoding="ascii")
 

@@ -344,7 +344,7 @@ def look_at_the_state_behind(button: Locator, page: Page) -> None:
     expect(found.locator("tbody td")).to_have_text(
         ["1", "<b>Bob</b>", "***", "2024-01-01 12:00:00Z", "2", "2024-01-01 12:00:00"]
     )
-    expect(found).to_contain_text("42 rows more not shown")
+    expect(found).to_contain_text("42 more rows are not shown")
     expect(found).to_contain_text("right: no rows under this key")
     assert page.evaluate("localStorage.length + sessionStorage.length") == 0
     assert page.evaluate("document.cookie") == ""
