@@ -10,22 +10,24 @@ priority and a deadline, and killed with its copies. It reads the last committed
 import contextlib
 import json
 import os
+import pickle
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from spark_jobs.commands import Command, StateOrder, answer
 from spark_jobs.driver import replays
+from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.settings import JobSettings
 
 WITHIN_S = 120.0
 LEAST_FREE_BYTES = 1 << 30
-JOB_TEXT, ORDER, FOUND, LOG = "job.sql", "order.json", "found.json", "lookup.log"
+ASKED, FOUND, LOG = "asked.pickle", "found.json", "lookup.log"
 _LOW_PRIORITY = 10  # a tenth of the share of a task; with less, a busy machine would not answer
 _FIRST_TO_GO = "1000"  # when memory runs out, the kernel of Linux kills this process first
 _MAX_ERROR_CHARS = 500
@@ -36,6 +38,15 @@ class Process(replays.Process, Protocol):
 
     @property
     def pid(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the process is given, as the driver has it: to plan anew could find other functions."""
+
+    order: StateOrder
+    settings: JobSettings
+    sinks: Mapping[str, KafkaSink]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +61,10 @@ class _Running:
 
 @dataclass(slots=True)
 class StateLookups:
-    """The lookups of one driver. `_sql`: the text that it runs, whatever the file holds now."""
+    """The lookups of one driver. `_sinks`: the plan that it runs, whatever the file holds now."""
 
     _settings: JobSettings
-    _sql: str
+    _sinks: Mapping[str, KafkaSink]
     _start: Callable[[Sequence[str], Path], Process]
     _running: _Running | None = None
 
@@ -95,13 +106,8 @@ class StateLookups:
             self._end("the job ended first")
 
     def _started(self, command: Command, asked: StateOrder, folder: Path) -> _Running:
-        (folder / JOB_TEXT).write_text(self._sql, encoding="utf-8")
-        order = {
-            "order": asked.model_dump(),
-            "checkpoint": self._settings.checkpoint,
-            "spark_properties": dict(self._settings.spark_properties),
-        }
-        (folder / ORDER).write_text(json.dumps(order), encoding="utf-8")
+        job = Asked(asked, self._settings, dict(self._sinks))
+        (folder / ASKED).write_bytes(pickle.dumps(job))
         # the keys are in the file: everybody on a machine can read command lines
         line = [sys.executable, "-m", "spark_jobs.state.lookup", str(folder)]
         process = self._start(line, folder / LOG)

@@ -68,7 +68,7 @@ def open_watch(
             Kernel.of(spark).restore_counters(spark, saved)
         opened.pop_all()
     replays = Replays(job.settings.status_dir, job.text, Child)
-    lookups = StateLookups(job.settings, job.text, Child)
+    lookups = StateLookups(job.settings, job.sinks, Child)
     lives = [query.life() for query in queries]
     watch = Watch(spark, queries, lives, report, replays, lookups, console)
     watch.tell_notes()

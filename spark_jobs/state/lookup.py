@@ -1,25 +1,21 @@
 """Looks up keys for the admin verb `state-get`: `python -m spark_jobs.state.lookup FOLDER`.
 
-The driver starts it (driver/state_lookups.py) with the job and the order in the folder. It shows
+The driver starts it (driver/state_lookups.py) with its plan and the order in the folder. It shows
 what `rejoin state get` shows, of several keys at once and cut to a size that a page can take.
 """
 
 import json
+import pickle
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from spark_jobs.commands import StateOrder
-from spark_jobs.driver.queries import sinks_of
-from spark_jobs.driver.state_lookups import FOUND, JOB_TEXT, ORDER
+from spark_jobs.driver.state_lookups import ASKED, FOUND, Asked
 from spark_jobs.errors import ConfigError, RejoinError
 from spark_jobs.plan.nodes.plan_json import Json
-from spark_jobs.plan.planner import plan
-from spark_jobs.settings import Overrides, job_settings, read_environment
-from spark_jobs.sql.bind.binder import bind
 from spark_jobs.state.inspection import key_error, rows_of
 from spark_jobs.state.operators import StateSelection
 from spark_jobs.state.reading import QueryState, open_queries, state_kernel
@@ -43,15 +39,11 @@ def main(folder: Path) -> int:
 
 
 def _look_up(folder: Path) -> list[JsonObject]:
-    given = json.loads((folder / ORDER).read_text(encoding="utf-8"))
-    order = StateOrder.model_validate(given["order"])
-    bound = bind((folder / JOB_TEXT).read_text(encoding="utf-8"))
-    overrides = Overrides(checkpoint=given["checkpoint"])
-    settings = job_settings(bound.settings, "job", overrides, read_environment())
-    settings = replace(settings, spark_properties=given["spark_properties"])
-    with state_kernel(settings) as kernel:
-        queries, _ = open_queries(kernel, sinks_of(plan(bound)), settings, StateSelection())
-        return rows_under(queries, order)
+    # the folder is the driver's own, and nobody else may write to it
+    asked: Asked = pickle.loads((folder / ASKED).read_bytes())  # noqa: S301
+    with state_kernel(asked.settings) as kernel:
+        queries, _ = open_queries(kernel, asked.sinks, asked.settings, StateSelection())
+        return rows_under(queries, asked.order)
 
 
 def rows_under(queries: Sequence[QueryState], order: StateOrder) -> list[JsonObject]:

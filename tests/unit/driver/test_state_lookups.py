@@ -1,6 +1,7 @@
 """Lookups that an admin verb asks for: one at a time, bounded, and nothing left behind."""
 
 import json
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,19 @@ import pytest
 
 from spark_jobs.commands import Answer, StateOrder, read_answer, send, take
 from spark_jobs.driver import state_lookups
-from spark_jobs.driver.state_lookups import FOUND, ORDER, StateLookups
+from spark_jobs.driver.queries import sinks_of
+from spark_jobs.driver.state_lookups import ASKED, FOUND, Asked, StateLookups
 from spark_jobs.options.settings import NOTHING_SET
+from spark_jobs.plan.planner import plan
 from spark_jobs.settings import Environment, Overrides, job_settings
+from spark_jobs.sql.bind.binder import bind
 from spark_jobs.state.lookup import MOST_CHARS, cut
 
-ASKED = StateOrder.model_validate({"lookups": [{"operator": "q/join", "key": "[42]"}]})
+ORDER = StateOrder.model_validate({"lookups": [{"operator": "q/join", "key": "[42]"}]})
+PLANS = Path(__file__).resolve().parents[2] / "plans"
+# its functions in Python need not be found again: they are beside a file that may have changed
+FILE = PLANS / "python_functions.sql"
+PLANNED = sinks_of(plan(bind(FILE.read_text(encoding="utf-8"), str(FILE))))
 NO_SUCH_PROCESS = 2**31 - 1
 
 
@@ -29,7 +37,7 @@ class Stage:
         self.exit_code: int | None = None
         overrides = Overrides(status_dir=folder, checkpoint="/somewhere/else")
         settings = job_settings(NOTHING_SET, "job", overrides, Environment())
-        self.lookups = StateLookups(settings, "SELECT 1", self.start)
+        self.lookups = StateLookups(settings, PLANNED, self.start)
 
     def start(self, line: Sequence[str], log: Path) -> "Stage":
         self.lines.append(list(line))
@@ -40,7 +48,7 @@ class Stage:
     def stop(self, grace_s: float) -> None:
         self.exit_code = self.exit_code if self.exit_code is not None else -15
 
-    def ask(self, order: StateOrder | None = ASKED) -> str:
+    def ask(self, order: StateOrder | None = ORDER) -> str:
         command = send(self.status_dir, "state-get", "t", state=order)
         for taken in take(self.status_dir):
             self.lookups.begin(taken)
@@ -78,9 +86,9 @@ def test_the_process_is_told_by_a_file_that_nobody_else_can_read(stage: Stage) -
     [line] = stage.lines
     assert "42" not in " ".join(line[:-1])
     assert stage.folder.stat().st_mode & 0o77 == 0
-    order = json.loads((stage.folder / ORDER).read_text(encoding="utf-8"))
-    assert order["checkpoint"] == "/somewhere/else"
-    assert StateOrder.model_validate(order["order"]) == ASKED
+    asked: Asked = pickle.loads((stage.folder / ASKED).read_bytes())  # noqa: S301
+    assert asked.settings.checkpoint == "/somewhere/else"
+    assert (asked.order, asked.sinks) == (ORDER, PLANNED)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_no_query_runs_on_unwatched(tmp_path: Path, error: BaseException) -> Non
     lives = [cast(QueryLife, Broken())]
     session = cast(Any, SimpleNamespace(_jvm=jvm))
     settings = job_settings(NOTHING_SET, "job", Overrides(status_dir=tmp_path), Environment())
-    lookups = StateLookups(settings, "", Child)
+    lookups = StateLookups(settings, {}, Child)
     watch = Watch(session, [], lives, report, replays, lookups, TextConsole(StringIO()))
     with pytest.raises(type(error)):
         watch.run(threading.Event())
