@@ -58,6 +58,7 @@ def files(state: str, good: str, old: str) -> dict[str, bytes]:
 @pytest.fixture
 def app(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(admin, "PER_MINUTE", 10**9)
+    monkeypatch.setattr(admin, "MOST_WAIT_S", 0)
     (tmp_path / "token").write_text(TOKEN)
     folder.mkdir()
     return create_app(Settings(status_dir=folder, token_file=tmp_path / "token", sample_rows=3))
@@ -70,7 +71,7 @@ def test_answers_are_as_described(app: Any, folder: Path, job: Job, state: str) 
     for name, data in written.items():
         (folder / name).write_bytes(data)
     asked = fuzz(app, GOOD, 10 if state == "good" else 2)
-    assert len(asked) == 17
+    assert len(asked) == 18
     has_job = TestClient(app).get("/status").json()["status"] is not None
     assert has_job == (state in ("good", "old", "hostile"))
 
