@@ -19,7 +19,7 @@ RUN mvn --quiet --batch-mode --strict-checksums generate-resources \
  && sed 's#  #  build/jars/#' jars.sha256 | sha256sum --check --strict --quiet \
  && rm -r build/jars/broker
 
-COPY LICENSE README.md pyproject.toml ./
+COPY LICENSE NOTICE README.md pyproject.toml ./
 COPY rejoin rejoin
 COPY spark_jobs spark_jobs
 COPY service service

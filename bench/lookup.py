@@ -1,4 +1,4 @@
-"""`python -m bench.lookup`: a lookup join at a fixed rate of probes against a PostgreSQL.
+"""`python -m bench.lookup`: a lookup join at a fixed rate of probes against a database.
 
 For `--seconds`, probes arrive at `--rate`; each looks up one of `--rows` customers, mostly those of
 a hot share. Once without a cache, once with one. Every probe must come out once, with its
@@ -31,7 +31,10 @@ from service.trends import quantile_s
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import Child
 from spark_jobs.status import LookupStatus, QueryStatus, read_status
-from tests.e2e.postgres import DATABASE, USER, Postgres, programs
+from tests.e2e import postgres
+from tests.e2e.postgres import Postgres
+from tests.harness import mariadb
+from tests.harness.mariadb import MariaDb
 
 _CACHE = "'lookup.cache' = 'PARTIAL', 'lookup.partial-cache.max-rows' = '100000', "
 _JOB = """\
@@ -40,13 +43,18 @@ CREATE TABLE probes (id BIGINT, customer BIGINT, t AS PROCTIME()) WITH ('connect
   'topic' = 'probes-{run}', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset',
   'properties.bootstrap.servers' = '{servers}');
 CREATE TABLE customers (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
-  'connector' = 'jdbc', 'url' = 'jdbc:postgresql://127.0.0.1:{port}/{database}', {cache}
+  'connector' = 'jdbc', 'url' = '{url}', {cache}
   'table-name' = 'customers', 'username' = '{user}', 'password' = '${{env:BENCH_PASSWORD}}');
 CREATE TABLE named (id BIGINT, name STRING) WITH ('connector' = 'kafka', 'topic' = 'named-{run}',
   'format' = 'json', 'properties.bootstrap.servers' = '{servers}');
 INSERT INTO named SELECT p.id, c.name FROM probes AS p
   LEFT JOIN customers FOR SYSTEM_TIME AS OF p.t AS c ON p.customer = c.id;
 """
+_NUMBERED = {
+    "postgres": "SELECT n, 'customer ' || n FROM generate_series(0, {last}) AS n",
+    "mariadb": "SELECT seq, CONCAT('customer ', seq) FROM seq_0_to_{last}",
+}
+_ANALYSE = {"postgres": "ANALYZE customers", "mariadb": "ANALYZE TABLE customers"}
 _HOT_SHARE, _HOT_ROWS = 0.9, 0.01  # nine tenths of the probes ask for a hundredth of the rows
 _WARM_UP = 1_000
 _PATIENCE_S = 240.0
@@ -91,7 +99,7 @@ class Figures:
             f"  {now.keys_asked - was.keys_asked:,} keys asked in {now.queries - was.queries:,} "
             f"queries, {now.keys_cached - was.keys_cached:,} cached; tasks waited "
             f"{(now.waited_ms - was.waited_ms) / 1000:.1f} s",
-            f"  processor time: driver {self.driver_s:.1f} s, PostgreSQL {self.server_s:.1f} s",
+            f"  processor time: driver {self.driver_s:.1f} s, database {self.server_s:.1f} s",
         ]
 
 
@@ -100,7 +108,7 @@ class Run:
     """One driver over topics of its own."""
 
     servers: str
-    postgres: Postgres
+    database: Postgres | MariaDb
     folder: Path
     name: str
     cache: str
@@ -126,10 +134,18 @@ class Run:
     def _driver(self) -> Iterator[Child]:
         self.folder.mkdir(parents=True)
         job = self.folder / "job.sql"
-        where = {"port": self.postgres.port, "database": DATABASE, "user": USER}
+        user = postgres.USER if isinstance(self.database, Postgres) else mariadb.USER
+        where = {"url": self.database.url, "user": user}
         text = _JOB.format(run=self.name, servers=self.servers, cache=self.cache, **where)
         job.write_text(text, encoding="utf-8")
-        command = ["env", "BENCH_PASSWORD=none", sys.executable, "-m", "spark_jobs.cli", "run"]
+        command = [
+            "env",
+            f"BENCH_PASSWORD={mariadb.PASSWORD}",
+            sys.executable,
+            "-m",
+            "spark_jobs.cli",
+            "run",
+        ]
         command += [str(job), "--no-sidecar", "--checkpoint", str(self.folder / "checkpoint")]
         command += ["--status-dir", str(self.folder / "status")]
         child = Child(command, self.folder / "driver.log")
@@ -169,7 +185,7 @@ class Run:
         raise BenchError("BENCH_ENGINE_FAILED", f"no {total} results:\n{driver.log_tail(40)}")
 
     def _processor_s(self, driver: Child) -> tuple[float, float]:
-        roots = (driver.pid, self.postgres.pid)
+        roots = (driver.pid, self.database.pid)
         driver_s, server_s = (
             sum(processor_s(pid, 0.0) for pid in process_tree(root)) for root in roots
         )
@@ -210,24 +226,26 @@ def _committed(servers: str, topic: str) -> Iterator[bytes]:
     consumer.close()
 
 
+def _server(name: str, folder: Path) -> Postgres | MariaDb:
+    found = postgres.programs() if name == "postgres" else mariadb.server()
+    if found is None:
+        raise BenchError("BENCH_ENGINE_FAILED", f"no {name} is installed")
+    return Postgres(folder, found) if name == "postgres" else MariaDb(folder, found)
+
+
 @contextmanager
-def _database(rows: int) -> Iterator[Postgres]:
+def _database(name: str, rows: int) -> Iterator[Postgres | MariaDb]:
     """Not below this folder, which the server's user may not enter."""
-    if (found := programs()) is None:
-        raise BenchError("BENCH_ENGINE_FAILED", "no PostgreSQL is installed")
     with TemporaryDirectory(prefix="rejoin-bench-") as folder:
         Path(folder).chmod(0o755)
-        server = Postgres(Path(folder) / "postgres", found)
+        server = _server(name, Path(folder) / name)
         server.start()
         try:
-            with server.connect() as connection:
-                connection.execute("CREATE TABLE customers (id bigint PRIMARY KEY, name text)")
-                connection.execute(
-                    "INSERT INTO customers "
-                    "SELECT n, 'customer ' || n FROM generate_series(0, %s) AS n",
-                    (rows - 1,),
-                )
-                connection.execute("ANALYZE customers")
+            server.execute(
+                "CREATE TABLE customers (id bigint PRIMARY KEY, name text)",
+                f"INSERT INTO customers {_NUMBERED[name].format(last=rows - 1)}",
+                _ANALYSE[name],
+            )
             yield server
         finally:
             server.stop()
@@ -238,14 +256,18 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000, help="customers in the database")
     parser.add_argument("--rate", type=int, default=10_000, help="probes per second")
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--database", choices=tuple(_NUMBERED), default="postgres")
     given = parser.parse_args()
     probes = Probes(given.rows, _WARM_UP + given.rate * given.seconds)
     work = WORK / "lookup"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    with Broker(work / "kafka", heap="1g") as broker, _database(given.rows) as postgres:
+    with (
+        Broker(work / "kafka", heap="1g") as broker,
+        _database(given.database, given.rows) as database,
+    ):
         for name, cache in (("uncached", ""), ("cached", _CACHE)):
-            run = Run(broker.bootstrap_servers, postgres, work / name, name, cache)
+            run = Run(broker.bootstrap_servers, database, work / name, name, cache)
             for line in run.measure(probes, given.rate).lines(name, probes.total - _WARM_UP):
                 say(line)
     shutil.rmtree(work, ignore_errors=True)

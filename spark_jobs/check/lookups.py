@@ -41,7 +41,7 @@ def check_lookup(kernel: Kernel, join: LookupJoin, node: Stateful) -> Iterator[F
             about,
             f"no index of {name} begins with a column of the key ({key}): each query reads the "
             "whole table",
-            f"CREATE INDEX ON {name} ({key})",
+            facts["addIndex"],
         )
 
 

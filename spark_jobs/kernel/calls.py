@@ -51,6 +51,7 @@ class LookupFacts(TypedDict):
     rows: int
     isIndexed: bool
     key: list[str]
+    addIndex: str
 
 
 class QueryCounters(TypedDict, total=False):

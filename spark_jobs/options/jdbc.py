@@ -6,7 +6,7 @@ from typing import Literal as OneOf
 from spark_jobs.options.declared import table_of
 from spark_jobs.options.kinds import choice, duration, flag, integer, refused, text
 
-POSTGRES = "jdbc:postgresql:"
+DATABASES = ("jdbc:postgresql:", "jdbc:mariadb:", "jdbc:mysql:")
 """What the URL of a database begins with that rows can be looked up in."""
 
 
@@ -14,11 +14,16 @@ POSTGRES = "jdbc:postgresql:"
 class JdbcOptions:
     """Where the table is, and how its rows are looked up; names and defaults are Flink's."""
 
-    url: str | None = text("url", "the database, `jdbc:postgresql://host:port/database`")
+    url: str | None = text(
+        "url",
+        "the database, `jdbc:postgresql://host:port/database`, or `jdbc:mariadb:`, `jdbc:mysql:`",
+    )
     table_name: str | None = text(
         "table-name", "the table or view there, `schema.table` or `table`"
     )
-    driver: str = text("driver", "class of the JDBC driver", default="org.postgresql.Driver")
+    driver: str | None = text(
+        "driver", "class of the JDBC driver; by default the one that comes with rejoin for the URL"
+    )
     username: str | None = text("username", "who logs in; needs 'password'")
     password: str | None = text("password", "a reference to the password, `${file:...}`")
     max_retry_timeout_ms: int = duration(
@@ -52,7 +57,7 @@ _READS = refused("reading the table as a stream", "rows are looked up, never sca
 _WRITES = refused("writing to the table", "results go to a Kafka topic")
 JDBC = {
     **table_of(JdbcOptions),
-    "compatible-mode": refused("the dialect", "PostgreSQL is the only database"),
+    "compatible-mode": refused("the dialect", "it follows from the URL"),
     "lookup.cache.max-rows": refused("size", "use 'lookup.partial-cache.max-rows'"),
     "lookup.cache.ttl": refused("age", "use 'lookup.partial-cache.expire-after-write'"),
     "lookup.cache.caching-missing-key": refused(

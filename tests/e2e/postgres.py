@@ -75,6 +75,16 @@ class Postgres:
         self._child = Child([str(part) for part in command], self.log_path)
         self._connect_patiently(self._child).close()
 
+    @property
+    def url(self) -> str:
+        """The database as Java's drivers take it."""
+        return f"jdbc:postgresql://{LOOPBACK}:{self.port}/{DATABASE}"
+
+    def execute(self, *statements: str) -> None:
+        with self.connect() as connection:
+            for statement in statements:
+                connection.execute(statement)
+
     def connect(self, database: str = DATABASE) -> psycopg.Connection:
         return psycopg.connect(host=LOOPBACK, port=self.port, user=USER, dbname=database)
 

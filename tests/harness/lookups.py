@@ -1,4 +1,4 @@
-"""A lookup join through a broker and PostgreSQL: one job, what it is fed, and what it writes."""
+"""A lookup join through a broker and a database: one job, what it is fed, and what it writes."""
 
 import json
 import time
@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
@@ -19,7 +20,6 @@ from spark_jobs.plan.planner import plan
 from spark_jobs.scenario.records import Record
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.sql.bind.binder import bind
-from tests.e2e.postgres import Postgres
 from tests.harness.bounded import create_topics, produce, read_committed
 
 WAIT_S = 90.0
@@ -29,14 +29,23 @@ CUSTOMERS = "id INT, name STRING"
 NAMES = "SELECT o.id, d.name FROM o LEFT JOIN d FOR SYSTEM_TIME AS OF o.t AS d ON o.c = d.id"
 
 
+class Database(Protocol):
+    """A server with the database `shop`, in which a job looks rows up."""
+
+    @property
+    def url(self) -> str: ...
+
+    def execute(self, *statements: str) -> None: ...
+
+
 class Stage:
     """One job over topics of its own: left rows in, what the sink has out."""
 
-    def __init__(self, spark: SparkSession, broker: Broker, postgres: Postgres, home: Path) -> None:
-        self.spark, self.servers, self.postgres, self.home = (
+    def __init__(self, spark: SparkSession, broker: Broker, database: Database, home: Path) -> None:
+        self.spark, self.servers, self.database, self.home = (
             spark,
             broker.bootstrap_servers,
-            postgres,
+            database,
             home,
         )
         self.open: OpenQuery | None = None
@@ -47,20 +56,11 @@ class Stage:
         return self.prefix + name
 
     def execute(self, *statements: str) -> None:
-        with self.postgres.connect() as connection:
-            for statement in statements:
-                connection.execute(statement)
-
-    def connections(self) -> set[int]:
-        """Server processes that answer the job."""
-        asked = "SELECT pid FROM pg_stat_activity WHERE application_name = 'rejoin'"
-        with self.postgres.connect() as connection:
-            return {int(row[0]) for row in connection.execute(asked)}
+        self.database.execute(*statements)
 
     def sql(self, left: str, table: str, options: str, out: str, query: str) -> str:
         """A job; `left` is what the left table has besides a processing time `t`."""
         kafka = f"'properties.bootstrap.servers' = '{self.servers}'"
-        at = f"jdbc:postgresql://127.0.0.1:{self.postgres.port}/shop"
         columns, _, kind = left.partition(" WITH ")
         columns, _, key = columns.partition(", PRIMARY")
         key = f", PRIMARY{key}" if key else ""
@@ -68,7 +68,7 @@ class Stage:
         return f"""
 CREATE TABLE o ({columns}, t AS PROCTIME(){key})
 WITH ({reads}, 'topic' = '{self.topic("o")}', {kafka});
-CREATE TABLE d ({table}) WITH ('connector' = 'jdbc', 'url' = '{at}', {options});
+CREATE TABLE d ({table}) WITH ('connector' = 'jdbc', 'url' = '{self.database.url}', {options});
 CREATE TABLE out ({out}) WITH ('connector' = 'kafka', 'topic' = '{self.topic("out")}',
   'format' = 'changelog-json', {kafka});
 INSERT INTO out {query};"""

@@ -28,11 +28,12 @@ pytestmark = [
 ]
 PLACES = """
 CREATE TABLE places (a int, b varchar(10), name text, n bigint, open bool, since date,
-  price numeric(8, 2), seen timestamp, changed timestamptz, share float8);
+  price numeric(8, 2), seen timestamp, changed timestamptz, share float8, at time(3));
 INSERT INTO places VALUES
-  (1, 'x', 'one', 10, true, '2024-02-29', 1.5, '2024-01-01 10:00', '2024-01-01 10:00+02', 0.5),
-  (1, 'x', 'uno', NULL, false, NULL, NULL, NULL, NULL, NULL),
-  (1, 'y', 'low', 1, true, NULL, NULL, NULL, NULL, NULL)
+  (1, 'x', 'one', 10, true, '2024-02-29', 1.5, '2024-01-01 10:00', '2024-01-01 10:00+02', 0.5,
+  '23:59:59.123'),
+  (1, 'x', 'uno', NULL, false, NULL, NULL, NULL, NULL, NULL, NULL),
+  (1, 'y', 'low', 1, true, NULL, NULL, NULL, NULL, NULL, NULL)
 """
 
 
@@ -65,12 +66,13 @@ def test_left_join_pads_and_meets_every_row_of_a_composite_key(stage: Stage) -> 
     sql = stage.sql(
         "id INT, a INT, b STRING",
         "a INT, b STRING, name STRING, n BIGINT, open BOOLEAN, since DATE, price DECIMAL(10, 2),"
-        " seen TIMESTAMP(3), changed TIMESTAMP_LTZ(3), share DOUBLE",
+        " seen TIMESTAMP(3), changed TIMESTAMP_LTZ(3), share DOUBLE, at TIME(3)",
         f"'table-name' = 'public.places', {LOGIN}",
         "id INT, name STRING, n BIGINT, since STRING, price DECIMAL(10, 2), seen STRING,"
-        " changed STRING, share DOUBLE",
+        " changed STRING, share DOUBLE, at STRING",
         "SELECT o.id, d.name, d.n, CAST(d.since AS STRING), d.price, CAST(d.seen AS STRING),"
-        " CAST(d.changed AS STRING), d.share FROM o LEFT JOIN d FOR SYSTEM_TIME AS OF o.t AS d"
+        " CAST(d.changed AS STRING), d.share, CAST(d.at AS STRING)"
+        " FROM o LEFT JOIN d FOR SYSTEM_TIME AS OF o.t AS d"
         " ON o.a = d.a AND o.b = d.b AND d.name <> 'low' AND d.open IS NOT NULL",
     )
     stage.feed(
@@ -79,7 +81,7 @@ def test_left_join_pads_and_meets_every_row_of_a_composite_key(stage: Stage) -> 
     stage.feed({"id": 4, "a": 2, "b": "\0"})
     with stage.running(sql) as life:
         found = stage.wait(life, lambda found: len(found) >= 5)
-    nothing = [None] * 7
+    nothing = [None] * 8
     assert rows(found) == rows(
         [
             (
@@ -92,6 +94,7 @@ def test_left_join_pads_and_meets_every_row_of_a_composite_key(stage: Stage) -> 
                 "2024-01-01 10:00:00.000",
                 "2024-01-01 08:00:00.000",
                 0.5,
+                "23:59:59.123",
             ),
             ("+I", 1, "uno", *nothing[1:]),
             *(("+I", n, *nothing) for n in (2, 3, 4)),
@@ -128,7 +131,7 @@ def test_a_cached_row_is_seen_anew_when_its_time_is_over(stage: Stage) -> None:
     assert by_id == ["Bob"] * by_id.count("Bob") + ["Robert"] * by_id.count("Robert")
 
 
-def test_a_database_that_stops_delays_rows_and_loses_none(stage: Stage) -> None:
+def test_a_database_that_stops_delays_rows_and_loses_none(stage: Stage, postgres: Postgres) -> None:
     stage.execute(
         "CREATE TABLE stopped AS SELECT i AS id, 'n' || i AS name FROM generate_series(0, 99) i"
     )
@@ -143,14 +146,14 @@ def test_a_database_that_stops_delays_rows_and_loses_none(stage: Stage) -> None:
     with stage.running(sql) as life:
         stage.feed(*({"id": i, "c": i % 100} for i in range(200)))
         stage.wait(life, lambda found: len(found) == 200)
-        stage.postgres.stop()
+        postgres.stop()
         stage.feed(*({"id": i, "c": i % 100} for i in range(200, 400)))
         deadline = time.monotonic() + WAIT_S
         while life.restarts.total == 0:  # the epoch fails, and the query is started again
             assert time.monotonic() < deadline
             life.poll()
             time.sleep(0.05)
-        stage.postgres.resume()
+        postgres.resume()
         found = stage.wait(life, lambda found: len(found) >= 400)
     assert rows(found) == rows([("+I", i, f"n{i % 100}") for i in range(400)])
 
@@ -216,7 +219,7 @@ def test_a_retraction_of_an_unknown_row_is_nothing(stage: Stage) -> None:
     assert found == [("+I", 2, "Bob"), ("-D", 2, "Bob")]
 
 
-def test_a_slow_database_holds_the_epoch_with_few_queries(stage: Stage) -> None:
+def test_a_slow_database_holds_the_epoch_with_few_queries(stage: Stage, postgres: Postgres) -> None:
     stage.execute(
         "CREATE TABLE slow AS SELECT i AS id, 'n' || i AS name FROM generate_series(0, 5999) i"
     )
@@ -228,7 +231,7 @@ def test_a_slow_database_holds_the_epoch_with_few_queries(stage: Stage) -> None:
         NAMES,
     )
     stage.feed(*({"id": i, "c": i} for i in range(6_000)))
-    with stage.postgres.connect() as holder, stage.postgres.connect() as watcher:
+    with postgres.connect() as holder, postgres.connect() as watcher:
         watcher.autocommit = True
         with stage.running(sql) as life:
             stage.wait(life, lambda found: len(found) >= 6_000)
@@ -319,7 +322,7 @@ def test_check_looks_at_the_database(stage: Stage) -> None:
     ],
 )
 def test_a_table_that_is_not_as_declared_is_refused_at_the_start(
-    stage: Stage, table: str, columns: str, says: str
+    stage: Stage, postgres: Postgres, table: str, columns: str, says: str
 ) -> None:
     stage.execute(
         "CREATE TABLE IF NOT EXISTS declared (id int, name text)",
@@ -337,11 +340,11 @@ def test_a_table_that_is_not_as_declared_is_refused_at_the_start(
         "id INT, name STRING",
         query.format(name),
     )
-    assert says in _refusal(stage, sql)
+    assert says in _refusal(stage, postgres, sql)
 
 
 @pytest.mark.parametrize("stored", ["mood", "jsonb", "name"])
-def test_texts_that_no_key_is_compared_with(stage: Stage, stored: str) -> None:
+def test_texts_that_no_key_is_compared_with(stage: Stage, postgres: Postgres, stored: str) -> None:
     stage.execute(
         "DO $$ BEGIN CREATE TYPE mood AS ENUM ('x'); EXCEPTION WHEN duplicate_object THEN END $$",
         f"CREATE TABLE by_{stored} (id {stored}, name text)",
@@ -353,13 +356,22 @@ def test_texts_that_no_key_is_compared_with(stage: Stage, stored: str) -> None:
         "id INT, name STRING",
         NAMES,
     )
-    assert f"column id is {stored} in the database, by which no rows" in _refusal(stage, sql)
+    assert f"column id is {stored} in the database, by which no rows" in _refusal(
+        stage, postgres, sql
+    )
 
 
-def _refusal(stage: Stage, sql: str) -> str:
+def _connections(postgres: Postgres) -> set[int]:
+    """Server processes that answer the job."""
+    asked = "SELECT pid FROM pg_stat_activity WHERE application_name = 'rejoin'"
+    with postgres.connect() as connection:
+        return {int(row[0]) for row in connection.execute(asked)}
+
+
+def _refusal(stage: Stage, postgres: Postgres, sql: str) -> str:
     """What is wrong with a table, which is said at the start, and leaves no connection open."""
-    before = stage.connections()
+    before = _connections(postgres)
     with pytest.raises(ConfigError, match="LOOKUP_REFUSED") as refused, stage.running(sql) as life:
         life.poll()
-    wait_until(lambda: stage.connections() <= before)
+    wait_until(lambda: _connections(postgres) <= before)
     return refused.value.message

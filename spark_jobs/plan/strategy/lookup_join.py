@@ -1,6 +1,6 @@
 """Lookup joins as operators: left rows with the rows of a table in a database."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from spark_jobs.options.jdbc import JdbcOptions
 from spark_jobs.plan.facts.changelog import INSERT
@@ -88,16 +88,12 @@ def _lookup(source: Source, sides: JoinSides, building: Building) -> Lookup:
         key=tuple(read.index(i) for i in key),
         filter=text_of(source.filter, names),
         row=tuple(Named(name, render(expr, names)) for name, expr in sent),
-        properties=_properties(table.options.given, options),
+        properties={n: v for n, v in table.options.given.items() if n in _WHERE},
         max_retry_timeout_ms=options.max_retry_timeout_ms,
         max_retries=options.max_retries,
         cache=_cache(options),
         time_zone=building.time_zone,
     )
-
-
-def _properties(given: Mapping[str, str], options: JdbcOptions) -> dict[str, str]:
-    return {"driver": options.driver} | {name: given[name] for name in _WHERE if name in given}
 
 
 def _cache(options: JdbcOptions) -> Cache | None:

@@ -19,7 +19,7 @@ from spark_jobs.options.connectors import (
 )
 from spark_jobs.options.debezium import KEY_CHANGES, TRUNCATE, UNAVAILABLE, conflicts
 from spark_jobs.options.formats import FORMATS, KNOWN_FORMATS, SCHEMA_ID, FormatKind
-from spark_jobs.options.jdbc import POSTGRES
+from spark_jobs.options.jdbc import DATABASES
 from spark_jobs.options.kinds import Option, is_reference
 from spark_jobs.options.secrets import literal_secret
 from spark_jobs.sql.parse.source_text import SourceText, nearest
@@ -174,8 +174,10 @@ class OptionChecker:
                 self._wrong("OPTION_CONFLICT", problem, self.clauses[mode].key)
 
     def _check_database(self, url: Name) -> None:
-        if not url.text.startswith((POSTGRES, "${")):
-            hint = f"'url' = '{POSTGRES}//host:port/database': PostgreSQL is the only database yet"
+        if not url.text.startswith((*DATABASES, "${")):
+            hint = (
+                f"'url' = '{DATABASES[0]}//host:port/database'; also {' and '.join(DATABASES[1:])}"
+            )
             self._refuse("the URL is of another database, which is not supported", url, hint)
 
     def _check_debezium(self) -> None:

@@ -88,7 +88,8 @@ def test_wrong_values(option: str, code: str) -> None:
 @pytest.mark.parametrize(
     ("url", "code"),
     [
-        ("jdbc:mysql://db/shop", "UNSUPPORTED_OPTION"),
+        ("jdbc:oracle:thin:@db:1521/shop", "UNSUPPORTED_OPTION"),
+        ("jdbc:mysql://db/shop?user=me&password=pw", "SECRET_IN_SQL"),
         ("jdbc:postgresql://db/shop?user=me&password=pw", "SECRET_IN_SQL"),
     ],
 )
@@ -96,3 +97,12 @@ def test_wrong_urls(url: str, code: str) -> None:
     with pytest.raises(SqlErrors) as error:
         bind(TABLES.replace("jdbc:postgresql://db/shop", url))
     assert code in [problem.code for problem in error.value.problems]
+
+
+@pytest.mark.parametrize("url", ["jdbc:mariadb://db/shop", "jdbc:mysql://db/shop"])
+def test_urls_of_mariadb_and_mysql(url: str) -> None:
+    sql = script("INSERT INTO out SELECT o.id, d.name FROM o <lookup> o.k = d.k")
+    (planned,) = plan(bind(sql.replace("jdbc:postgresql://db/shop", url)))
+    (node,) = stateful_nodes(planned.root)
+    assert isinstance(node.machine, LookupJoin)
+    assert node.machine.lookup.properties == {"url": url, "table-name": "d"}

@@ -14,7 +14,7 @@ import org.apache.spark.sql.rejoin.run.OperatorNode
   * @param id
   *   all of it as text: lookups that are alike share their connections and their cache
   * @param columns
-  *   what is read of the table, by the names in SQL; `types` are the types that SQL declares
+  *   what is read of the table, by the names in SQL
   * @param key
   *   ordinals in `columns` of what the join key is compared with
   * @param row
@@ -24,8 +24,7 @@ final case class LookupSpec(
     id: String,
     operator: String,
     table: String,
-    columns: StructType,
-    types: Seq[String],
+    columns: Seq[LookupColumn],
     key: Seq[Int],
     filter: Option[Expression],
     row: Seq[Expression],
@@ -33,8 +32,14 @@ final case class LookupSpec(
     maxRetryTimeoutMs: Long,
     maxRetries: Int,
     cache: Option[CacheSpec],
-    timeZone: String) {
-  def keySchema: StructType = StructType(key.map(columns(_)))
+    timeZone: String)
+
+/** A column as SQL declares it; `dataType` is Spark's type of it. */
+final case class LookupColumn(name: String, dataType: DataType, sqlType: String, nullable: Boolean) {
+  def field: StructField = StructField(name, dataType, nullable)
+
+  /** Whether its integers are milliseconds of a day. */
+  def isTime: Boolean = sqlType.startsWith("TIME(")
 }
 
 /** No limit where there is none. */
@@ -51,20 +56,21 @@ object LookupSpec {
   def read(json: String): LookupSpec = {
     val node = parse(json)
     val lookup = node \ "lookup"
-    val described = (lookup \ "columns").children
-    val columns = StructType(described.map { column =>
-      val dataType = DataType.fromJson(compact(render(column \ "type")))
-      StructField((column \ "name").extract[String], dataType, (column \ "nullable").extract[Boolean])
-    })
+    val columns = (lookup \ "columns").children.map { column =>
+      LookupColumn(
+        (column \ "name").extract[String],
+        DataType.fromJson(compact(render(column \ "type"))),
+        (column \ "sqlType").extract[String],
+        (column \ "nullable").extract[Boolean])
+    }
     val timeZone = (lookup \ "timeZone").extract[String]
     val texts = (lookup \ "row").children.map(named => (named \ "expr").extract[String])
-    val nullable = StructType(columns.map(_.copy(nullable = true)))
+    val nullable = StructType(columns.map(_.field.copy(nullable = true)))
     LookupSpec(
       compact(render(lookup)),
       (node \ "id").extract[String],
       (lookup \ "table").extract[String],
       columns,
-      described.map(column => (column \ "sqlType").extract[String]),
       (lookup \ "key").extract[Seq[Int]],
       OperatorNode.present(lookup \ "filter").map { text =>
         Expressions.bind(Seq(text.extract[String]), nullable, timeZone).head

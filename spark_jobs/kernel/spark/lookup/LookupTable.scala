@@ -24,11 +24,13 @@ import rejoin.core.row.Bytes
   *   whether an index begins with a column of the key
   * @param key
   *   the columns that keys are compared with, by their names there
+  * @param addIndex
+  *   the statement that makes an index of them
   */
-final case class LookupFacts(isStored: Boolean, rows: Long, isIndexed: Boolean, key: Seq[String])
+final case class LookupFacts(isStored: Boolean, rows: Long, isIndexed: Boolean, key: Seq[String], addIndex: String)
 
 /** What the tasks of one executor share of a lookup: connections, queries in flight, cache. */
-final class LookupTable(spec: LookupSpec, rows: LookupRows, pause: Int => Unit) {
+final class LookupTable(spec: LookupSpec, rows: DatabaseTable, pause: Int => Unit) {
   import LookupTable._
 
   private val cache = spec.cache.map(new LookupCache(_))
@@ -67,8 +69,8 @@ final class LookupTable(spec: LookupSpec, rows: LookupRows, pause: Int => Unit) 
     while (found == null)
       try found = rows.find(query)
       catch {
-        case e: SQLException if PostgresTable.isLasting(e) || retries >= spec.maxRetries =>
-          throw LookupTable.failed(spec, e, retries + 1)
+        case e: SQLException if rows.isLasting(e) || retries >= spec.maxRetries =>
+          throw LookupTable.failed(spec, rows, e, retries + 1)
         case _: SQLException =>
           query.retried()
           retries += 1
@@ -80,7 +82,7 @@ final class LookupTable(spec: LookupSpec, rows: LookupRows, pause: Int => Unit) 
 
 object LookupTable {
 
-  /** Keys of one query. Beyond that PostgreSQL may rather read the whole table than its index. */
+  /** Keys of one query. Beyond that a database may rather read the whole table than its index. */
   final val MaxKeys = 1000
 
   /** Queries of one executor and table that run at the same time. */
@@ -96,16 +98,18 @@ object LookupTable {
   def of(spec: LookupSpec): LookupTable =
     tables.get(
       spec.id,
-      () => new LookupTable(spec, new PostgresTable(spec), attempt => Thread.sleep(1000L * attempt)))
+      () => new LookupTable(spec, new DatabaseTable(spec), attempt => Thread.sleep(1000L * attempt)))
 
   /** Raises a [[LookupRefusedException]] if the table cannot be looked up as it is declared. */
-  def check(spec: LookupSpec): LookupFacts =
-    try new PostgresTable(spec).check()
-    catch { case e: SQLException => throw failed(spec, e, tries = 1) }
+  def check(spec: LookupSpec): LookupFacts = {
+    val table = new DatabaseTable(spec)
+    try table.check()
+    catch { case e: SQLException => throw failed(spec, table, e, tries = 1) }
+  }
 
-  private def failed(spec: LookupSpec, cause: SQLException, tries: Int): RuntimeException = {
+  private def failed(spec: LookupSpec, rows: DatabaseTable, cause: SQLException, tries: Int): RuntimeException = {
     val text = s"table ${spec.table}: ${cause.getMessage}"
-    if (PostgresTable.isLasting(cause)) new LookupRefusedException("LOOKUP_REFUSED", text, cause)
+    if (rows.isLasting(cause)) new LookupRefusedException("LOOKUP_REFUSED", text, cause)
     else new LookupException("LOOKUP_FAILED", s"$text (tried $tries times)", cause)
   }
 }

@@ -1,25 +1,31 @@
 package org.apache.spark.sql.rejoin.lookup
 
-import java.math.RoundingMode
 import java.sql.ResultSet
-import java.time.{Instant, LocalDate, LocalDateTime, OffsetDateTime, ZoneOffset}
+import java.time.{Instant, LocalDate, LocalDateTime, LocalTime, OffsetDateTime, ZoneOffset}
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.apache.spark.sql.rejoin.lookup.Dialect.{decimal, isYear}
+
 /** How PostgreSQL's types become the types of SQL columns, as in Flink's JDBC connector. */
 object PostgresTypes {
-  private val Texts = Set("text", "varchar", "bpchar", "name", "citext", "uuid", "json", "jsonb", "xml")
+
+  /** The kind of all enumerations, none of which is called so. */
+  final val Enumeration = "enumeration"
+
+  private val Texts = Set("text", "varchar", "bpchar", "name", "citext", "uuid", "json", "jsonb", "xml", Enumeration)
 
   /** Texts that a key must not be compared with: not every text is such a value, or they have no equality. */
-  private val NoKeys = Set("name", "json", "jsonb", "xml")
+  private val NoKeys = Set("name", "json", "jsonb", "xml", Enumeration)
 
   def isKey(stored: String): Boolean = !NoKeys(stored)
 
   /** Types of PostgreSQL, by their names in pg_type, that a column of this type can hold all values of. */
-  def accepted(column: DataType): Set[String] = column match {
+  def accepted(column: LookupColumn): Set[String] = column.dataType match {
+    case IntegerType if column.isTime => Set("time")
     case BooleanType => Set("bool")
     case ByteType | ShortType => Set("int2")
     case IntegerType => Set("int4", "int2")
@@ -36,7 +42,7 @@ object PostgresTypes {
   }
 
   /** The type of the array in which keys are sent: that of texts is the column's, so that its index is used. */
-  def ofKey(column: DataType, stored: String): String = column match {
+  def ofKey(column: FoundColumn): String = column.declared.dataType match {
     case BooleanType => "bool"
     case ByteType | ShortType => "int2"
     case IntegerType => "int4"
@@ -45,14 +51,14 @@ object PostgresTypes {
     case DateType => "date"
     case TimestampNTZType => "timestamp"
     case TimestampType => "timestamptz"
-    case _ => stored
+    case _ => column.stored.kind
   }
 
   /** A key's column as an element of such an array; none where no row can have it. */
-  def keyValue(key: UnsafeRow, i: Int, column: DataType, stored: String): Option[AnyRef] = column match {
+  def keyValue(key: UnsafeRow, i: Int, column: FoundColumn): Option[AnyRef] = column.declared.dataType match {
     case StringType =>
       val text = key.getUTF8String(i).toString
-      val fits = text.indexOf('\u0000') < 0 && (stored != "uuid" || isUuid(text))
+      val fits = text.indexOf('\u0000') < 0 && (column.stored.kind != "uuid" || isUuid(text))
       Option.when(fits)(text)
     case BooleanType => Some(Boolean.box(key.getBoolean(i)))
     case ByteType => Some(Short.box(key.getByte(i).toShort))
@@ -68,17 +74,16 @@ object PostgresTypes {
     case other => throw new IllegalArgumentException(s"no rows are looked up by ${other.sql}")
   }
 
-  /** Years that Java and PostgreSQL write alike. */
-  private def isYear(year: Int): Boolean = year >= 1 && year <= 9999
-
   private val Uuid = "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}".r
 
   private def isUuid(text: String): Boolean = Uuid.matches(text)
 
   /** A column of a result as Spark has it; null where it is NULL. `at` counts from 1. */
-  def read(rows: ResultSet, at: Int, column: DataType): Any = {
+  def read(rows: ResultSet, at: Int, column: LookupColumn): Any = {
     def unlessNull(value: Any): Any = if (rows.wasNull()) null else value
-    column match {
+    column.dataType match {
+      case IntegerType if column.isTime =>
+        Option(rows.getObject(at, classOf[LocalTime])).map(time => (time.toNanoOfDay / 1000000).toInt).orNull
       case BooleanType => unlessNull(rows.getBoolean(at))
       case ByteType => unlessNull(rows.getByte(at))
       case ShortType => unlessNull(rows.getShort(at))
@@ -100,11 +105,4 @@ object PostgresTypes {
   }
 
   private def micros(time: Instant): Long = DateTimeUtils.instantToMicros(time)
-
-  /** Rounded half up to the scale, as in Flink; what has too many digits before the point fails. */
-  private def decimal(value: java.math.BigDecimal, wanted: DecimalType): Decimal = {
-    val rounded = value.setScale(wanted.scale, RoundingMode.HALF_UP)
-    if (rounded.precision > wanted.precision) throw new ArithmeticException(s"$value is too large for ${wanted.sql}")
-    Decimal(rounded, wanted.precision, wanted.scale)
-  }
 }
