@@ -52,9 +52,13 @@ class Shop:
         key: str | None = None,
         partition: int = -1,
     ) -> None:
-        """Send rows as JSON; to a partition by key, or to the one that is given."""
+        """Send rows as JSON: by key, to the partition that is given, or each to any."""
         producer = Producer(
-            {"enable.idempotence": True, "bootstrap.servers": self.broker.bootstrap_servers}
+            {
+                "enable.idempotence": True,
+                "sticky.partitioning.linger.ms": 0,  # else a fast machine fills one partition
+                "bootstrap.servers": self.broker.bootstrap_servers,
+            }
         )
         for row in rows:
             value = row if isinstance(row, bytes) else json.dumps(row).encode()
