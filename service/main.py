@@ -12,12 +12,12 @@ import uvicorn
 from fastapi import FastAPI
 
 from service.admin import build_admin
-from service.broker_routes import build_broker_router
 from service.driver import Driver
 from service.history import EVERY_S, History
 from service.page_routes import build_page
 from service.routes import build_router
 from service.settings import Settings, read_settings
+from service.topics.routes import build_broker_router
 from spark_jobs import __version__
 from spark_jobs.errors import ConfigError, RejoinError
 

@@ -16,8 +16,9 @@ import org.apache.spark.sql.rejoin.columns.{JoinedBytes, Packed, RowJson}
 import org.apache.spark.sql.rejoin.format.SqlTypes
 import org.apache.spark.sql.rejoin.ingest.{DeadLetter, Reason}
 import rejoin.core.machine.{LiveGroup, Machine}
-import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, OnError, Output, Overflow, PartialRow, Results,
-  RowKind, SourcePosition, Unhealed}
+import rejoin.core.results.{Overflow, Results}
+import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, OnError, Output, PartialRow, RowKind, SourcePosition,
+  Unhealed}
 import rejoin.core.state.MemoryState
 import rejoin.core.time.GroupState
 

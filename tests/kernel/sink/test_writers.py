@@ -322,7 +322,7 @@ class Executor:
     def write(self, sink: Sink, epoch: int, *keys: str, retry: bool = False) -> bool:
         """Whether the epoch was to be written; raises what a task fails with."""
         counters = self._package.run.Counters()
-        memory = jvm().rejoin.core.row.Overflow.inMemory()
+        memory = jvm().rejoin.core.results.Overflow.inMemory()
         writer = self._package.sink.EpochWriter(self._spec, counters, self._pool, retry, memory)
         return sink.write(writer, epoch, *keys)
 

@@ -8,7 +8,7 @@ import org.json4s.{JInt, JString, JValue}
 
 import org.apache.spark.sql.rejoin.run.{Clock, ClockOffset, Counters}
 import org.apache.spark.sql.rejoin.sink.{EpochWriter, SinkRecord, SinkSpec, Takeover}
-import rejoin.core.row.Overflow
+import rejoin.core.results.Overflow
 
 /** An epoch in Spark's offset log. `ends` are by scan and partition. */
 final case class LoggedEpoch(

@@ -14,7 +14,8 @@ import org.apache.spark.sql.rejoin.ingest.{EnvelopeRow, IngestRunner, IngestSpec
 import org.apache.spark.sql.rejoin.run.{Clock, ClockOffset, Counters, Operator, RekeySpec, Rekeyer}
 import org.apache.spark.sql.rejoin.sink.{EmitSpec, Emitter, SinkRecord}
 import rejoin.core.machine.Machine
-import rejoin.core.row.{Changelog, Envelope, GroupBatch, Output, Overflow, RowKind}
+import rejoin.core.results.Overflow
+import rejoin.core.row.{Changelog, Envelope, GroupBatch, Output, RowKind}
 import rejoin.core.state.MemoryState
 
 /** A record of a source topic. */

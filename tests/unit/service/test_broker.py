@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from service.broker import BrokerClient, _text, sample_rows
 from service.masking import MASK
 from service.models import SampleRow
+from service.topics.broker import BrokerClient, _text, sample_rows
 from spark_jobs.job_record import GraphNode, JobRecord, QueryRecord
 from spark_jobs.status import JobStatus, PartitionStatus, QueryStatus, SourceStatus
 

@@ -4,8 +4,7 @@ import java.util
 
 import scala.collection.mutable.ArrayBuffer
 
-import rejoin.core.row.{Bytes, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowFunctions,
-  RowKind}
+import rejoin.core.row.{Bytes, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, RowFunctions, RowKind}
 import rejoin.core.state.{KeyedState, StateCell, TimePages, TimedRow}
 import rejoin.core.time.{DueSlot, GroupState, KeyVisits}
 

@@ -1,6 +1,7 @@
 package rejoin.core.machine
 
-import rejoin.core.row.{ArrivalOrder, Changes, Envelope, Output, Overflow}
+import rejoin.core.results.{ArrivalOrder, Changes, Overflow}
+import rejoin.core.row.{Envelope, Output}
 
 /** What decides about the rows that an operator emits. One instance serves one task.
   *

@@ -1,11 +1,11 @@
 package rejoin.core.machine
 
+import rejoin.core.row.Output
 import java.nio.ByteBuffer
 import java.util.{HashMap => JavaMap}
 
 import scala.collection.mutable.ArrayBuffer
 
-import rejoin.core.row.Output
 
 /** What leaves a Top-N: the difference between the rows that showed and those that show now.
   *

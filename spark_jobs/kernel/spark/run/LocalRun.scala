@@ -20,8 +20,8 @@ import org.apache.spark.sql.rejoin.format.SourceRecord
 import org.apache.spark.sql.rejoin.ingest.{DeadLetter, EnvelopeRow, IngestRunner, IngestSpec}
 import org.apache.spark.sql.rejoin.sink.{EmitSpec, Emitter}
 import rejoin.core.machine.Machine
-import rejoin.core.row.{Changelog, Envelope, GroupBatch, KeyGroup, Mark, Output, Overflow, PartialRow, RowKind,
-  Unhealed}
+import rejoin.core.results.Overflow
+import rejoin.core.row.{Changelog, Envelope, GroupBatch, KeyGroup, Mark, Output, PartialRow, RowKind, Unhealed}
 import rejoin.core.state.MemoryState
 import rejoin.core.time.GroupState
 

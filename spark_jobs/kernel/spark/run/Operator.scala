@@ -13,7 +13,8 @@ import rejoin.core.machine.{Aggregate, AggregateSpec, CompactingMaterializer, De
   FirstOnWatermark, IntervalJoinSpec, KeyChangesSpec, LookupJoinSpec, Machine, MultiJoinSpec, NormalizeSpec,
   OperatorSpec, OutputFunctions, Rank, RankSpec, RegularJoinSpec, SinkMaterializer, SinkMaterializerSpec,
   TemporalJoinSpec, Unnest, UnnestSpec}
-import rejoin.core.row.{Overflow, RowFunctions}
+import rejoin.core.results.Overflow
+import rejoin.core.row.RowFunctions
 
 /** An operator bound on the driver and sent to tasks, each of which makes its own machine.
   *

@@ -9,7 +9,8 @@ import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.apache.spark.sql.types.StructType
 
 import org.apache.spark.sql.rejoin.columns.{Packed, RowJson}
-import rejoin.core.row.{Envelope, KeptRow, Overflow}
+import rejoin.core.results.Overflow
+import rejoin.core.row.{Envelope, KeptRow}
 import rejoin.core.state.Cell
 import rejoin.core.time.GroupState
 

@@ -6,7 +6,8 @@ import org.apache.spark.sql.execution.streaming.state.RocksDB
 import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode, TimerValues}
 
 import rejoin.core.machine.{LiveGroup, Machine, TemporalJoinSpec}
-import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, Output, Results}
+import rejoin.core.results.Results
+import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, Output}
 import rejoin.core.time.{GroupState, Watermarks}
 
 /** Runs a state machine inside transformWithState: one call per key group and batch, or in real-time mode one per row.

@@ -4,7 +4,7 @@ import java.io.File
 
 import org.apache.spark.{SparkEnv, TaskContext}
 
-import rejoin.core.row.Overflow
+import rejoin.core.results.Overflow
 
 /** Where rows of a task wait that do not fit into its memory: files in Spark's local folder (`spark.local.dir`), like
   * those of its own sorts. The task deletes them, also when it fails.

@@ -4,7 +4,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.ForeachWriter
 
 import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts, TaskOverflow}
-import rejoin.core.row.Overflow
+import rejoin.core.results.Overflow
 
 /** Writes the records of one task of a query's sink to Kafka, one transaction per epoch.
   *

@@ -2,7 +2,8 @@ package org.apache.spark.sql.rejoin.sink
 
 import java.nio.charset.StandardCharsets.UTF_8
 
-import rejoin.core.row.{CellReader, CellWriter, Overflow, OverflowQueue}
+import rejoin.core.results.{Overflow, OverflowQueue}
+import rejoin.core.row.{CellReader, CellWriter}
 
 /** Additions of one epoch and task, in order, that wait until the task has sent its retractions. */
 private[sink] final class WaitingRecords(overflow: Overflow) extends OverflowQueue[SinkRecord](overflow) {

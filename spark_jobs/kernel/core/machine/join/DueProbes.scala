@@ -4,7 +4,7 @@ import java.util
 
 import scala.collection.mutable.ArrayBuffer
 
-import rejoin.core.row.{Overflow, OverflowFile}
+import rejoin.core.results.{Overflow, OverflowFile}
 import rejoin.core.state.TimedRow
 
 /** The probe rows of one key that leave in this batch; they come in any order and leave in that of their arrival.

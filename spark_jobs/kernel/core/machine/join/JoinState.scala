@@ -2,8 +2,8 @@ package rejoin.core.machine.join
 
 import java.util.Arrays
 
-import rejoin.core.row.{CellReader, Changes, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output,
-  PartialRow, RowKind}
+import rejoin.core.results.Changes
+import rejoin.core.row.{CellReader, Envelope, GroupBatch, KeptRow, KeyContents, KeyRows, Output, PartialRow, RowKind}
 import rejoin.core.state.{KeyedState, StateCell, StoredRow}
 import rejoin.core.time.{DueIndex, GroupState}
 

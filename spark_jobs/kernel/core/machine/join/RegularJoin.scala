@@ -1,7 +1,8 @@
 package rejoin.core.machine.join
 
 import rejoin.core.machine.{Machine, OutputFunctions, RegularJoinSpec, SideSpec}
-import rejoin.core.row.{Changes, GroupBatch, KeyContents, Output, RowFunctions, RowKind}
+import rejoin.core.results.Changes
+import rejoin.core.row.{GroupBatch, KeyContents, Output, RowFunctions, RowKind}
 import rejoin.core.state.{KeyedState, StoredRow}
 import rejoin.core.time.GroupState
 

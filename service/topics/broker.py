@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from service.masking import masked
 from service.models import LagBody, PartitionLag, Reason, SampleRow
-from service.row_links import state_links
+from service.topics.row_links import state_links
 from spark_jobs.job_record import JobRecord, QueryRecord
 from spark_jobs.status import JobStatus, QueryStatus
 

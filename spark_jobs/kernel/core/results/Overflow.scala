@@ -1,4 +1,4 @@
-package rejoin.core.row
+package rejoin.core.results
 
 import java.io.File
 

@@ -1,5 +1,6 @@
-package rejoin.core.row
+package rejoin.core.results
 
+import rejoin.core.row.Output
 import scala.collection.mutable.ArrayBuffer
 
 /** Nets the changes of one key and batch that wait in a file, in parts that fit into memory.
@@ -12,7 +13,7 @@ import scala.collection.mutable.ArrayBuffer
   * @param partOf
   *   the same number for all changes that may cancel out or be paired, and another one at each level of splitting
   */
-private[row] final class FiledChanges(
+private[results] final class FiledChanges(
     netting: NettedChanges,
     overflow: Overflow,
     partOf: (Array[Byte], Array[Byte], Int) => Int,

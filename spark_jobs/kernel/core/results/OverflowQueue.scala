@@ -1,6 +1,8 @@
-package rejoin.core.row
+package rejoin.core.results
 
 import scala.collection.mutable.ArrayBuffer
+
+import rejoin.core.row.{CellReader, CellWriter}
 
 /** Rows that wait in order and are taken out once: the first ones in memory, the others in a file. */
 abstract class OverflowQueue[R](overflow: Overflow) {

@@ -1,12 +1,14 @@
-package rejoin.core.row
+package rejoin.core.results
+
+import rejoin.core.row.{CellReader, RowKind}
 
 /** Receives the changes of a [[ChangeFile]], each for so many equal rows. */
-private[row] trait ChangeVisitor {
+private[results] trait ChangeVisitor {
   def visit(kind: Byte, left: Array[Byte], right: Array[Byte], copies: Long): Unit
 }
 
 /** Result changes of one key that wait in a file, in the order in which they came. */
-private[row] final class ChangeFile(overflow: Overflow) {
+private[results] final class ChangeFile(overflow: Overflow) {
   import ChangeFile._
 
   private val file = overflow.open()
@@ -74,7 +76,7 @@ private[row] final class ChangeFile(overflow: Overflow) {
   def delete(): Unit = file.delete()
 }
 
-private[row] object ChangeFile {
+private[results] object ChangeFile {
   private final val SameAsBefore = 2
 
   /** About what a change takes in memory. */

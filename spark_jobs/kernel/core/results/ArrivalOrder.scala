@@ -1,7 +1,9 @@
-package rejoin.core.row
+package rejoin.core.results
 
 import java.nio.ByteBuffer
 import java.util
+
+import rejoin.core.row.{Output, RowKind}
 
 /** The result changes of one key in one batch where arrival order counts and nothing cancels out.
   *

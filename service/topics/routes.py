@@ -5,10 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query
 
 from service import examples
-from service.broker import BrokerClient
 from service.driver import Driver
 from service.models import NO_QUERY, LagBody, SampleBody
 from service.settings import Settings
+from service.topics.broker import BrokerClient
 
 
 def build_broker_router(driver: Driver, settings: Settings) -> APIRouter:

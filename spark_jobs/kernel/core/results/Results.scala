@@ -1,4 +1,6 @@
-package rejoin.core.row
+package rejoin.core.results
+
+import rejoin.core.row.{CellReader, CellWriter, Changelog}
 
 /** What an operator emits in one batch of a group, in order. */
 final class Results(overflow: Overflow) extends OverflowQueue[Changelog](overflow) {

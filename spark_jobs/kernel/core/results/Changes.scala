@@ -1,4 +1,4 @@
-package rejoin.core.row
+package rejoin.core.results
 
 import java.nio.ByteBuffer
 import java.util
@@ -6,10 +6,7 @@ import java.util
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
-/** Receives the rows of a state machine, ready for the SELECT list. */
-trait Output {
-  def emit(kind: Byte, hash: Int, left: Array[Byte], right: Array[Byte]): Unit
-}
+import rejoin.core.row.{Output, RowKind}
 
 /** The result changes of one join key in one batch, netted.
   *
@@ -74,14 +71,14 @@ final class Changes(
     else Changes.hash(left, level) * 31 + Changes.hash(right, level)
 }
 
-private[row] object Changes {
+private[results] object Changes {
   def hash(bytes: Array[Byte], level: Int): Int =
     if (bytes == null) level
     else Murmur3_x86_32.hashUnsafeBytes(bytes, Platform.BYTE_ARRAY_OFFSET.toLong, bytes.length, level)
 }
 
 /** Changes in memory. To be netted, emitted by sign and cleared. */
-private[row] final class NettedChanges(
+private[results] final class NettedChanges(
     pairBy: (Array[Byte], Array[Byte]) => Array[Byte],
     shown: (Array[Byte], Array[Byte]) => Array[Byte]) {
   import NettedChanges._

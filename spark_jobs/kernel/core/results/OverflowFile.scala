@@ -1,4 +1,4 @@
-package rejoin.core.row
+package rejoin.core.results
 
 import java.io.{BufferedInputStream, BufferedOutputStream, Closeable, DataInputStream, DataOutputStream, EOFException,
   File, FileInputStream, FileOutputStream, IOException}
@@ -6,12 +6,14 @@ import java.nio.file.Files
 
 import net.jpountz.lz4.{LZ4BlockInputStream, LZ4BlockOutputStream}
 
+import rejoin.core.row.{CellReader, CellWriter}
+
 /** A compressed file of records: first written, then read as often as need be, in the order in which they came.
   *
   * @param deleted
   *   is told when the file is gone
   */
-final class OverflowFile private[row] (file: File, deleted: OverflowFile => Unit) {
+final class OverflowFile private[results] (file: File, deleted: OverflowFile => Unit) {
   import OverflowFile._
 
   private var output: DataOutputStream = new DataOutputStream(

@@ -1,0 +1,1 @@
+"""What the sidecar asks of the broker: lag and the latest result rows."""
