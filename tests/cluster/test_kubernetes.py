@@ -127,6 +127,8 @@ def test_executors_are_pods_and_killed_ones_are_replaced(
     assert second in namespace.executors("Running")
     assert first not in namespace.executors("Running")
     assert shop.rows("paid_sink", everything.total()) == everything
+    # twice a minute Spark asks for all pods, whatever it was told of them
+    wait_until(lambda: "list" in namespace.api.verbs, child, shop.within_s)
     # the driver ends in good order, and takes its pods along
     child.stop(60.0)
     assert child.exit_code == 0, namespace.log_tail(child)
