@@ -95,10 +95,12 @@ def reporting_failure(
     except Exception as error:
         log = settings.status_dir / JVM_LOG  # a session of the user's own logs elsewhere
         where = f"; see {log}" if log.exists() else ""
-        told = java_text(error) if isinstance(error, JavaError) else repr(error)
+        told, cause = repr(error), error
+        if isinstance(error, JavaError):  # the JVM has ended when its text is asked for later
+            told, cause = java_text(error), RuntimeError(str(error))
         failed = RejoinError("DRIVER_FAILED", f"{told}{where}")
         report_end(report, "failed", failed)
-        raise failed from error
+        raise failed from cause.with_traceback(error.__traceback__)
 
 
 def report_end(

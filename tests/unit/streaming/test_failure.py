@@ -1,6 +1,8 @@
 """Which error of ours a chain of Java's exceptions becomes."""
 
-from spark_jobs.streaming.failure import query_failure
+import pytest
+
+from spark_jobs.streaming.failure import JavaError, java_text, query_failure
 
 
 def test_a_row_that_the_sink_does_not_admit_is_the_users_to_mend() -> None:
@@ -41,3 +43,42 @@ def test_an_epoch_that_was_over_before_its_clock_began_is_run_again() -> None:
     message = "operator interval-join: the clock did not tick in this epoch"
     error = query_failure("q", [("java.lang.IllegalStateException", message)])
     assert (error.code, error.retryable) == ("REAL_TIME_OVERLOAD", True)
+
+
+class Thrown:
+    """A Java exception, as far as its text needs it."""
+
+    _target_id = "o1"
+
+    def __init__(self, name: str, message: str | None, cause: "Thrown | None" = None) -> None:
+        self.name, self.message, self.cause = name, message, cause
+
+    def getClass(self) -> "Thrown":
+        return self
+
+    def getName(self) -> str:
+        return self.name
+
+    def getMessage(self) -> str | None:
+        return self.message
+
+    def getCause(self) -> "Thrown | None":
+        return self.cause
+
+
+@pytest.mark.parametrize(
+    ("thrown", "told"),
+    [
+        (Thrown("java.lang.NullPointerException", None), "NullPointerException"),
+        (
+            Thrown("a.IOException", "no upload\n at x", Thrown("b.ConnectException", "refused")),
+            "IOException: no upload (ConnectException: refused)",
+        ),
+        (
+            Thrown("a.Outer", "b.Inner: no bucket", Thrown("b.Inner", "no bucket")),
+            "Outer: b.Inner: no bucket",
+        ),
+    ],
+)
+def test_what_java_threw_is_told_in_a_line(thrown: Thrown, told: str) -> None:
+    assert java_text(JavaError("call failed", thrown)) == told
