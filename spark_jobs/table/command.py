@@ -23,6 +23,10 @@ from spark_jobs.terminal import AsJson, screen, write_json
 
 AVRO = "avro-confluent"
 _PATIENCE_S = 10.0
+_REGISTRY_OPTION = (
+    "Option of the registry, such as 'basic-auth.user-info=u:${env:PASSWORD}' or "
+    "'ssl.truststore.location=/etc/ca.p12'; repeatable."
+)
 # options of a format that say who asks the registry, and over which connection
 _ACCESS = [o for o in FORMATS[AVRO].options if o.startswith(("basic-auth", "bearer-auth", "ssl"))]
 
@@ -45,11 +49,7 @@ def table(
     ] = None,
     registry_option: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Option of the registry, such as 'basic-auth.user-info=u:${env:PASSWORD}' or "
-            "'ssl.truststore.location=/etc/ca.p12'; repeatable.",
-        ),
+        typer.Option(metavar="NAME=VALUE", help=_REGISTRY_OPTION),
     ] = None,
     records: Annotated[
         int, typer.Option(help="Records to read of each topic, about.", min=1)

@@ -3,14 +3,16 @@
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from spark_jobs.cli import app
 from spark_jobs.driver.launch import OpenQuery, open_query
 from spark_jobs.driver.query_life import QueryLife
 from spark_jobs.embedded.broker import Broker
@@ -27,6 +29,13 @@ LOGIN = "'username' = 'postgres', 'password' = '${env:HOME}'"  # nobody asks for
 APPENDS = "'connector' = 'kafka', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset'"
 CUSTOMERS = "id INT, name STRING"
 NAMES = "SELECT o.id, d.name FROM o LEFT JOIN d FOR SYSTEM_TIME AS OF o.t AS d ON o.c = d.id"
+
+
+Finding: TypeAlias = dict[str, Any]
+
+
+def lookup_codes(findings: Sequence[Finding]) -> list[str]:
+    return [f["code"] for f in findings if f["code"].startswith("LOOKUP")]
 
 
 class Database(Protocol):
@@ -115,6 +124,15 @@ INSERT INTO out {query};"""
             json.loads(r.value or b"") for r in read_committed(self.servers, self.topic("out"), 2)
         ]
         return [(record["op"], *record["data"].values()) for record in found]
+
+    def checked(self, options: str) -> tuple[int, list[Finding]]:
+        """The exit code of `rejoin check`, and what it finds of the table that `options` name."""
+        job = self.home / "job.sql"
+        sql = self.sql("id INT, c INT", CUSTOMERS, options, "id INT, name STRING", NAMES)
+        job.write_text(sql, encoding="utf-8")
+        result = CliRunner().invoke(app, ["check", str(job), "--json"])
+        findings = [json.loads(line) for line in result.stdout.splitlines()]
+        return result.exit_code, [f for f in findings if f["about"].startswith("table d")]
 
     def _opened(self, sql: str) -> OpenQuery:
         planned = plan(bind(f"SET 'rejoin.key-groups' = '8';{sql}"))[0]

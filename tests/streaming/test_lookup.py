@@ -1,23 +1,29 @@
 """Lookup joins through a broker and a real PostgreSQL: rows, caches, outages, changes."""
 
-import json
 import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
-from spark_jobs.cli import app
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import ConfigError
 from tests.e2e.postgres import Postgres, programs
-from tests.harness.lookups import APPENDS, CUSTOMERS, LOGIN, NAMES, WAIT_S, Stage, wait_until
+from tests.harness.lookups import (
+    APPENDS,
+    CUSTOMERS,
+    LOGIN,
+    NAMES,
+    WAIT_S,
+    Finding,
+    Stage,
+    lookup_codes,
+    wait_until,
+)
 
 pytestmark = [
     pytest.mark.service,
@@ -284,27 +290,18 @@ def test_check_looks_at_the_database(stage: Stage) -> None:
         "CREATE VIEW shown AS SELECT * FROM keyed",
     )
 
-    def found(table: str, columns: str = "id INT, name STRING") -> tuple[int, list[dict[str, Any]]]:
-        options = f"'table-name' = '{table}', {LOGIN}"
-        sql = stage.sql("id INT, c INT", columns, options, "id INT, name STRING", NAMES)
-        job = stage.home / "job.sql"
-        job.write_text(sql, encoding="utf-8")
-        result = CliRunner().invoke(app, ["check", str(job), "--json"])
-        findings = [json.loads(line) for line in result.stdout.splitlines()]
-        return result.exit_code, [f for f in findings if f["about"].startswith("table d")]
-
-    def codes(findings: list[dict[str, Any]]) -> list[str]:
-        return [f["code"] for f in findings if f["code"].startswith("LOOKUP")]
+    def found(table: str) -> tuple[int, list[Finding]]:
+        return stage.checked(f"'table-name' = '{table}', {LOGIN}")
 
     code, keyed = found("keyed")
-    assert (code, codes(keyed)) == (0, ["LOOKUP_FOUND"])
+    assert (code, lookup_codes(keyed)) == (0, ["LOOKUP_FOUND"])
     assert "about 50 rows, an index on Id" in keyed[0]["text"]
     code, by_hand = found("by_hand")
-    assert (code, codes(by_hand)) == (0, ["LOOKUP_FOUND", "LOOKUP_UNINDEXED"])
+    assert (code, lookup_codes(by_hand)) == (0, ["LOOKUP_FOUND", "LOOKUP_UNINDEXED"])
     assert by_hand[1]["hint"] == "CREATE INDEX ON by_hand (id)"
-    assert codes(found("shown")[1]) == ["LOOKUP_FOUND"]
+    assert lookup_codes(found("shown")[1]) == ["LOOKUP_FOUND"]
     code, missing = found("nowhere")
-    assert (code, codes(missing)) == (2, ["LOOKUP_REFUSED"])
+    assert (code, lookup_codes(missing)) == (2, ["LOOKUP_REFUSED"])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Lookup joins against a real MariaDB: its types, its collations, outages, what is refused."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,12 +7,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
-from spark_jobs.cli import app
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import ConfigError
-from tests.harness.lookups import CUSTOMERS, NAMES, Stage, wait_until
+from tests.harness.lookups import CUSTOMERS, NAMES, Finding, Stage, lookup_codes, wait_until
 from tests.harness.mariadb import GUEST, USER, MariaDb, server
 from tests.streaming.test_lookup import rows
 
@@ -370,24 +367,15 @@ def test_check_looks_at_the_database(stage: Stage, mariadb: MariaDb) -> None:
         "CREATE VIEW shown AS SELECT * FROM with_key",
     )
 
-    def found(table: str) -> tuple[int, list[dict[str, Any]]]:
-        options = reads(mariadb, table)
-        sql = stage.sql("id INT, c INT", CUSTOMERS, options, "id INT, name STRING", NAMES)
-        job = stage.home / "job.sql"
-        job.write_text(sql, encoding="utf-8")
-        result = CliRunner().invoke(app, ["check", str(job), "--json"])
-        findings = [json.loads(line) for line in result.stdout.splitlines()]
-        return result.exit_code, [f for f in findings if f["about"].startswith("table d")]
-
-    def codes(findings: list[dict[str, Any]]) -> list[str]:
-        return [f["code"] for f in findings if f["code"].startswith("LOOKUP")]
+    def found(table: str) -> tuple[int, list[Finding]]:
+        return stage.checked(reads(mariadb, table))
 
     code, keyed = found("shop.with_key")
-    assert (code, codes(keyed)) == (0, ["LOOKUP_FOUND"])
+    assert (code, lookup_codes(keyed)) == (0, ["LOOKUP_FOUND"])
     assert "about 50 rows, an index on Id" in keyed[0]["text"]
     code, by_hand = found("by_hand")
-    assert (code, codes(by_hand)) == (0, ["LOOKUP_FOUND", "LOOKUP_UNINDEXED"])
+    assert (code, lookup_codes(by_hand)) == (0, ["LOOKUP_FOUND", "LOOKUP_UNINDEXED"])
     assert by_hand[1]["hint"] == "ALTER TABLE by_hand ADD INDEX (id)"
-    assert codes(found("shown")[1]) == ["LOOKUP_FOUND"]
+    assert lookup_codes(found("shown")[1]) == ["LOOKUP_FOUND"]
     code, missing = found("nowhere")
-    assert (code, codes(missing)) == (2, ["LOOKUP_REFUSED"])
+    assert (code, lookup_codes(missing)) == (2, ["LOOKUP_REFUSED"])
