@@ -108,12 +108,10 @@ def fit(points: Sequence[Point], before: Calibration, measured: Measured) -> Cal
     found: dict[str, float] = {}
     for group in GROUPS:
         found |= _fit_group(group, seen)
-    found |= _fit_driver(seen)
-    found |= _fit_waits(seen, found.get("driver_task_ms", before.coefficients.driver_task_ms))
+    found["wait_factor"] = _wait_factor(seen, before.coefficients)
     found["read_share"] = sum(p.read_cpu_share * p.job_cpu_s for p in seen) / sum(
         p.job_cpu_s for p in seen
     )
-    found |= _fit_state(seen)
     known = replace(before.coefficients, **found)
     source = f"{FITTED} {len(seen)} runs of `python -m bench.sizing`"
     rests_on = {**before.rests_on, **dict.fromkeys(found, source)}
@@ -134,49 +132,19 @@ def _equation(group: Group, point: Point) -> list[float]:
     return [group.predicted(model_of(point, unit, results)) / measured for unit in units]
 
 
-def _fit_driver(points: Sequence[Point]) -> dict[str, float]:
-    """The driver's processor time for a task, where it runs no tasks itself."""
-    found = []
-    for point in points:
-        if point.setup.on_executors:
-            tasks = model_of(point, _NONE).tasks(CORES)
-            found.append((tasks, point.driver_cpu_s / point.epochs))
-    if len({tasks for tasks, _ in found}) < 2:
-        return {}
-    equations = [[1 / cpu_s, tasks / 1e3 / cpu_s] for tasks, cpu_s in found]
-    _, per_task_ms = least_squares(equations, [1.0] * len(equations))
-    return {"driver_task_ms": per_task_ms}
+def _wait_factor(points: Sequence[Point], known: Coefficients) -> float:
+    """How much longer epochs take than their fixed time and the work of job and broker.
 
-
-def _fit_waits(points: Sequence[Point], driver_task_ms: float) -> dict[str, float]:
-    """What of an epoch's time is not work of job and broker, spread over the cores."""
-    names = ("epoch_s", "task_wait_ms", "wait_factor")
+    The fixed time is not fitted: in epochs that are always full it does not stand out from work.
+    """
     equations, wanted = [], []
     for point in points:
         epoch_s = point.seconds / point.epochs
-        tasks = model_of(point, _NONE).tasks(CORES)
         work_s = (point.job_cpu_s + point.broker_cpu_s) / point.epochs / CORES
-        equations.append([1 / epoch_s, tasks / CORES / 1e3 / epoch_s, work_s / epoch_s])
-        wanted.append(1 - driver_task_ms * tasks / 1e3 / epoch_s)
-    return dict(zip(names, least_squares(equations, wanted), strict=True))
-
-
-def _fit_state(points: Sequence[Point]) -> dict[str, float]:
-    """RocksDB's bytes per byte of the rows that the operators reported."""
-    equations = []
-    for point in points:
-        if point.state_bytes and (stored := stored_bytes(point)):
-            equations.append([stored / point.state_bytes])
-    return _solved(("state_ratio",), equations)
-
-
-def stored_bytes(point: Point) -> float:
-    """The reported rows of each side by the size that the formulas give them."""
-    model = model_of(point, _NONE)
-    each = {
-        side.side.rpartition(" ")[2]: side.bytes_each for op in model.operators for side in op.state
-    }
-    return sum(rows * each.get(side, 0.0) for side, rows in point.state_rows.items())
+        equations.append([work_s / epoch_s])
+        wanted.append(1 - model_of(point, known).fixed_s(CORES) / epoch_s)
+    [factor] = least_squares(equations, wanted)
+    return factor
 
 
 def _solved(names: Sequence[str], equations: Sequence[Sequence[float]]) -> dict[str, float]:
@@ -239,10 +207,6 @@ def compare(point: Point, known: Coefficients, broker_us: float) -> Iterator[Hel
             )
         },
     }
-    if stored := stored_bytes(point):
-        figures["state of the reported rows", "bytes"] = (
-            stored * known.state_ratio, float(point.state_bytes)
-        )  # fmt: skip
     for (figure, unit), (predicted, measured) in figures.items():
         if measured > 0:
             yield HeldOut(name, figure, unit, predicted, measured)

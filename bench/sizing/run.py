@@ -43,7 +43,7 @@ _FOLDER = WORK / "sizing"
 _POINTS = _FOLDER / "points.json"
 _HEAP_MB = 2048  # for tasks in sum
 _DRIVER_MB = 1024  # of a driver that runs no tasks
-_SECONDS_LEFT = 45.0  # a run takes less
+_SECONDS_LEFT = 90.0  # a run takes less
 
 
 class CountedData:
@@ -266,9 +266,9 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.sizing", description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_000_000, help="records of a run")
+    parser.add_argument("--rows", type=int, default=4_000_000, help="records of a run")
     parser.add_argument(
-        "--minutes", type=float, default=10.0, help="runs that start later are left out"
+        "--minutes", type=float, default=30.0, help="runs that start later are left out"
     )
     parser.add_argument("--quick", action="store_true", help="five short runs: does it work here?")
     parser.add_argument(

@@ -14,7 +14,7 @@ from spark_jobs.status import QueryStatus, read_status
 
 _PROC = Path("/proc")
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
-_WARM_FROM = 0.3
+_WARM_FROM = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Window:
 
 
 def warm_window(epochs: Sequence[Epoch]) -> Window:
-    """From three tenths of the records on to the last epoch that reads any."""
+    """From half of the records on to the last epoch that reads any."""
     read = [sum(epoch.offsets.values()) for epoch in epochs]
     total = read[-1] if read else 0
     first = next((i for i, count in enumerate(read) if count >= _WARM_FROM * total > 0), 0)

@@ -18,6 +18,7 @@ from bench.workloads.records import (
 )
 
 _NOTES = tuple(f"note {n:04d}, please leave at the door" for n in range(997))
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 ORDERS_A = InputTopic(
     "orders_a",
@@ -78,12 +79,15 @@ class RegularData:
     topics = (ORDERS_A, ORDERS_B)
 
     def __init__(self, rows: int, keys: int, note_bytes: int = 0) -> None:
-        """`note_bytes`: how long each note is, 0 for the short ones."""
+        """`note_bytes`: the length of each note, then of random letters, which hardly compress."""
         self.rows = rows
         self.keys = keys
-        self._notes = tuple((text * (note_bytes // len(text) + 1))[:note_bytes] for text in _NOTES)
-        if not note_bytes:
-            self._notes = _NOTES
+        self._notes = _NOTES
+        if note_bytes:
+            bits = random_bits(note_bytes)
+            letters = "".join(_LETTERS[next(bits) % 26] for _ in range(note_bytes * len(_NOTES)))
+            starts = range(0, len(letters), note_bytes)
+            self._notes = tuple(letters[start : start + note_bytes] for start in starts)
         self.text_bytes = {
             ORDERS_A.name: mean_length(self._notes),
             ORDERS_B.name: mean_length(CARRIERS),

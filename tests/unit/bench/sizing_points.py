@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bench.sizing.fit import cpu_s, model_of, stored_bytes
+from bench.sizing.fit import cpu_s, model_of
 from bench.sizing.points import CORES, Point, Setup
 from spark_jobs.sizing.coefficients import Coefficients
 
@@ -54,8 +54,7 @@ def made_up(setup: Setup, known: Coefficients = KNOWN, epochs: int = 10) -> Poin
     traffic, job_s = model.traffic(), cpu_s(model) * epochs
     broker_s = BROKER_US * (empty.rows_in + results) / 1e6
     waits = model.fixed_s(CORES) * epochs
-    sides = {"left": 1000, "right": 500} if setup.job == "regular" else {"right": 700}
-    full = replace(
+    return replace(
         empty,
         seconds=waits + known.wait_factor * (job_s + broker_s) / CORES,
         results=results,
@@ -66,6 +65,4 @@ def made_up(setup: Setup, known: Coefficients = KNOWN, epochs: int = 10) -> Poin
         changelog_bytes=round(traffic.checkpoint * epochs),
         kafka_in_bytes=traffic.kafka_in * epochs,
         kafka_out_bytes=traffic.kafka_out * epochs,
-        state_rows=sides,
     )
-    return replace(full, state_bytes=round(stored_bytes(full) * known.state_ratio))

@@ -81,20 +81,20 @@ def test_a_run_becomes_a_point(
         assert list(data.records(topic, 1, 2))
     point = measure(_SETUP, Loaded(broker, "http://r:1", data, tmp_path), 0, 60.0)
 
-    # from the third epoch, the first with three tenths of the records, to the tenth
-    assert point.epochs == 7
-    assert point.rows == {"orders_a": 3_500, "orders_b": 3_500}
-    assert point.seconds > 0.9 * 7 * (PAUSE_S + BUSY_S)
+    # from the fifth epoch, the first with half of the records, to the tenth
+    assert point.epochs == 5
+    assert point.rows == {"orders_a": 2_500, "orders_b": 2_500}
+    assert point.seconds > 0.9 * 5 * (PAUSE_S + BUSY_S)
     assert sum(point.epoch_seconds) == pytest.approx(point.seconds)
-    assert point.job_cpu_s == pytest.approx(7 * BUSY_S, rel=0.3)
+    assert point.job_cpu_s == pytest.approx(5 * BUSY_S, rel=0.3)
     assert point.driver_cpu_s == point.job_cpu_s, "none of its processes is an executor"
     assert point.broker_cpu_s < 0.2
-    assert point.results == pytest.approx(7 * 800, abs=900)
-    assert point.shuffle_bytes == 7 * 50_000
+    assert point.results == pytest.approx(5 * 800, abs=900)
+    assert point.shuffle_bytes == 5 * 50_000
     assert point.read_cpu_share == 0.75
-    assert point.changelog_bytes == 7 * 1_000
+    assert point.changelog_bytes == 5 * 1_000
     # 5,000 records of each table are on disk
-    assert point.kafka_in_bytes == pytest.approx(0.7 * 150_000)
+    assert point.kafka_in_bytes == pytest.approx(0.5 * 150_000)
     assert point.kafka_out_bytes == pytest.approx(40_000 * point.results / 8_000)
     assert (point.state_rows, point.state_bytes) == ({"left": 900, "right": 9}, 63_000)
     assert point.text_bytes == {"orders_a": 35.0, "orders_b": 9.0}
