@@ -21,7 +21,7 @@ _ROUNDS = 2  # the first one while the JVM still compiles
 def measure(through: str, keys: int, size: int) -> str:
     """The costs in epochs that touch `size` of the keys."""
     with tempfile.TemporaryDirectory(prefix="rejoin-state-") as folder:
-        store = jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun(folder)
+        store = jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun(folder, 500)
         store.cost(through, keys, keys, 1, _VALUE_BYTES)
         epochs = _EPOCHS[size]
         opened, read, written, committed = json.loads(

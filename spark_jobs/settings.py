@@ -31,7 +31,9 @@ class Environment(BaseSettings):
         default=0, ge=0, description="heap of the driver's JVM; 0: an eighth of the memory"
     )
     state_memory_mb: int = Field(
-        default=0, ge=0, description="memory of RocksDB outside the heap; 0: automatic"
+        default=0,
+        ge=0,
+        description="memory for state outside the heap, RocksDB's included; 0: automatic",
     )
     master: str = Field(
         default="", description="Spark master; empty: local, a thread per core of the job"

@@ -65,12 +65,12 @@ _PROPERTY = re.compile(r"(spark\.[^\s=:]+)\s*[\s=:]\s*(.*)")
 
 
 def default_state_mb(heap_mb: int) -> int:
-    """RocksDB's memory in a JVM with tasks, beside its heap."""
+    """Memory for state in a JVM with tasks, beside its heap."""
     return max(heap_mb // 2, 512)
 
 
 def overhead_mb(heap_mb: int, state_mb: int) -> int:
-    """An executor's memory beside its heap: RocksDB's, and what Spark itself would add."""
+    """An executor's memory beside its heap: that of its state, and what Spark itself would add."""
     return state_mb + max(heap_mb // 10, _LEAST_OVERHEAD_MB)
 
 

@@ -37,7 +37,7 @@ class Report:
         return heap_mb + overhead_mb(heap_mb, self.state_memory_mb)
 
     def cached_share(self, size: Size) -> float:
-        """The part of an executor's state that RocksDB's memory holds."""
+        """The part of an executor's state that its memory holds."""
         held = size.executors * self.state_memory_mb * _MB
         return min(held / size.state_bytes, 1.0) if size.state_bytes else 1.0
 
@@ -66,7 +66,7 @@ def _asked(report: Report) -> Iterator[str]:
     yield f"{number_text(given.rate)} records/s ({rates}), epochs of at most {given.epoch_s:g} s"
     yield (
         f"executors of {executor.cores} cores, {executor.memory_mb:,} MB of heap"
-        f" ({report.container_mb:,} MB with RocksDB and overhead),"
+        f" ({report.container_mb:,} MB with state and overhead),"
         f" {executor.network_mbit:,.0f} Mbit/s"
     )
 
@@ -83,7 +83,7 @@ def _lines(report: Report) -> Iterator[tuple[str, Callable[[Size], str]]]:
     yield "cores that the load needs", lambda size: _cores(size.cores_needed)
     yield "an epoch takes, s", lambda size: f"{size.epoch_s:.2f}"
     yield "state on disk per executor", lambda size: size_text(size.state_bytes / size.executors)
-    yield "of it in RocksDB's memory", lambda size: f"{report.cached_share(size):.0%}"
+    yield "of it in memory", lambda size: f"{report.cached_share(size):.0%}"
     yield "heap per executor", lambda size: size_text(size.heap_mb * _MB)
     yield "network per executor and second", lambda size: size_text(size.network_bytes)
     for limit in report.sizes[0].rates:
@@ -143,7 +143,7 @@ def _notes(report: Report) -> Iterator[str]:
         yield "- state that grows without end is that of a day; set a TTL (docs/tuning.md)"
     if short := [str(s.executors) for s in report.sizes if report.cached_share(s) < 1]:
         yield (
-            f"- the state is larger than RocksDB's memory (executors: {', '.join(short)}): rows of"
+            f"- the state is larger than its memory (executors: {', '.join(short)}): rows of"
             " keys that are not in it cost more than was measured"
         )
     unlike = sorted({op.id for op in model.operators if not op.is_measured})

@@ -137,7 +137,8 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         "spark.driver.memory": f"{memory.driver_mb}m",
         "spark.log.level": settings.environment.spark_log_level,
         "spark.sql.shuffle.partitions": str(settings.cores()),
-        f"{ROCKSDB}maxMemoryUsageMB": str(memory.state_mb),
+        # the kernel keeps cells in as much memory again (KeptCells.scala)
+        f"{ROCKSDB}maxMemoryUsageMB": str(memory.state_mb // 2),
     }
     if settings.real_time is not None:
         options |= REAL_TIME_DEFAULTS
@@ -182,7 +183,7 @@ def _executors_are_here(settings: JobSettings) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """The heaps of the driver and of what runs tasks, and RocksDB's memory beside the latter."""
+    """The heaps of the driver and of what runs tasks, and the state's memory beside the latter."""
 
     driver_mb: int
     tasks_mb: int

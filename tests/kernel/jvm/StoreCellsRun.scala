@@ -4,6 +4,7 @@ import java.lang.management.ManagementFactory
 import java.nio.ByteBuffer
 import java.util.{HexFormat, UUID}
 
+import scala.collection.mutable
 import scala.util.Random
 
 import org.apache.hadoop.conf.Configuration
@@ -22,19 +23,22 @@ import org.apache.spark.sql.internal.SQLConf
 import rejoin.core.state.{Cell, KeyedState}
 
 /** One partition of Spark's RocksDB store in a folder, written through [[StoreCells]] or through Spark's map state. */
-final class StoreCellsRun(folder: String) {
+final class StoreCellsRun(folder: String, memoryMb: Int) {
   private final val Groups = 64
   private val hex = HexFormat.of()
   private val provider = open()
   private var version = 0L
-  private var name: Option[String] = None
+  private val ids = mutable.HashMap[Long, Option[String]](0L -> None)
 
   private def open(): StateStoreProvider = {
     val conf = new SQLConf
     conf.setConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION, 2)
     conf.setConf(SQLConf.STATE_STORE_PROVIDER_CLASS, classOf[RocksDBStateStoreProvider].getName)
-    Seq("changelogCheckpointing.enabled" -> "true", "trackTotalNumberOfRows" -> "false", "boundedMemoryUsage" -> "true")
-      .foreach { case (key, value) => conf.setConfString(s"spark.sql.streaming.stateStore.rocksdb.$key", value) }
+    Seq(
+      "changelogCheckpointing.enabled" -> "true",
+      "trackTotalNumberOfRows" -> "false",
+      "boundedMemoryUsage" -> "true",
+      "maxMemoryUsageMB" -> memoryMb.toString).foreach { case (key, value) => conf.setConfString(s"spark.sql.streaming.stateStore.rocksdb.$key", value) }
     val run = UUID.randomUUID()
     val hadoop = new Configuration
     hadoop.set(StreamExecution.RUN_ID_KEY, run.toString)
@@ -54,16 +58,28 @@ final class StoreCellsRun(folder: String) {
     * `[group, cell]` of `readsJson` then has.
     */
   def run(through: String, writesJson: String, readsJson: String): String = inVersion(through) { state =>
-    parse(writesJson).children.foreach {
-      case JArray(List(JInt(group), JString(cell), JString(value))) => state(group.toInt).put(bytes(cell), bytes(value))
-      case JArray(List(JInt(group), JString(cell), _)) => state(group.toInt).remove(bytes(cell))
-      case other => throw new IllegalArgumentException(s"no write: $other")
-    }
+    write(state, writesJson)
     compact(render(JArray(parse(readsJson).children.map {
       case JArray(List(JInt(group), JString(cell))) =>
         Option(state(group.toInt).get(bytes(cell))).fold[JValue](JNull)(value => JString(hex.formatHex(value)))
       case other => throw new IllegalArgumentException(s"no cell: $other")
     })))
+  }
+
+  /** Applies writes, and then fails. */
+  def fail(through: String, writesJson: String): Unit = {
+    store = provider.getStore(version, ids(version))
+    write(opened(through), writesJson)
+    store.abort()
+  }
+
+  /** The next version is made from this one. */
+  def goBackTo(older: Long): Unit = version = older
+
+  private def write(state: Int => KeyedState, writesJson: String): Unit = parse(writesJson).children.foreach {
+    case JArray(List(JInt(group), JString(cell), JString(value))) => state(group.toInt).put(bytes(cell), bytes(value))
+    case JArray(List(JInt(group), JString(cell), _)) => state(group.toInt).remove(bytes(cell))
+    case other => throw new IllegalArgumentException(s"no write: $other")
   }
 
   /** The names of a group's cells with this tag. */
@@ -124,19 +140,17 @@ final class StoreCellsRun(folder: String) {
     store.asInstanceOf[RocksDBStateStoreProvider#RocksDBStateStore].dbInstance()
 
   private def opened(through: String): Int => KeyedState =
-    if (through == "cells") {
-      val opened = StoreCells.open(database)
-      new StoreCells(opened, _)
-    } else {
+    if (through == "cells") StoreCells.open(database)
+    else {
       val cells = new MapCells(store)
       cells.of(_)
     }
 
   private def inVersion[T](through: String)(use: (Int => KeyedState) => T): T = {
-    store = provider.getStore(version, name)
+    store = provider.getStore(version, ids(version))
     val result = try use(opened(through)) catch { case e: Throwable => store.abort(); throw e }
     version = store.commit()
-    name = store.getStateStoreCheckpointInfo().stateStoreCkptId
+    ids(version) = store.getStateStoreCheckpointInfo().stateStoreCkptId
     result
   }
 

@@ -20,7 +20,7 @@ def open_store(tmp_path: Path) -> Iterator[OpenStore]:
     opened: list[Any] = []
 
     def open_named(name: str) -> Any:
-        opened.append(jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun(str(tmp_path / name)))
+        opened.append(jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun(str(tmp_path / name), 1))
         return opened[-1]
 
     yield open_named
@@ -67,3 +67,38 @@ def test_one_goes_on_with_the_cells_of_the_other(open_store: OpenStore) -> None:
         last = {(group, name): value for group, name, value in writes}
         found = json.loads(store.run(other, "[]", json.dumps(asked)))
         assert found == [last[key] for key in asked]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cells_are_those_of_the_version_that_is_loaded(open_store: OpenStore, seed: int) -> None:
+    """Epochs that fail, that are run again from an older version, and that do not use the cache."""
+    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    stores = [(open_store(name), [dict[tuple[int, str], str]()]) for name in ("one", "other")]
+    for _ in range(60):
+        store, versions = rng.choice(stores)
+        match rng.random():
+            case chance if chance < 0.15:
+                store.fail("cells", json.dumps(large_writes(rng)))
+            case chance if chance < 0.3:
+                del versions[rng.randrange(1, len(versions) + 1) :]
+                store.goBackTo(len(versions) - 1)
+        writes = large_writes(rng)
+        stored = dict(versions[-1])
+        for group, name, value in writes:
+            stored.pop((group, name), None)
+            if value is not None:
+                stored[group, name] = value
+        asked = sorted({*stored, *((group, name) for group, name, _ in writes)})
+        through = "map" if rng.random() < 0.1 else "cells"
+        found = json.loads(store.run(through, json.dumps(writes), json.dumps(asked)))
+        assert found == [stored.get(cell) for cell in asked]
+        versions.append(stored)
+
+
+def large_writes(rng: random.Random) -> list[Write]:
+    """Of 600 cells, which together do not fit into a megabyte."""
+    names = [f"4b{rng.randrange(200):04x}" for _ in range(rng.randrange(200))]
+    return [
+        (n % 3, name, None if rng.random() < 0.2 else rng.randbytes(rng.randrange(4_000)).hex())
+        for n, name in enumerate(names)
+    ]

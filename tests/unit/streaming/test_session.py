@@ -36,7 +36,8 @@ def test_memory_is_the_machines(
 ) -> None:
     monkeypatch.setattr(module, "machine_memory_mb", lambda: machine_mb)
     found = options(monkeypatch)
-    assert (found["spark.driver.memory"], found[_ROCKSDB_MB]) == (f"{heap_mb}m", str(state_mb))
+    rocksdb_mb = str(state_mb // 2)  # the kernel keeps cells in the other half
+    assert (found["spark.driver.memory"], found[_ROCKSDB_MB]) == (f"{heap_mb}m", rocksdb_mb)
 
 
 @pytest.mark.parametrize(("heap_mb", "begins"), [(3_000, (1_628, 128)), (400, (300, 100))])
@@ -58,7 +59,7 @@ def test_variables_win(monkeypatch: pytest.MonkeyPatch) -> None:
         SPARK_LOG_LEVEL="INFO",
     )
     assert found["spark.driver.memory"] == "3000m"
-    assert found[_ROCKSDB_MB] == "700"
+    assert found[_ROCKSDB_MB] == "350"
     assert found["spark.master"] == "spark://host:7077"
     assert found["spark.log.level"] == "INFO"
 
@@ -85,7 +86,7 @@ def test_a_cluster_gets_what_its_executors_need(
     assert "spark.driver.host" not in found  # Spark finds the address that the cluster reaches
     assert found["spark.jars"] == "a.jar"
     assert found["spark.executor.memory"] == "4g"
-    assert found[_ROCKSDB_MB] == "2048"
+    assert found[_ROCKSDB_MB] == "1024"  # half of the memory for state
     assert found["spark.executor.memoryOverhead"] == f"{2048 + 409}m"
     assert found["spark.executor.extraJavaOptions"].endswith(
         "-XX:+ExitOnOutOfMemoryError -Xms4096m -Dzone=a"

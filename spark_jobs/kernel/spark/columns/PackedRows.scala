@@ -53,7 +53,9 @@ object PackedRows {
     key =>
       compared.isEmpty || {
         view.pointTo(key, key.length)
-        compared.forall(!view.isNullAt(_))
+        var at = 0
+        while (at < compared.length && !view.isNullAt(compared(at))) at += 1
+        at == compared.length
       }
   }
 }

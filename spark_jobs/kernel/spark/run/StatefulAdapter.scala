@@ -2,7 +2,6 @@ package org.apache.spark.sql.rejoin.run
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.execution.streaming.state.RocksDB
 import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode, TimerValues}
 
 import rejoin.core.machine.{LiveGroup, Machine, TemporalJoinSpec}
@@ -34,10 +33,10 @@ final class StatefulAdapter(
   })).distinct
   @transient private lazy val overflow = TaskOverflow()
   @transient private lazy val machine = operator.machine(overflow)
-  @transient private var database: RocksDB = _
+  @transient private var cells: Int => StoreCells = _
   @transient private lazy val live = new mutable.HashMap[Int, LiveGroup]
 
-  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = database = StoreCells.open(getHandle)
+  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = cells = StoreCells.open(getHandle)
 
   override def handleInputRows(group: Int, rows: Iterator[Envelope], timers: TimerValues): Iterator[Changelog] = {
     val results = new Results(overflow)
@@ -47,7 +46,7 @@ final class StatefulAdapter(
     else {
       val batch = new GroupBatch
       rows.foreach(batch.add)
-      val after = Machine.run(machine, operator.spec.timing, group, batch, new StoreCells(database, group), out(batch))
+      val after = Machine.run(machine, operator.spec.timing, group, batch, cells(group), out(batch))
       if (passesLoaded && group == 0) Mark.passLoaded(batch, out(batch))
       counters.unhealed(query, after.unhealed)
       report(group, after)
@@ -56,7 +55,7 @@ final class StatefulAdapter(
   }
 
   private def addLive(group: Int, row: Envelope, out: GroupBatch => Output): Unit = {
-    def begin = new LiveGroup(machine, operator.spec.timing, group, new StoreCells(database, group))
+    def begin = new LiveGroup(machine, operator.spec.timing, group, cells(group))
     live.getOrElseUpdate(group, begin).add(row, out, counters.unhealed(query, _))
   }
 

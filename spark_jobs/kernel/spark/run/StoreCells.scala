@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBStateStor
 import org.apache.spark.sql.streaming.{StatefulProcessorHandle, TTLConfig}
 import org.apache.spark.unsafe.Platform
 
-import rejoin.core.state.{Cell, KeyedState}
+import rejoin.core.state.{Cell, CellCache, KeyedState}
 
 /** The cells of a key group in the RocksDB of a task.
   *
@@ -21,8 +21,11 @@ import rejoin.core.state.{Cell, KeyedState}
   * value : 0 (1), row (value of the cell)
   * }}}
   * The zeros are the version of Spark's encoding; the rows are UnsafeRows.
+  *
+  * @param kept
+  *   cells that need not be read from the database
   */
-final class StoreCells(db: RocksDB, group: Int) extends KeyedState {
+final class StoreCells(db: RocksDB, kept: CellCache, group: Int) extends KeyedState {
   import StoreCells._
 
   private val beginning = new Array[Byte](NameRowAt)
@@ -31,8 +34,18 @@ final class StoreCells(db: RocksDB, group: Int) extends KeyedState {
   Platform.putInt(beginning, Start + GroupAt, group)
 
   def get(cell: Array[Byte]): Array[Byte] = {
+    val value = kept.get(group, cell)
+    if (value != null || kept.isComplete) value else read(cell)
+  }
+
+  private def read(cell: Array[Byte]): Array[Byte] = {
     val stored = db.get(key(cell), Variable)
-    if (stored == null) null else util.Arrays.copyOfRange(stored, ValueAt, ValueAt + fieldLength(stored, ValueRowAt))
+    if (stored == null) null
+    else {
+      val value = util.Arrays.copyOfRange(stored, ValueAt, ValueAt + fieldLength(stored, ValueRowAt))
+      kept.put(group, cell, value)
+      value
+    }
   }
 
   def put(cell: Array[Byte], value: Array[Byte]): Unit = {
@@ -40,9 +53,13 @@ final class StoreCells(db: RocksDB, group: Int) extends KeyedState {
     putField(stored, ValueRowAt, value.length)
     System.arraycopy(value, 0, stored, ValueAt, value.length)
     db.put(key(cell), stored, Variable)
+    kept.put(group, cell, value)
   }
 
-  def remove(cell: Array[Byte]): Unit = db.remove(key(cell), Variable)
+  def remove(cell: Array[Byte]): Unit = {
+    db.remove(key(cell), Variable)
+    kept.remove(group, cell)
+  }
 
   def names(tag: Char): Seq[Array[Byte]] =
     db.prefixScan(util.Arrays.copyOf(beginning, NameRowAt - 1), Variable).map(entry => nameOf(entry.key))
@@ -75,8 +92,8 @@ object StoreCells {
   private final val ValueRowAt = 1
   private final val ValueAt = ValueRowAt + 16
 
-  /** The database of a task; null on the driver, which asks only which variables an operator has. */
-  def open(handle: StatefulProcessorHandle): RocksDB = handle match {
+  /** The cells of a task, by key group; null on the driver, which asks only which variables an operator has. */
+  def open(handle: StatefulProcessorHandle): Int => StoreCells = handle match {
     case task: StatefulProcessorHandleImpl =>
       storeOf(task) match {
         case store: RocksDBStateStoreProvider#RocksDBStateStore => open(store.dbInstance())
@@ -88,9 +105,10 @@ object StoreCells {
   }
 
   /** Makes the place of the cells in the database, where it is not there yet. */
-  private[run] def open(db: RocksDB): RocksDB = {
+  private[run] def open(db: RocksDB): Int => StoreCells = {
     db.createColFamilyIfAbsent(Variable, isInternal = false)
-    db
+    val kept = KeptCells.of(db)
+    new StoreCells(db, kept, _)
   }
 
   /** Spark keeps the store of a task to itself. */

@@ -1,0 +1,50 @@
+package org.apache.spark.sql.rejoin.run
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.execution.streaming.state.RocksDB
+
+import rejoin.core.state.CellCache
+
+/** The cells that this JVM keeps in front of its stores, from one epoch to the next.
+  *
+  * Spark gives each load of a store an id of its own, which becomes that of the version that it commits. What is kept
+  * is what a load has read and written; so it holds for the load of that version and for no other. Checkpoints that
+  * have no such ids keep nothing.
+  *
+  * Together they take as much as RocksDB may, which is in the conf of each store.
+  */
+object KeptCells {
+  private final class Kept(val cells: CellCache, var load: Option[String])
+
+  private val stores = new mutable.HashMap[RocksDB, Kept]
+
+  /** What is kept of a store that a task has loaded. */
+  def of(store: RocksDB): CellCache = synchronized {
+    freeClosed()
+    val load = idOf(store, "sessionStateStoreCkptId")
+    val base = idOf(store, "loadedStateStoreCkptId")
+    val found = stores.remove(store)
+    val share = (store.conf.totalMemoryUsageMB << 20) / (stores.size + 1)
+    val kept = found.filter(kept => Seq(base, load).contains(kept.load) && kept.cells.narrow(share)).getOrElse {
+      found.foreach(_.cells.free())
+      val isNew = read(store, "loadedVersion") == 0L
+      new Kept(new CellCache(if (load.isEmpty) 0 else share, isNew), load)
+    }
+    kept.load = load
+    stores(store) = kept
+    kept.cells
+  }
+
+  /** Spark removes the folder of a store that it closes. */
+  private def freeClosed(): Unit = stores.filterInPlace { (store, kept) =>
+    val isOpen = store.localRootDir.exists()
+    if (!isOpen) kept.cells.free()
+    isOpen
+  }
+
+  private def idOf(store: RocksDB, name: String): Option[String] = read(store, name).asInstanceOf[Option[String]]
+
+  /** Spark keeps these to itself in Scala; in the class file they are public. */
+  private def read(store: RocksDB, name: String): Any = classOf[RocksDB].getMethod(name).invoke(store)
+}

@@ -1,0 +1,33 @@
+package org.apache.spark.sql.rejoin.run
+
+import java.util.HexFormat
+
+import org.json4s._
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
+
+import rejoin.core.state.CellCache
+
+/** A cache of cells alone, without the store behind it. */
+final class CellCacheRun(bytes: Long, isNew: Boolean) {
+  private val cache = new CellCache(bytes, isNew)
+  private val hex = HexFormat.of()
+
+  /** Puts `[group, name, value]`, names and values in hexadecimal, or removes where the value is null. */
+  def write(writesJson: String): Unit = parse(writesJson).children.foreach {
+    case JArray(List(JInt(group), JString(name), JString(value))) =>
+      cache.put(group.toInt, hex.parseHex(name), hex.parseHex(value))
+    case JArray(List(JInt(group), JString(name), _)) => cache.remove(group.toInt, hex.parseHex(name))
+    case other => throw new IllegalArgumentException(s"no write: $other")
+  }
+
+  /** What is kept of each `[group, name]`. */
+  def read(cellsJson: String): String = compact(render(JArray(parse(cellsJson).children.map {
+    case JArray(List(JInt(group), JString(name))) =>
+      Option(cache.get(group.toInt, hex.parseHex(name))).fold[JValue](JNull)(found => JString(hex.formatHex(found)))
+    case other => throw new IllegalArgumentException(s"no cell: $other")
+  })))
+
+  def isComplete: Boolean = cache.isComplete
+  def narrow(bytes: Long): Boolean = cache.narrow(bytes)
+  def close(): Unit = cache.free()
+}

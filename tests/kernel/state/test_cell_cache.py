@@ -1,0 +1,101 @@
+"""The cells kept in front of a store: never an old value, and all of them if it says so."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import pytest
+
+from tests.harness.gateway import jvm
+
+Cell: TypeAlias = tuple[int, str]  # group, name in hexadecimal
+NewCache: TypeAlias = Callable[[int, bool], Any]
+
+
+@pytest.fixture
+def new_cache() -> Iterator[NewCache]:
+    made: list[Any] = []
+
+    def new(size: int, is_new: bool) -> Any:
+        made.append(jvm().org.apache.spark.sql.rejoin.run.CellCacheRun(size, is_new))
+        return made[-1]
+
+    yield new
+    for cache in made:
+        cache.close()
+
+
+def cells(rng: random.Random, count: int) -> list[Cell]:
+    return [(rng.randrange(3), rng.randbytes(rng.randrange(40)).hex()) for _ in range(count)]
+
+
+def changed(
+    rng: random.Random, known: list[Cell], longest: int
+) -> list[tuple[int, str, str | None]]:
+    def value() -> str | None:
+        return None if rng.random() < 0.2 else rng.randbytes(rng.randrange(longest)).hex()
+
+    return [(*rng.choice(known), value()) for _ in range(rng.randrange(400))]
+
+
+def kept(cache: Any, known: list[Cell]) -> dict[Cell, str]:
+    found = json.loads(cache.read(json.dumps(known)))
+    return {cell: value for cell, value in zip(known, found, strict=True) if value is not None}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("size", [0, 200, 4_000, 60_000, 1 << 20])
+def test_what_is_kept_is_what_was_put_last(new_cache: NewCache, size: int, seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    cache, stored = new_cache(size, True), dict[Cell, str]()
+    known = cells(rng, 10 ** rng.randrange(1, 4))
+    longest = 3 ** rng.randrange(1, 7)
+    for _ in range(20):
+        writes = changed(rng, known, longest)
+        cache.write(json.dumps(writes))
+        for group, name, value in writes:
+            stored.pop((group, name), None)
+            if value is not None:
+                stored[group, name] = value
+        found = kept(cache, known)
+        assert found.items() <= stored.items()
+        assert not cache.isComplete() or found == stored
+
+
+def test_all_cells_are_kept_until_one_has_to_leave(new_cache: NewCache) -> None:
+    cache = new_cache(1 << 20, True)
+    many: list[Cell] = [(n % 128, f"{n:08x}") for n in range(5_000)]
+    cache.write(json.dumps([(*cell, "00" * 100) for cell in many]))
+    assert cache.isComplete()
+    assert len(kept(cache, many)) == 5_000
+    more: list[Cell] = [(n % 128, f"{n:08x}") for n in range(5_000, 10_000)]
+    cache.write(json.dumps([(*cell, "00" * 100) for cell in more]))
+    assert not cache.isComplete()
+    assert 5_000 < len(kept(cache, many + more)) < 10_000
+    assert (9_999 % 128, f"{9_999:08x}") in kept(cache, more), "the newest stay"
+
+
+def test_a_store_that_had_cells_before_is_not_all_in_the_cache(new_cache: NewCache) -> None:
+    cache = new_cache(1 << 20, False)
+    cache.write(json.dumps([(0, "01", "02")]))
+    assert not cache.isComplete()
+
+
+def test_a_cell_that_would_push_many_out_is_not_kept(new_cache: NewCache) -> None:
+    cache = new_cache(8_000, True)
+    cache.write(json.dumps([(0, "01", "02"), (0, "03", "04" * 2_000)]))
+    assert kept(cache, [(0, "01"), (0, "03")]) == {(0, "01"): "02"}
+    assert not cache.isComplete()
+
+
+def test_it_takes_less_only_if_nothing_is_lost(new_cache: NewCache) -> None:
+    cache = new_cache(1 << 20, True)
+    few: list[Cell] = [(0, f"{n:08x}") for n in range(100)]
+    cache.write(json.dumps([(*cell, "00" * 50) for cell in few]))
+    assert cache.narrow(200_000)
+    assert len(kept(cache, few)) == 100
+    assert not cache.narrow(2_000)
+    many: list[Cell] = [(0, f"{n:08x}") for n in range(10_000)]
+    cache.write(json.dumps([(*cell, "00" * 50) for cell in many]))
+    assert 100 < len(kept(cache, many)) < 2_000
