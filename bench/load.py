@@ -30,7 +30,7 @@ def create_topics(bootstrap_servers: str, names: Iterable[str]) -> None:
 def load(data: BenchData, bootstrap_servers: str, registry_url: str) -> float:
     """Create the input topics, register schemas and load; returns the seconds for loading."""
     create_topics(bootstrap_servers, [topic.name for topic in data.topics])
-    loader = _Loader(bootstrap_servers)
+    loader = Loader(bootstrap_servers)
     started = time.monotonic()
     for topic in data.topics:
         ids = {
@@ -43,7 +43,9 @@ def load(data: BenchData, bootstrap_servers: str, registry_url: str) -> float:
     return time.monotonic() - started
 
 
-class _Loader:
+class Loader:
+    """Sends records of topics that exist; `finish` has to follow."""
+
     def __init__(self, bootstrap_servers: str) -> None:
         self._failure: ClientError | None = None
         self._producer = Producer(

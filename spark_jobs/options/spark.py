@@ -57,6 +57,7 @@ _OTHERWISE = {
     "spark.jars": "rejoin lists its own jars there; leave it out",
     "spark.submit.deployMode": "the driver runs where `rejoin run` does; leave it out",
 }
+_ROCKSDB_LEAST_MB = 512
 _LEAST_OVERHEAD_MB = 384  # Spark's own
 _LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\]")
@@ -66,7 +67,19 @@ _PROPERTY = re.compile(r"(spark\.[^\s=:]+)\s*[\s=:]\s*(.*)")
 
 def default_state_mb(heap_mb: int) -> int:
     """Memory for state in a JVM with tasks, beside its heap."""
-    return max(heap_mb // 2, 512)
+    return max(heap_mb // 2, 768)
+
+
+def rocksdb_mb(state_mb: int) -> int:
+    """RocksDB's part of the memory for state; the kernel keeps cells in the rest (KeptCells.scala).
+
+    The first 512 MB are RocksDB's, because its cache has to hold the indices of its files; of what
+    is beyond both have a half.
+
+    >>> rocksdb_mb(400), rocksdb_mb(768), rocksdb_mb(1536)
+    (400, 640, 1024)
+    """
+    return state_mb - max(state_mb - _ROCKSDB_LEAST_MB, 0) // 2
 
 
 def overhead_mb(heap_mb: int, state_mb: int) -> int:

@@ -33,6 +33,7 @@ from spark_jobs.options.spark import (
     has_executors,
     is_on_this_machine,
     overhead_mb,
+    rocksdb_mb,
 )
 from spark_jobs.settings import JobSettings, machine_memory_mb, resolve_all
 from spark_jobs.streaming.class_archive import java_options
@@ -137,8 +138,7 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         "spark.driver.memory": f"{memory.driver_mb}m",
         "spark.log.level": settings.environment.spark_log_level,
         "spark.sql.shuffle.partitions": str(settings.cores()),
-        # the kernel keeps cells in as much memory again (KeptCells.scala)
-        f"{ROCKSDB}maxMemoryUsageMB": str(memory.state_mb // 2),
+        f"{ROCKSDB}maxMemoryUsageMB": str(rocksdb_mb(memory.state_mb)),
     }
     if settings.real_time is not None:
         options |= REAL_TIME_DEFAULTS

@@ -20,7 +20,9 @@ def open_store(tmp_path: Path) -> Iterator[OpenStore]:
     opened: list[Any] = []
 
     def open_named(name: str) -> Any:
-        opened.append(jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun(str(tmp_path / name), 1))
+        opened.append(
+            jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun(str(tmp_path / name), 513)
+        )
         return opened[-1]
 
     yield open_named

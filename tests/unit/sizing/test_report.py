@@ -80,10 +80,10 @@ def test_no_number_of_cores_is_null() -> None:
 
 def test_memory_of_an_executor() -> None:
     made = report(TEMPORAL, replace(GIVEN, executor=Executor(memory_mb=1000)))
-    # the state's least is 512 MB, and Spark's own overhead 384
-    assert (made.state_memory_mb, made.container_mb) == (512, 1896)
+    # the state's least is 768 MB, and Spark's own overhead 384
+    assert (made.state_memory_mb, made.container_mb) == (768, 2152)
     assert made.cached_share(made.sizes[0]) == pytest.approx(
-        512 * 2**20 / (50e6 * 62 * PLAIN.state_ratio)
+        768 * 2**20 / (50e6 * 62 * PLAIN.state_ratio)
     )
 
 

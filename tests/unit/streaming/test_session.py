@@ -28,16 +28,15 @@ def options(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, str]
 
 
 @pytest.mark.parametrize(
-    ("machine_mb", "heap_mb", "state_mb"),
-    [(4_000, 1_024, 512), (32_000, 4_000, 2_000), (256_000, 8_192, 4_096)],
+    ("machine_mb", "heap_mb", "rocksdb_mb"),
+    [(4_000, 1_024, 640), (32_000, 4_000, 1_256), (256_000, 8_192, 2_304)],
 )
 def test_memory_is_the_machines(
-    monkeypatch: pytest.MonkeyPatch, machine_mb: int, heap_mb: int, state_mb: int
+    monkeypatch: pytest.MonkeyPatch, machine_mb: int, heap_mb: int, rocksdb_mb: int
 ) -> None:
     monkeypatch.setattr(module, "machine_memory_mb", lambda: machine_mb)
     found = options(monkeypatch)
-    rocksdb_mb = str(state_mb // 2)  # the kernel keeps cells in the other half
-    assert (found["spark.driver.memory"], found[_ROCKSDB_MB]) == (f"{heap_mb}m", rocksdb_mb)
+    assert (found["spark.driver.memory"], found[_ROCKSDB_MB]) == (f"{heap_mb}m", str(rocksdb_mb))
 
 
 @pytest.mark.parametrize(("heap_mb", "begins"), [(3_000, (1_628, 128)), (400, (300, 100))])
@@ -59,7 +58,7 @@ def test_variables_win(monkeypatch: pytest.MonkeyPatch) -> None:
         SPARK_LOG_LEVEL="INFO",
     )
     assert found["spark.driver.memory"] == "3000m"
-    assert found[_ROCKSDB_MB] == "350"
+    assert found[_ROCKSDB_MB] == "606"
     assert found["spark.master"] == "spark://host:7077"
     assert found["spark.log.level"] == "INFO"
 
@@ -86,7 +85,7 @@ def test_a_cluster_gets_what_its_executors_need(
     assert "spark.driver.host" not in found  # Spark finds the address that the cluster reaches
     assert found["spark.jars"] == "a.jar"
     assert found["spark.executor.memory"] == "4g"
-    assert found[_ROCKSDB_MB] == "1024"  # half of the memory for state
+    assert found[_ROCKSDB_MB] == "1280"  # of 2048 for state
     assert found["spark.executor.memoryOverhead"] == f"{2048 + 409}m"
     assert found["spark.executor.extraJavaOptions"].endswith(
         "-XX:+ExitOnOutOfMemoryError -Xms4096m -Dzone=a"

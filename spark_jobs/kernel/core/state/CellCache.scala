@@ -187,9 +187,10 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   }
 
   private def growIndex(): Unit = {
+    val grown = emptyIndex(slots * 2) // fails before anything has changed
     val (old, count) = (index, slots)
+    index = grown
     slots = count * 2
-    index = emptyIndex(slots)
     entries = 0
     for (at <- 0 until count) {
       val slot = Platform.getLong(null, old + at.toLong * SlotBytes)

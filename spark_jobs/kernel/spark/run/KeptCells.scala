@@ -12,9 +12,12 @@ import rejoin.core.state.CellCache
   * is what a load has read and written; so it holds for the load of that version and for no other. Checkpoints that
   * have no such ids keep nothing.
   *
-  * Together they take as much as RocksDB may, which is in the conf of each store.
+  * Together they take as much as RocksDB may beyond 512 MB, by the conf of each store. RocksDB needs these for the
+  * indices of its files: where they do not fit into its cache, each read of a cell reads an index of a megabyte.
   */
 object KeptCells {
+  private final val OfRocksDBAloneMb = 512
+
   private final class Kept(val cells: CellCache, var load: Option[String])
 
   private val stores = new mutable.HashMap[RocksDB, Kept]
@@ -25,7 +28,7 @@ object KeptCells {
     val load = idOf(store, "sessionStateStoreCkptId")
     val base = idOf(store, "loadedStateStoreCkptId")
     val found = stores.remove(store)
-    val share = (store.conf.totalMemoryUsageMB << 20) / (stores.size + 1)
+    val share = math.max(store.conf.totalMemoryUsageMB - OfRocksDBAloneMb, 0) * (1 << 20) / (stores.size + 1)
     val kept = found.filter(kept => Seq(base, load).contains(kept.load) && kept.cells.narrow(share)).getOrElse {
       found.foreach(_.cells.free())
       val isNew = read(store, "loadedVersion") == 0L
