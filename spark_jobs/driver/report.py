@@ -254,7 +254,7 @@ def _levels(shape: OperatorShape, counted: QueryCounters) -> OperatorLevels:
 
 def _bootstrap(shape: OperatorShape, levels: OperatorLevels) -> BootstrapStatus:
     sources = levels.get("source", {}).items()
-    loaded = [at["loaded"] for id_, at in sources if int(id_) // _PARTITIONS in shape.gated]
+    loaded = [at.get("loaded", 0) for id_, at in sources if int(id_) // _PARTITIONS in shape.gated]
     return BootstrapStatus(
         partitions_loaded=sum(loaded),
         partitions_total=len(loaded),
@@ -306,15 +306,18 @@ def _load(
 
 
 def _partition_times(shape: QueryShape, counted: QueryCounters) -> tuple[dict[int, int], set[int]]:
-    """Watermarks and idle partitions by source id, from the operator that is furthest ahead."""
+    """Watermarks and idle partitions by source id, from the operator that is furthest ahead.
+
+    An operator reports each level on its own, so that a partition may have only some of them yet.
+    """
     watermarks: dict[int, int] = {}
     idle: set[int] = set()
     for operator in shape.operators:
         for id_, levels in _levels(operator, counted).get("source", {}).items():
-            source, at = int(id_), levels["watermark"]
+            source, at = int(id_), levels.get("watermark", _UNKNOWN_TIME)
             if at != _UNKNOWN_TIME:
                 watermarks[source] = max(at, watermarks.get(source, at))
-            if levels["idle"]:
+            if levels.get("idle"):
                 idle.add(source)
     return watermarks, idle
 

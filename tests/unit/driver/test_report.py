@@ -17,7 +17,7 @@ from spark_jobs.driver.report import (
     query_status,
 )
 from spark_jobs.errors import KafkaError
-from spark_jobs.kernel.calls import Counters
+from spark_jobs.kernel.calls import Counters, OperatorLevels
 from spark_jobs.status import LookupStatus, QueryStatus, read_status
 
 SHAPE = QueryShape(
@@ -117,6 +117,20 @@ def test_partitions_tell_their_own_time() -> None:
     (source,) = query_status(SHAPE, PROGRESS, COUNTERS).sources
     known = {p.partition: (p.watermark_ms, p.idle) for p in source.partitions}
     assert known == {0: (5000, False), 2: (None, True), 10: (None, False)}
+
+
+def test_a_partition_may_have_reported_some_of_its_levels_only() -> None:
+    levels: OperatorLevels = {
+        "source": {"0": {"idle": 1}, "2": {"watermark": 7}, "65536": {"idle": 0}}
+    }
+    begun = Counters({"joined": {"operators": {"temporal-join": levels}}})
+    found = query_status(SHAPE, PROGRESS, begun)
+    (source,) = found.sources
+    known = {p.partition: (p.watermark_ms, p.idle) for p in source.partitions}
+    assert known == {0: (None, True), 2: (7, False), 10: (None, False)}
+    bootstrap = found.operators[0].bootstrap
+    assert bootstrap is not None
+    assert (bootstrap.partitions_loaded, bootstrap.partitions_total) == (0, 1)
 
 
 def test_bootstrap_counts_the_partitions_of_the_build_side() -> None:
