@@ -192,7 +192,7 @@ class Moving:
         self._operators = sum(len(query.operators) for query in queries)
         self._bytes = sum(sum(query.sizes) for query in queries)
         self._jobs_before = set(self._jobs())
-        self._shown = 0
+        self._moved = self._shown = 0  # operators
         self._beaten = time.monotonic()
         self._thread: threading.Thread | None = None
 
@@ -212,10 +212,12 @@ class Moving:
         while self._thread.is_alive():
             self._thread.join(_POLL_S)
             self._beat()
-            self._report(query.name)
+            self._report(query)
         if failures:
             with _failed(query.name), java_failures(query.name):
                 raise failures[0]
+        self._moved += len(query.operators)
+        self._show_up_to(self._moved, query.name)
 
     def cancel(self) -> bool:
         """Stop what Spark does; whether it has stopped."""
@@ -231,14 +233,17 @@ class Moving:
             for query in self.queries:
                 query.ownership.beat()
 
-    def _report(self, query: str) -> None:
-        """Spark runs one job for each operator."""
+    def _report(self, query: StoppedQuery) -> None:
+        """Spark runs one job for each operator, and says late that it has ended."""
         tracker = self._spark.sparkContext.statusTracker()
         infos = [tracker.getJobInfo(job) for job in self._jobs() if job not in self._jobs_before]
         done = sum(1 for info in infos if info is not None and info.status == "SUCCEEDED")
-        if done > self._shown:
-            self._shown = done
-            self._show(Progress(query, done, self._operators, self._bytes))
+        self._show_up_to(min(done, self._moved + len(query.operators)), query.name)
+
+    def _show_up_to(self, done: int, query: str) -> None:
+        while self._shown < done:
+            self._shown += 1
+            self._show(Progress(query, self._shown, self._operators, self._bytes))
 
     def _jobs(self) -> Sequence[int]:
         return self._spark.sparkContext.statusTracker().getJobIdsForGroup(None)
