@@ -24,7 +24,7 @@ from confluent_kafka import Producer
 
 from bench.load import create_topics
 from bench.measure import BenchError, process_tree, processor_s, stop_tree
-from bench.results import committed
+from bench.results import verify_ids
 from bench.turns import WORK, say, use_cores
 from bench.workloads.records import PARTITIONS
 from spark_jobs.embedded.broker import Broker
@@ -193,7 +193,7 @@ def run(name: str, rows: int, heap_mb: int, timeout_s: float) -> str:
         job = work / "job.sql"
         job.write_text(case.sql(at), encoding="utf-8")
         seconds, processor = _measured(job, work, heap_mb, timeout_s)
-        found = _verified(at, case.expected(rows))
+        found = verify_ids(at, "results", case.expected(rows))
     peak = heap_peak_mb(work.glob("gc*.log"))
     shutil.rmtree(work, ignore_errors=True)
     return (
@@ -245,18 +245,6 @@ def heap_peak_mb(logs: Iterable[Path]) -> int:
     """The most that was left of the heap by any collection."""
     found = (_PAUSE.findall(log.read_text(encoding="utf-8")) for log in logs)
     return max((int(after) for pauses in found for _, after, _ in pauses), default=0)
-
-
-def _verified(at: str, expected: tuple[int, int]) -> int:
-    count = total = 0
-    for message in committed(at, "results"):
-        count += 1
-        total += int((message.value() or b"").partition(b",")[0])
-    if (count, total) != expected:
-        raise BenchError(
-            "BENCH_WRONG_RESULT", f"found {count} records and a sum of {total}, not {expected}"
-        )
-    return count
 
 
 def main() -> None:

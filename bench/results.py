@@ -274,3 +274,19 @@ def differences(found: dict[Key, Row], wanted: dict[Key, Row], names: tuple[str,
         if key in wanted and wanted[key] != row
     )
     return [line for kind in (missing, extra, unequal) for line in islice(kind, _SHOWN)]
+
+
+def verify_ids(bootstrap_servers: str, topic: str, expected: tuple[int, int]) -> int:
+    """The number of committed records of CSV, whose first field is an id.
+
+    `expected` are this number and the sum of the ids. Raises BenchError if the topic has others.
+    """
+    count = total = 0
+    for message in committed(bootstrap_servers, topic):
+        count += 1
+        total += int((message.value() or b"").partition(b",")[0])
+    if (count, total) != expected:
+        raise BenchError(
+            "BENCH_WRONG_RESULT", f"found {count} records and a sum of {total}, not {expected}"
+        )
+    return count

@@ -14,6 +14,7 @@ from tests.harness.gateway import jvm
 
 _THROUGH = ("map", "cells")
 _VALUE_BYTES = 150
+_MEMORY_MB = 512  # all of it RocksDB's, so that each cell is read from there
 _EPOCHS = {500: 80, 50_000: 8}
 _ROUNDS = 2  # the first one while the JVM still compiles
 
@@ -21,7 +22,7 @@ _ROUNDS = 2  # the first one while the JVM still compiles
 def measure(through: str, keys: int, size: int) -> str:
     """The costs in epochs that touch `size` of the keys."""
     with tempfile.TemporaryDirectory(prefix="rejoin-state-") as folder:
-        store = jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun(folder, 500)
+        store = jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun(folder, _MEMORY_MB)
         store.cost(through, keys, keys, 1, _VALUE_BYTES)
         epochs = _EPOCHS[size]
         opened, read, written, committed = json.loads(

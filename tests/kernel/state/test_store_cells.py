@@ -12,6 +12,7 @@ from tests.harness.gateway import jvm
 
 Write: TypeAlias = tuple[int, str, str | None]  # group, name and value in hexadecimal
 GROUPS = (0, 1, 127, 32_767)
+MEMORY_MB = 513  # 512 are RocksDB's, so that all stores keep cells in one
 OpenStore: TypeAlias = Callable[[str], Any]
 
 
@@ -20,9 +21,8 @@ def open_store(tmp_path: Path) -> Iterator[OpenStore]:
     opened: list[Any] = []
 
     def open_named(name: str) -> Any:
-        opened.append(
-            jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun(str(tmp_path / name), 513)
-        )
+        run = jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun
+        opened.append(run(str(tmp_path / name), MEMORY_MB))
         return opened[-1]
 
     yield open_named
