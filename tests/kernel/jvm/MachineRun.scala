@@ -68,6 +68,7 @@ final class MachineRun(nodeJson: String, maxBytes: Long) {
   private var machine = operator.machine(overflow)
   private var seq = 0L
   private var isFirst = true
+  private var isByKey = false // in every other batch: the results have to be the same
   private var clockMs = Long.MinValue
 
   /** Runs batches of events; gives per batch the rows `[kind, values...]` that it emitted.
@@ -79,7 +80,8 @@ final class MachineRun(nodeJson: String, maxBytes: Long) {
     compact(render(JArray(parse(batchesJson).children.map(batch => JArray(runBatch(batch.children))))))
 
   private def runBatch(events: List[JValue]): List[JValue] = {
-    val batch = new GroupBatch
+    val batch = new GroupBatch(byKey = isByKey)
+    isByKey = !isByKey
     if (isFirst) clockMarks.foreach(batch.add)
     isFirst = false
     events.foreach(event => batch.add(envelope(event)))

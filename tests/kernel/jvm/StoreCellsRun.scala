@@ -20,6 +20,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 
+import rejoin.core.row.{Envelope, GroupBatch, RowKind}
 import rejoin.core.state.{Cell, KeyedState}
 
 /** One partition of Spark's RocksDB store in a folder, written through [[StoreCells]] or through Spark's map state. */
@@ -85,6 +86,19 @@ final class StoreCellsRun(folder: String, memoryMb: Int) {
   /** The names of a group's cells with this tag. */
   def names(through: String, group: Int, tag: String): String = inVersion(through) { state =>
     compact(render(JArray(state(group).names(tag.head).map(name => JString(hex.formatHex(name))).toList)))
+  }
+
+  /** The cells' names with this tag, in the order in which a batch with a row for each of their keys visits them. */
+  def visited(namesJson: String, tag: String): String = {
+    val batch = new GroupBatch(byKey = true)
+    parse(namesJson).children.foreach {
+      case JString(name) =>
+        batch.add(Envelope(0, 0, RowKind.Insert, 0L, 0, 0L, Cell.keyOf(bytes(name)), Array.emptyByteArray, 0L))
+      case other => throw new IllegalArgumentException(s"no name: $other")
+    }
+    val found = List.newBuilder[JValue]
+    batch.foreachKey(rows => found += JString(hex.formatHex(Cell.key(tag.head, rows.key))))
+    compact(render(JArray(found.result())))
   }
 
   /** All entries as they stand in RocksDB. */

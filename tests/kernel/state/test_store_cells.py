@@ -71,6 +71,19 @@ def test_one_goes_on_with_the_cells_of_the_other(open_store: OpenStore) -> None:
         assert found == [last[key] for key in asked]
 
 
+def test_a_batch_visits_keys_in_the_order_of_the_store(open_store: OpenStore) -> None:
+    """Of lengths that take one byte, as those of almost all keys do."""
+    store = open_store("order")
+    rng = random.Random(8)  # noqa: S311 - repeatable, not secret
+    names = {(b"K" + rng.randbytes(n % 9)).hex() for n in range(500)}
+    run(store, "cells", [(0, name, "00") for name in names])
+    arrived = [*names, *rng.sample(sorted(names), 100)]
+    rng.shuffle(arrived)
+    stored = json.loads(store.names("cells", 0, "K"))
+    assert len(stored) == len(names)
+    assert json.loads(store.visited(json.dumps(arrived), "K")) == stored
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_cells_are_those_of_the_version_that_is_loaded(open_store: OpenStore, seed: int) -> None:
     """Epochs that fail, that are run again from an older version, and that do not use the cache."""

@@ -11,8 +11,12 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
   *
   * A chained hash table over row numbers: no object per key, no sort unless a key's rows arrived
   * out of (source, seq) order.
+  *
+  * @param byKey
+  *   whether keys are visited in the order in which a store on disk has them: keys whose cells lie in one block then
+  *   come one after the other, and the block is read once
   */
-final class GroupBatch {
+final class GroupBatch(byKey: Boolean = false) {
   val marks = new ArrayBuffer[Envelope]
   val rejects = new ArrayBuffer[Envelope]
   val truncations = new ArrayBuffer[Envelope]
@@ -63,6 +67,26 @@ final class GroupBatch {
 
   /** Calls `visit` once per distinct key with the key's rows in (source, seq) order. */
   def foreachKey(visit: KeyRows => Unit): Unit = {
+    if (byKey) visitSorted(visit) else visitChains(visit)
+    newestOfKey = Envelope.NoTime
+  }
+
+  private def visitSorted(visit: KeyRows => Unit): Unit = {
+    util.Arrays.sort(rows, 0, count, GroupBatch.storeOrder)
+    val keyRows = new KeyRows
+    var row = 0
+    while (row < count) {
+      val key = rows(row).key
+      keyRows.start(key)
+      while (row < count && util.Arrays.equals(rows(row).key, key)) {
+        keyRows.add(rows(row))
+        row += 1
+      }
+      visitRows(keyRows, visit)
+    }
+  }
+
+  private def visitChains(visit: KeyRows => Unit): Unit = {
     chain()
     val keyRows = new KeyRows
     var slot = 0
@@ -70,7 +94,12 @@ final class GroupBatch {
       while (heads(slot) >= 0) heads(slot) = takeKey(heads(slot), keyRows, visit)
       slot += 1
     }
-    newestOfKey = Envelope.NoTime
+  }
+
+  private def visitRows(keyRows: KeyRows, visit: KeyRows => Unit): Unit = {
+    keyRows.order()
+    newestOfKey = keyRows.recordMs
+    visit(keyRows)
   }
 
   private def chain(): Unit = {
@@ -103,9 +132,7 @@ final class GroupBatch {
       }
       row = following
     }
-    keyRows.order()
-    newestOfKey = keyRows.recordMs
-    visit(keyRows)
+    visitRows(keyRows, visit)
     rest
   }
 }
@@ -115,6 +142,11 @@ object GroupBatch {
   /** Independent of the hash that chose the group, whose low bits are alike inside a group. */
   def hash(key: Array[Byte]): Int =
     Murmur3_x86_32.hashUnsafeBytes(key, Platform.BYTE_ARRAY_OFFSET.toLong, key.length, 0x5bd1e995)
+
+  /** As the names of their cells lie in RocksDB: by length, which stands in front of the bytes. */
+  private val storeOrder: util.Comparator[Envelope] = (a, b) =>
+    if (a.key.length != b.key.length) Integer.compare(a.key.length, b.key.length)
+    else util.Arrays.compareUnsigned(a.key, b.key)
 }
 
 /** The rows of one key in arrival order, or none where a key is visited without; reused from key to key. */

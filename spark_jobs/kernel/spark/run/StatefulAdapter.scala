@@ -44,9 +44,10 @@ final class StatefulAdapter(
       (kind, hash, left, right) => results.add(Changelog(kind, hash, left, right, batch.recordMs))
     if (realTime) rows.foreach(addLive(group, _, out))
     else {
-      val batch = new GroupBatch
+      val state = cells(group)
+      val batch = new GroupBatch(byKey = !state.isInMemory)
       rows.foreach(batch.add)
-      val after = Machine.run(machine, operator.spec.timing, group, batch, cells(group), out(batch))
+      val after = Machine.run(machine, operator.spec.timing, group, batch, state, out(batch))
       if (passesLoaded && group == 0) Mark.passLoaded(batch, out(batch))
       counters.unhealed(query, after.unhealed)
       report(group, after)

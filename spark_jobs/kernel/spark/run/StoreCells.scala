@@ -33,6 +33,9 @@ final class StoreCells(db: RocksDB, kept: CellCache, group: Int) extends KeyedSt
   putField(beginning, GroupRowAt, length = 16)
   Platform.putInt(beginning, Start + GroupAt, group)
 
+  /** Whether no read goes to the database. */
+  def isInMemory: Boolean = kept.isComplete
+
   def get(cell: Array[Byte]): Array[Byte] = {
     val value = kept.get(group, cell)
     if (value != null || kept.isComplete) value else read(cell)
