@@ -20,6 +20,8 @@ LONG_FOLDERS = {"long", "cluster", "compose"}
 settings.register_profile("rejoin", settings(), deadline=None)
 settings.load_profile("rejoin")
 
+_SHOWN_CHARACTERS = 4_000  # of a failure, from its end
+
 CheckGolden = Callable[[Path, str], None]
 
 
@@ -31,6 +33,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite golden files instead of comparing"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # the process that prints
+        config.pluginmanager.register(_FailuresAtOnce(config))
+
+
+class _FailuresAtOnce:
+    """Shows a failure when it happens: of a run that is cut off, the end is never printed."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            terminal.write_line(f"\n{report.nodeid} failed after {report.duration:.0f} s:")
+            terminal.write_line(report.longreprtext[-_SHOWN_CHARACTERS:])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
