@@ -15,7 +15,7 @@ from tests.differential.run import run_cases
 from tests.differential.test_differential import LEFT, NUMBERS, InnerJudge
 
 SEED = 12
-RANDOM = range(0, 1_200, HISTORIES // 2)
+RANDOM = range(0, 700, HISTORIES // 2)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from tests.faults.kinds import KINDS
 from tests.faults.matrix import Matrix
 from tests.faults.stage import stage
 
-ROWS, EPOCHS = 60_000, 20
+ROWS, EPOCHS = 45_000, 15
 CHOSEN = ("driver-kill", "broker-kill", "network-freeze", "zombie", "fenced", "ledger-lost")
 
 

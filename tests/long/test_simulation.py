@@ -2,7 +2,7 @@
 
 from tests.simulation.run import run_histories
 
-HISTORIES = 2_500
+HISTORIES = 1_500
 SEED = 20
 
 

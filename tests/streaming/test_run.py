@@ -246,7 +246,7 @@ def run_with_kills(shop: Shop, sql: str, kills: int) -> list[float]:
 def test_kill_in_unions_of_two_sinks_loses_and_repeats_nothing(shop: Shop) -> None:
     """One sink of two joins, and one of two scans with an operator between them."""
     shop.create("orders", "payments", "paid_sink", "seen_sink")
-    rows = 1500
+    rows = 900
     shop.send("orders", orders(0, rows))
     shop.send("payments", payments(0, rows))
     tables = payments_job(shop, bounded=True).removesuffix(PAID)
