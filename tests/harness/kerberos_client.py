@@ -42,8 +42,9 @@ def kerberos_client() -> Path:
         _run(source, "bash", "configure", *options, "--disable-lz4-ext", "--disable-optimization")
         _run(source, "make", "-C", "src", "-j2", "lib")
         _run(source, "make", "-C", "src", "lib-install")
-        pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-binary=confluent-kafka"]
-        _run(_HOME, *pip, "--target", str(_PYTHON), _CLIENT)
+        # what pip keeps of an earlier build names the library of that folder
+        pip = [sys.executable, "-m", "pip", "install", "--no-cache-dir", "--no-deps"]
+        _run(_HOME, *pip, "--no-binary=confluent-kafka", "--target", str(_PYTHON), _CLIENT)
     return _PYTHON
 
 
