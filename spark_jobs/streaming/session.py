@@ -56,6 +56,8 @@ _JVM_OPTIONS = (
     "-XX:Tier4BackEdgeThreshold=120000",
     "-XX:+ExitOnOutOfMemoryError",
 )
+# glibc would keep what RocksDB's threads have freed in as many arenas as eight times the cores
+_MALLOC_ARENAS = ("MALLOC_ARENA_MAX", "2")
 _EXECUTOR_HEAP_MB = 1024  # Spark's own default
 # what a quiet job fills, and so occupies, between two collections: the space for new objects grows
 # from here with the load
@@ -88,6 +90,7 @@ _EXECUTOR_DEFAULTS = {
     # on Kubernetes Spark ends the driver after a number of failed pods, otherwise of its whole life
     "spark.executor.maxNumFailures": "20",
     "spark.executor.failuresValidityInterval": "10m",
+    f"spark.executorEnv.{_MALLOC_ARENAS[0]}": _MALLOC_ARENAS[1],
 }
 # rows wait for others on each way between tasks; and too few slots for the tasks, which all run at
 # once, are an error rather than a wait without end
@@ -104,6 +107,7 @@ def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
         options = {**_WITHOUT_PAGE, **options}
     # the JVM's command line is public: values with references follow when it runs
     at_launch = {key: value for key, value in options.items() if not REFERENCE.search(value)}
+    os.environ.setdefault(*_MALLOC_ARENAS)  # noqa: TID251 - for the JVM, which inherits it
     log = settings.status_dir / JVM_LOG
     log.parent.mkdir(parents=True, exist_ok=True)
     try:

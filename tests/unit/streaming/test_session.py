@@ -95,6 +95,7 @@ def test_a_cluster_gets_what_its_executors_need(
     assert found["spark.network.timeout"] == "60s"
     # of a job's whole life Spark would count failed pods, and end the driver after some
     assert found["spark.executor.failuresValidityInterval"] == "10m"
+    assert found["spark.executorEnv.MALLOC_ARENA_MAX"] == "2"
     assert "spark.network.timeout" not in options(monkeypatch, MASTER="local[2]")
 
 
