@@ -7,9 +7,9 @@ import scala.collection.mutable.ArrayBuffer
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
-/** The rows of one key group in one batch: data rows chained by key; all else apart.
+/** The rows of one key group in one batch: data rows chained by key, or sorted by it; all else apart.
   *
-  * A chained hash table over row numbers: no object per key, no sort unless a key's rows arrived
+  * Chains are a hash table over row numbers: no object per key, no sort unless a key's rows arrived
   * out of (source, seq) order.
   *
   * @param byKey
@@ -143,7 +143,10 @@ object GroupBatch {
   def hash(key: Array[Byte]): Int =
     Murmur3_x86_32.hashUnsafeBytes(key, Platform.BYTE_ARRAY_OFFSET.toLong, key.length, 0x5bd1e995)
 
-  /** As the names of their cells lie in RocksDB: by length, which stands in front of the bytes. */
+  /** As the names of their cells lie in RocksDB: by length, which stands in front of the bytes.
+    *
+    * Lengths of 256 bytes and more come in another order there; names of one length are together all the same.
+    */
   private val storeOrder: util.Comparator[Envelope] = (a, b) =>
     if (a.key.length != b.key.length) Integer.compare(a.key.length, b.key.length)
     else util.Arrays.compareUnsigned(a.key, b.key)
