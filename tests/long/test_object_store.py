@@ -8,12 +8,15 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import LOOPBACK
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.kernel.standalone import local_kernel
 from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.object_store import jars_for, settings_for
@@ -221,17 +224,21 @@ def test_state_of_executors_survives_them_there(
         assert shop.status().queries[0].restarts_total == 0, child.log_tail(40)
 
 
-def test_an_object_that_has_to_be_new_replaces_none(s3: S3Server, tmp_path: Path) -> None:
-    """Copying an operator's metadata writes it as Spark's logs are written."""
-    file = tmp_path / "orders" / "state" / "0" / "_metadata" / "metadata"
-    file.parent.mkdir(parents=True)
-    target = f"s3a://{s3.bucket}/{uuid.uuid4().hex}"
+def kernel_of(s3: S3Server, target: str) -> AbstractContextManager[Kernel]:
     signed = {
         "spark.hadoop.fs.s3a.access.key": KEY,
         "spark.hadoop.fs.s3a.secret.key": SECRET,
     }
     properties = {**settings_for(target), **s3.properties(), **signed}
-    with local_kernel(*jars_for(target), properties=properties) as kernel:
+    return local_kernel(*jars_for(target), properties=properties)
+
+
+def test_an_object_that_has_to_be_new_replaces_none(s3: S3Server, tmp_path: Path) -> None:
+    """Copying an operator's metadata writes it as Spark's logs are written."""
+    file = tmp_path / "orders" / "state" / "0" / "_metadata" / "metadata"
+    file.parent.mkdir(parents=True)
+    target = f"s3a://{s3.bucket}/{uuid.uuid4().hex}"
+    with kernel_of(s3, target) as kernel:
         copying = kernel.checkpoint_copy(str(tmp_path), target)
         written = kernel.stored_files(f"{target}/orders")
         name = str(file.relative_to(tmp_path))
@@ -242,3 +249,20 @@ def test_an_object_that_has_to_be_new_replaces_none(s3: S3Server, tmp_path: Path
         with pytest.raises(JavaError, match="exists already: another driver wrote it"):
             copying.copy(name)
         assert written.read("state/0/_metadata/metadata") == "one driver's"
+
+
+def test_a_file_that_is_replaced_while_it_is_read(s3: S3Server) -> None:
+    """As the record of the checkpoint's owner is, by each of that driver's beats."""
+    target = f"s3a://{s3.bucket}/{uuid.uuid4().hex}"
+    texts = ["x" * length for length in range(1, 200)]
+    with kernel_of(s3, target) as kernel:
+        written, read = kernel.stored_files(target), kernel.stored_files(target)
+        written.write("owner", texts[0])
+        with ThreadPoolExecutor(1) as writer:
+            writing = writer.submit(lambda: [written.write("owner", text) for text in texts])
+            found = [read.read("owner")]
+            while not writing.done():
+                found.append(read.read("owner"))
+            writing.result()
+    assert len(set(found)) > 10
+    assert set(found) <= set(texts)

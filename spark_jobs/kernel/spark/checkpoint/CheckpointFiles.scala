@@ -4,10 +4,11 @@ import java.nio.channels.{FileChannel, OverlappingFileLockException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths, StandardOpenOption}
 
-import scala.util.Using
+import scala.annotation.tailrec
+import scala.util.{Failure, Try, Using}
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{Path, PathIOException}
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
@@ -24,11 +25,17 @@ final class CheckpointFiles(folder: String, hadoop: Configuration) {
   private var lockFile: FileChannel = _
 
   /** Null if there is none. */
-  def read(name: String): String = {
-    val path = new Path(root, name)
+  def read(name: String): String = read(new Path(root, name), CheckpointFiles.Readings)
+
+  @tailrec
+  private def read(path: Path, readings: Int): String =
     if (!files.exists(path)) null
-    else Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))
-  }
+    else
+      Try(Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))) match {
+        // S3A asks for the object that it found, which was replaced before it was read
+        case Failure(_: PathIOException) if readings > 1 => read(path, readings - 1)
+        case text => text.get
+      }
 
   /** Readers see the old text or the new one. */
   def write(name: String, text: String): Unit = {
@@ -86,4 +93,9 @@ final class CheckpointFiles(folder: String, hadoop: Configuration) {
   }
 
   def unlock(): Unit = if (lockFile != null) lockFile.close()
+}
+
+private object CheckpointFiles {
+  /** Before a file that is replaced time and again is an error. */
+  val Readings = 20
 }
