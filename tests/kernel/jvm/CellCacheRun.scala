@@ -20,6 +20,14 @@ final class CellCacheRun(bytes: Long, isNew: Boolean) {
     case other => throw new IllegalArgumentException(s"no write: $other")
   }
 
+  /** Reads `[group, name]` from a store where they are not kept; `storedJson` has `[group, name, value]` of all its cells. */
+  def readThrough(storedJson: String): Unit = parse(storedJson).children.foreach {
+    case JArray(List(JInt(group), JString(name), JString(value))) =>
+      val bytes = hex.parseHex(name)
+      if (cache.get(group.toInt, bytes) == null) cache.putFound(group.toInt, bytes, hex.parseHex(value))
+    case other => throw new IllegalArgumentException(s"no cell: $other")
+  }
+
   /** What is kept of each `[group, name]`. */
   def read(cellsJson: String): String = compact(render(JArray(parse(cellsJson).children.map {
     case JArray(List(JInt(group), JString(name))) =>

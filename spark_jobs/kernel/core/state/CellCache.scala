@@ -6,8 +6,9 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
 /** The newest cells of a store, kept outside the heap in front of it. For one thread at a time.
   *
-  * A ring of entries, of which the oldest leave first, and an index of them: a hash table with linear probing. The
-  * operating system gives the ring its memory as it is filled.
+  * A ring of entries, and an index of them: a hash table with linear probing. An entry whose cell was removed or has
+  * become longer is a gap. Where the ring is full, its oldest entries move together as long as there are enough gaps
+  * between them, and leave otherwise. The operating system gives the ring its memory as it is filled.
   * {{{
   * entry : its bytes, those of the name, those of the value, group, hash, 1 if it holds (4 each), name, value
   * slot  : hash (4), place of the entry in words + 1 (4); 0 where it is empty
@@ -27,15 +28,18 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   private var slots = math.min(FirstSlots, mostSlots)
   private var index = if (capacity == 0) 0L else emptyIndex(slots)
   private var entries = 0
-  private var complete = isNew && capacity > 0
+  private var held = 0L // bytes of entries that are no gaps
+  // at least as many cells of the store are not kept
+  private var missing = if (isNew && capacity > 0) 0L else Unknown
 
   // entries stand from `oldest` to `end`, and if the ring has begun again to `turn` and from its beginning to `end`
   private var oldest = 0L
   private var end = 0L
   private var turn = -1L
+  private var moves = false // until it begins again
 
   /** Whether it has every cell of the store, so that one which it does not have does not exist. */
-  def isComplete: Boolean = complete
+  def isComplete: Boolean = missing == 0
 
   /** The cell's value, or null where it is not kept. */
   def get(group: Int, name: Array[Byte]): Array[Byte] =
@@ -44,6 +48,12 @@ final class CellCache(bytes: Long, isNew: Boolean) {
       val slot = slotAt(find(hashOf(group, name), group, name))
       if (slot == 0) null else valueOf(placeIn(slot))
     }
+
+  /** Keeps what was found in the store because it was not kept. */
+  def putFound(group: Int, name: Array[Byte], value: Array[Byte]): Unit = {
+    missing -= 1
+    put(group, name, value)
+  }
 
   /** Keeps what the store has from now on. */
   def put(group: Int, name: Array[Byte], value: Array[Byte]): Unit = if (capacity > 0) {
@@ -54,11 +64,12 @@ final class CellCache(bytes: Long, isNew: Boolean) {
     if (slot != 0 && sizeAt(placeIn(slot)) >= size) writeValue(placeIn(slot), name, value)
     else {
       if (slot != 0) drop(found)
-      if (size > capacity / LargestPart) complete = false
+      if (size > capacity / LargestPart) missing += 1
       else {
         makeRoom(size)
         write(end, size, hash, group, name, value)
         link(hash, end)
+        held += size
         end += size
       }
     }
@@ -86,32 +97,46 @@ final class CellCache(bytes: Long, isNew: Boolean) {
     Platform.freeMemory(index)
     capacity = 0
     entries = 0
-    complete = false
+    missing = Unknown
   }
 
-  /** Lets the oldest entries go until one of this size has a place at `end`, and a slot. */
+  /** Lets the oldest entries move or leave until one of this size has a place at `end`, and a slot. */
   private def makeRoom(size: Int): Unit = {
     while (end + size > (if (turn < 0) capacity else oldest)) {
-      if (turn >= 0) leave()
-      else {
+      if (turn >= 0) {
+        moves ||= held <= capacity / 4 * 3
+        passOldest(mayMove = moves)
+      } else {
         turn = end
         end = 0
+        moves = false
       }
     }
-    while (entries >= mostSlots / 3 * 2) leave()
-    if (entries >= slots / 3 * 2) growIndex()
+    while (entries >= most(mostSlots)) passOldest(mayMove = false)
+    if (entries >= most(slots)) growIndex()
   }
 
-  private def leave(): Unit = if (oldest == turn) {
+  private def passOldest(mayMove: Boolean): Unit = if (oldest == turn) {
     oldest = 0
     turn = -1
   } else {
     val place = oldest
     oldest += sizeAt(place)
     if (Platform.getInt(null, ring + place + HoldsAt) == 1) {
-      complete = false
-      drop(slotOf(place))
+      if (mayMove) move(place)
+      else {
+        missing += 1
+        drop(slotOf(place))
+      }
     }
+  }
+
+  /** Moves an entry back to `end`; there is room, because it was the oldest. */
+  private def move(place: Long): Unit = {
+    val size = sizeAt(place)
+    putSlot(slotOf(place), slotFor(Platform.getInt(null, ring + place + HashAt), end))
+    Platform.copyMemory(null, ring + place, null, ring + end, size)
+    end += size
   }
 
   private def write(place: Long, size: Int, hash: Int, group: Int, name: Array[Byte], value: Array[Byte]): Unit = {
@@ -146,10 +171,10 @@ final class CellCache(bytes: Long, isNew: Boolean) {
 
   /** Where the slot of a cell is, or the empty one that it would have. */
   private def find(hash: Int, group: Int, name: Array[Byte]): Int = {
-    var at = hash & (slots - 1)
+    var at = firstSlot(hash)
     var slot = slotAt(at)
     while (slot != 0 && !(hashIn(slot) == hash && has(placeIn(slot), group, name))) {
-      at = (at + 1) & (slots - 1)
+      at = after(at)
       slot = slotAt(at)
     }
     at
@@ -157,40 +182,43 @@ final class CellCache(bytes: Long, isNew: Boolean) {
 
   private def slotOf(place: Long): Int = {
     val hash = Platform.getInt(null, ring + place + HashAt)
-    var at = hash & (slots - 1)
-    while (slotAt(at) != slotFor(hash, place)) at = (at + 1) & (slots - 1)
+    val slot = slotFor(hash, place)
+    var at = firstSlot(hash)
+    while (slotAt(at) != slot) at = after(at)
     at
   }
 
   private def link(hash: Int, place: Long): Unit = {
-    var at = hash & (slots - 1)
-    while (slotAt(at) != 0) at = (at + 1) & (slots - 1)
+    var at = firstSlot(hash)
+    while (slotAt(at) != 0) at = after(at)
     putSlot(at, slotFor(hash, place))
     entries += 1
   }
 
   /** Takes the entry of a slot away; slots behind it that were put off by it move up. */
   private def drop(slot: Int): Unit = {
-    Platform.putInt(null, ring + placeIn(slotAt(slot)) + HoldsAt, 0)
+    val place = placeIn(slotAt(slot))
+    Platform.putInt(null, ring + place + HoldsAt, 0)
+    held -= sizeAt(place)
     var hole = slot
-    var at = (hole + 1) & (slots - 1)
+    var at = after(hole)
     while (slotAt(at) != 0) {
-      val wanted = hashIn(slotAt(at)) & (slots - 1)
-      if (((at - wanted) & (slots - 1)) >= ((at - hole) & (slots - 1))) {
+      if (steps(firstSlot(hashIn(slotAt(at))), at) >= steps(hole, at)) {
         putSlot(hole, slotAt(at))
         hole = at
       }
-      at = (at + 1) & (slots - 1)
+      at = after(at)
     }
     putSlot(hole, 0)
     entries -= 1
   }
 
   private def growIndex(): Unit = {
-    val grown = emptyIndex(slots * 2) // fails before anything has changed
+    val more = math.min(slots * 2, mostSlots)
+    val grown = emptyIndex(more) // fails before anything has changed
     val (old, count) = (index, slots)
     index = grown
-    slots = count * 2
+    slots = more
     entries = 0
     for (at <- 0 until count) {
       val slot = Platform.getLong(null, old + at.toLong * SlotBytes)
@@ -198,6 +226,11 @@ final class CellCache(bytes: Long, isNew: Boolean) {
     }
     Platform.freeMemory(old)
   }
+
+  /** The slot where the search for a hash begins. */
+  private def firstSlot(hash: Int): Int = ((hash & 0xffffffffL) * slots >>> 32).toInt
+  private def after(at: Int): Int = if (at + 1 == slots) 0 else at + 1
+  private def steps(from: Int, to: Int): Int = if (to >= from) to - from else to - from + slots
 
   private def slotAt(at: Int): Long = Platform.getLong(null, index + at.toLong * SlotBytes)
   private def putSlot(at: Int, slot: Long): Unit = Platform.putLong(null, index + at.toLong * SlotBytes, slot)
@@ -209,6 +242,8 @@ private object CellCache {
   private final val MostBytes = 16L << 30
   // a cell that would push out more than such a part of the others is not kept
   private final val LargestPart = 8
+  // of cells that are not kept
+  private final val Unknown = Long.MaxValue / 2
 
   private final val NameLengthAt = 4
   private final val ValueLengthAt = 8
@@ -219,8 +254,10 @@ private object CellCache {
 
   /** The index takes an eighth, the ring the rest. */
   private def ringBytes(bytes: Long): Long = math.min(bytes, MostBytes) / 8 * 7 & ~7L
-  private def slotsIn(bytes: Long): Int =
-    java.lang.Long.highestOneBit(math.max(math.min(bytes, MostBytes) / 8 / SlotBytes, 4)).toInt
+  private def slotsIn(bytes: Long): Int = math.max(math.min(bytes, MostBytes) / 8 / SlotBytes, 4).toInt
+
+  /** How many of the slots may be taken, so that searches are short. */
+  private def most(slots: Int): Int = (slots.toLong * 3 / 4).toInt
 
   private def emptyIndex(slots: Int): Long = {
     val index = Platform.allocateMemory(slots.toLong * SlotBytes)

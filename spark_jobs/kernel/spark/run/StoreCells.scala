@@ -46,7 +46,7 @@ final class StoreCells(db: RocksDB, kept: CellCache, group: Int) extends KeyedSt
     if (stored == null) null
     else {
       val value = util.Arrays.copyOfRange(stored, ValueAt, ValueAt + fieldLength(stored, ValueRowAt))
-      kept.put(group, cell, value)
+      kept.putFound(group, cell, value)
       value
     }
   }
