@@ -103,7 +103,7 @@ class OpenQuery:
             name=self.name,
             start=self._start,
             remaining=self._remaining if is_bounded(self.sink) else None,
-            flushes=needs_clock(self.sink),
+            ended=self._ended,
             restarts=Restarts(self.settings.restarts),
             recovers=self._recovers,
             live=self.settings.real_time is not None,
@@ -200,6 +200,9 @@ class OpenQuery:
     def _remaining(self) -> int:
         committed = [at for at in self.folder.committed_offsets() if at is not None]
         return inputs.unread_records(scans(self.reading), self.manifest.scans, committed)
+
+    def _ended(self) -> bool:
+        return not needs_clock(self.sink) or self.folder.has_ended()
 
     def _recovers(self, error: RejoinError) -> bool:
         self.ownership.check()  # a driver that was replaced fails in many ways

@@ -28,17 +28,19 @@ class QueryLife:
     """One query between its start and its end.
 
     `start(ending)` starts it on its checkpoint. `remaining` counts the records before the declared
-    ends that no committed epoch has read; None for a query with unbounded inputs. `flushes`: after
-    the last record the query needs one more epoch, in which the end mark releases rows that wait
-    for time to pass. `recovers`: whether `start` repairs the cause of a failure that is not
-    retryable otherwise. `live`: it runs in real-time mode, where an epoch is as long as it is meant
-    to be; `held` says which queries in that mode have ended theirs and wait at the closed gate.
+    ends that no committed epoch has read; None for a query with unbounded inputs. `ended`: whether
+    its last epoch had the end mark, which releases rows that wait for time to pass, or it needs
+    none. The clock gives it as soon as all is read; a run that found nothing to read is followed by
+    one that begins with it (`ending`). `recovers`: whether `start` repairs the cause of a failure
+    that is not retryable otherwise. `live`: it runs in real-time mode, where an epoch is as long as
+    it is meant to be; `held` says which queries in that mode have ended theirs and wait at the
+    closed gate.
     """
 
     name: str
     start: Callable[[bool], StreamingQuery]
     remaining: Callable[[], int] | None
-    flushes: bool
+    ended: Callable[[], bool]
     restarts: Restarts
     recovers: Callable[[RejoinError], bool] = lambda _: False
     failure: RejoinError | None = None  # the last one
@@ -98,7 +100,7 @@ class QueryLife:
         if self.remaining() > 0:  # the declared ends are ahead of the topics' ends
             self._retry_at = time.monotonic() + _RETRY_DRAIN_S
             return "running"
-        return "ending" if self.flushes else "finished"
+        return "finished" if self.ended() else "ending"
 
     @property
     def is_active(self) -> bool:

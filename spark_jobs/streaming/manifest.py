@@ -209,6 +209,12 @@ class CheckpointFolder:
         """Offsets per source after the last epoch, in the query's order; None for a clock."""
         return [_kafka_offsets(line) for line in self._offset_lines()[2:]]
 
+    def has_ended(self) -> bool:
+        """Whether the last epoch brought the end mark to every clock of the query."""
+        parsed = (json.loads(line) for line in self._offset_lines()[2:] if line != "-")
+        ends = [offset["end"] for offset in parsed if isinstance(offset.get("end"), bool)]
+        return bool(ends) and all(ends)
+
     @property
     def next_epoch(self) -> int:
         """The number of the first epoch that is not committed."""

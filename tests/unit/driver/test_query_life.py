@@ -58,13 +58,13 @@ class Throwable:
 OUTER = ("org.apache.spark.SparkException", "Job aborted due to stage failure: ...")
 
 
-def life(left: list[int] | None, flushes: bool, started: list[bool]) -> QueryLife:
+def life(left: list[int] | None, ended: bool, started: list[bool]) -> QueryLife:
     def start(ending: bool) -> Any:
         started.append(ending)
         return FakeQuery()
 
     remaining = None if left is None else lambda: left.pop(0)
-    return QueryLife("q", start, remaining, flushes, never())
+    return QueryLife("q", start, remaining, lambda: ended, never())
 
 
 def never() -> Restarts:
@@ -76,17 +76,17 @@ def run(found: QueryLife, polls: int = 20) -> None:
         found.poll()
 
 
-def test_bounded_query_drains_and_then_flushes() -> None:
+def test_bounded_query_that_found_nothing_to_read_is_ended_by_another_run() -> None:
     started: list[bool] = []
-    found = life([0], True, started)
+    found = life([0], False, started)
     run(found)
     assert started == [False, True]
     assert found.phase == "finished"
 
 
-def test_bounded_query_without_anything_to_flush() -> None:
+def test_bounded_query_ends_in_the_run_that_reads_its_last_record() -> None:
     started: list[bool] = []
-    found = life([0], False, started)
+    found = life([0], True, started)
     run(found)
     assert started == [False]
     assert found.phase == "finished"
@@ -131,7 +131,7 @@ def test_how_long_an_epoch_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
     monkeypatch.setattr(module, "time", clock)
     query = WorkingQuery()
-    found = QueryLife("q", lambda _: cast(Any, query), None, False, never())
+    found = QueryLife("q", lambda _: cast(Any, query), None, lambda: True, never())
     found.query = cast(Any, query)
 
     def running_ms(after_s: float) -> int:
@@ -151,7 +151,7 @@ def test_how_long_an_epoch_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_end_that_lies_ahead_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_RETRY_DRAIN_S", 0.0)
     started: list[bool] = []
-    found = life([5, 2, 0], True, started)
+    found = life([5, 2, 0], False, started)
     run(found, 40)
     assert started == [False, False, False, True]
     assert found.phase == "finished"
@@ -164,7 +164,7 @@ def test_unbounded_query_must_not_end() -> None:
 
 def failed(*chain: tuple[str, str]) -> RejoinError:
     query: Any = FakeQuery(OUTER, *chain)
-    found = QueryLife("q", lambda _: query, None, False, never())
+    found = QueryLife("q", lambda _: query, None, lambda: True, never())
     with pytest.raises(RejoinError) as raised:
         run(found)
     return raised.value
@@ -213,7 +213,7 @@ def test_passing_failure_starts_the_query_again() -> None:
         FakeQuery(),
     ]
     found = QueryLife(
-        "q", lambda _: runs.pop(0), lambda: 0, False, Restarts(RestartStrategy(attempts=2))
+        "q", lambda _: runs.pop(0), lambda: 0, lambda: True, Restarts(RestartStrategy(attempts=2))
     )
     run(found)
     assert (found.phase, found.restarts.total) == ("finished", 2)
@@ -230,7 +230,7 @@ def test_start_that_fails_counts_too() -> None:
             raise outcome
         return outcome
 
-    found = QueryLife("q", start, lambda: 0, False, Restarts(RestartStrategy(attempts=1)))
+    found = QueryLife("q", start, lambda: 0, lambda: True, Restarts(RestartStrategy(attempts=1)))
     run(found)
     assert (found.phase, found.restarts.total) == ("finished", 1)
 
@@ -240,7 +240,7 @@ def test_restarts_have_a_limit() -> None:
         "q",
         lambda _: FakeQuery(OUTER, KAFKA_TIMEOUT),  # type: ignore[arg-type,return-value]
         None,
-        False,
+        lambda: True,
         Restarts(RestartStrategy(attempts=3)),
     )
     with pytest.raises(KafkaError, match="KAFKA_FAILED"):
@@ -251,7 +251,7 @@ def test_restarts_have_a_limit() -> None:
 def test_what_needs_a_person_stops_at_once() -> None:
     runs: list[Any] = [FakeQuery(OUTER, LEDGER_GAP), FakeQuery()]
     found = QueryLife(
-        "q", lambda _: runs.pop(0), lambda: 0, False, Restarts(RestartStrategy(attempts=9))
+        "q", lambda _: runs.pop(0), lambda: 0, lambda: True, Restarts(RestartStrategy(attempts=9))
     )
     with pytest.raises(StateError, match="SINK_LEDGER_GAP"):
         run(found)
@@ -270,7 +270,7 @@ def test_failure_that_the_next_start_makes_good() -> None:
         "q",
         lambda _: runs.pop(0),
         lambda: 0,
-        False,
+        lambda: True,
         restarts,
         lambda e: e.code == "TOPIC_RECREATED",
     )

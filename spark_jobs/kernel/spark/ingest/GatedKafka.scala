@@ -221,8 +221,15 @@ object GatedKafka {
     private val name = s"$query/$table" // a query's name has no slash
     private val backoff = new PollBackoff(System.nanoTime)
     private lazy val epochs = LiveEpochs.of(checkpoint)
+    private val plan = ends.map(_ => BoundedScans.add(query))
 
-    override def latestOffset(start: Offset, limit: ReadLimit): Offset =
+    override def latestOffset(start: Offset, limit: ReadLimit): Offset = {
+      val next = planned(start, limit)
+      plan.foreach(_.note(isAtEnd = reachesEnds(start), reachesEnd = reachesEnds(next)))
+      next
+    }
+
+    private def planned(start: Offset, limit: ReadLimit): Offset =
       if (realTime) {
         Gate.pass(query)
         epochs.end()
@@ -293,6 +300,7 @@ object GatedKafka {
     override def commit(end: Offset): Unit = kafka.commit(end)
     override def stop(): Unit = {
       if (alignment.isDefined) Alignment.forget(name)
+      plan.foreach(BoundedScans.remove(query, _))
       guard.close()
       kafka.stop()
     }
@@ -316,6 +324,13 @@ object GatedKafka {
         val unread = starts -- read.keys
         if (unread.isEmpty) offset else kafka.deserializeOffset(compact(render(Extraction.decompose(read ++ unread))))
       }
+
+    private def reachesEnds(offset: Offset): Boolean = {
+      val at = parse(offset.json()).extract[Ends]
+      ends.forall(_.forall { case (topic, offsets) =>
+        offsets.forall { case (partition, end) => offsetAt(at, topic, partition) >= end }
+      })
+    }
 
     private def bounded(offset: Offset): Offset = ends.fold(offset) { ends =>
       val upTo = for {

@@ -14,7 +14,7 @@ import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFacto
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import org.apache.spark.sql.rejoin.ingest.{EnvelopeRow, Gate, LiveEpochs, RowReader}
+import org.apache.spark.sql.rejoin.ingest.{BoundedScans, EnvelopeRow, Gate, LiveEpochs, RowReader}
 import rejoin.core.row.Envelope
 
 /** The clock's offset: what its rows say. Spark logs it, so that a replayed batch sees the same time.
@@ -42,14 +42,15 @@ object ClockOffset {
 
 /** A source of clock marks: processing time, how many partitions there are, and the end of a bounded run.
   *
-  * Its offset moves, and with it starts a batch, only when a plan needs it: first of all, when the
-  * partition counts change, every `tickMs` where set, and once at the end. In real-time mode its marks come while the
-  * epoch runs ([[LiveClock]]), and its offset is logged when the epoch ends.
+  * Its offset moves, and with it starts a batch, only when a plan needs it: first of all, when the partition counts
+  * change, every `tickMs` where set, and once at the end, in the epoch behind the one that reads the last records of
+  * the query's [[BoundedScans]]. In real-time mode its marks come while the epoch runs ([[LiveClock]]), and its offset
+  * is logged when the epoch ends.
   *
-  * Options: `groups` (key groups), `tickMs` (0: no ticks), `end` (true: the next batch is the last),
-  * `job` (whose partition counts [[Clock.setPartitions]] keeps), `loading` (of topics whose initial
-  * content is waited for, the partitions that have some: `{topic index: [partition]}`), `checkpoint` (the query's part
-  * of the checkpoint, whose [[LiveEpochs]] the clock shows in real-time mode).
+  * Options: `groups` (key groups), `tickMs` (0: no ticks), `end` (true: all is read), `job` (whose partition counts
+  * [[Clock.setPartitions]] keeps), `loading` (of topics whose initial content is waited for, the partitions that have
+  * some: `{topic index: [partition]}`), `checkpoint` (the query's part of the checkpoint, whose [[LiveEpochs]] the
+  * clock shows in real-time mode).
   */
 final class Clock extends TableProvider {
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = EnvelopeRow.schema
@@ -103,6 +104,7 @@ object Clock {
       with SupportsTriggerAvailableNow
       with SupportsRealTimeMode {
     private var fixed: Option[ClockOffset] = None
+    private var asked = 0
     private var first: Option[Offset] = None // where the query's first epoch in real-time mode has begun
 
     override def initialOffset(): Offset = ClockOffset(Long.MinValue, Map.empty, ended = false)
@@ -113,14 +115,16 @@ object Clock {
 
     override def latestOffset(start: Offset, limit: ReadLimit): Offset = {
       val from = start.asInstanceOf[ClockOffset]
+      asked += 1
       fixed match {
         case Some(target) =>
-          if (from.ended) from else target.copy(timeMs = math.max(target.timeMs, from.timeMs))
+          val ended = target.ended || (!Gate.isClosed && BoundedScans.areRead(job, asked))
+          if (from.ended) from else target.copy(timeMs = math.max(target.timeMs, from.timeMs), ended = ended)
         case None => if (Gate.isClosed) from else next(from)
       }
     }
 
-    /** Under availableNow the clock moves once, to the time at which the run began. */
+    /** Under availableNow the clock moves to the time at which the run began, and to the end. */
     override def prepareForTriggerAvailableNow(): Unit = fixed = Some(now(Map.empty))
 
     private def next(from: ClockOffset): ClockOffset = Clock.next(from, now(from.partitions), tickMs)
