@@ -113,8 +113,13 @@ class Shop:
         assert found is not None
         return found
 
-    def messages(self, name: str, enough: Callable[[list[Message]], bool]) -> list[Message]:
-        """What a read_committed consumer sees, until it is enough and nothing more comes."""
+    def messages(
+        self, name: str, enough: Callable[[list[Message]], bool], quiet_s: float = 2.0
+    ) -> list[Message]:
+        """What a read_committed consumer sees, until it is enough and no more has come for a while.
+
+        The while lasts `quiet_s`; with 0, nothing is waited for once it is enough.
+        """
         consumer = Consumer(
             {
                 "bootstrap.servers": self.broker.bootstrap_servers,
@@ -132,7 +137,7 @@ class Shop:
                 assert message.error() is None
                 found.append(message)
                 quiet_since = time.monotonic()
-            elif enough(found) and time.monotonic() - quiet_since > 2:
+            if time.monotonic() - quiet_since >= quiet_s and enough(found):
                 break
         consumer.close()
         return found

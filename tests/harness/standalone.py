@@ -70,6 +70,10 @@ class Standalone:
         """Of the executors of a worker."""
         return list((self.folder / f"worker{worker}" / "local").rglob(pattern))
 
+    def outputs(self) -> list[Path]:
+        """What executors have printed, a file each."""
+        return list(self.folder.glob("worker*/app-*/*/stderr"))
+
     def signal(self, number: signal.Signals, *pids: int) -> None:
         """Those that have ended meanwhile are left out."""
         for pid in pids:

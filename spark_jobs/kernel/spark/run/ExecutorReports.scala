@@ -8,14 +8,18 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
+import org.apache.spark.util.Utils
 
 import org.apache.spark.sql.rejoin.format.avro.RegistryWaits
 
 /** What an executor's JVM has done so far, and what it waits for; [[JvmCounts]] and [[RegistryWaits]]. */
 final case class ExecutorReport(executor: String, counts: Map[(String, String), Long], waits: Map[String, Long])
 
-/** Tells the driver once a second what each executor's JVM counts and waits for. Where tasks run in the driver's JVM,
-  * there is nothing to tell.
+/** Tells the driver once a second what each executor's JVM counts and waits for, and lets it log at the driver's level.
+  * Where tasks run in the driver's JVM, there is nothing to tell.
+  *
+  * Spark leaves executors at INFO. There, a thread of RocksDB that logs can keep a JVM from ending: it waits for the
+  * JVM to take the text, and the JVM waits for the thread.
   *
   * What an executor that dies has counted since its last report is lost, and so is what it waited for.
   */
@@ -40,6 +44,7 @@ final class ExecutorReports extends SparkPlugin {
 
     override def init(plugin: PluginContext, conf: util.Map[String, String]): Unit =
       if (plugin.executorID != ExecutorReports.Driver) {
+        plugin.conf.getOption("spark.log.level").foreach(Utils.setLogLevelIfNeeded)
         timer = Executors.newSingleThreadScheduledExecutor { report =>
           val thread = new Thread(report, "rejoin-executor-reports")
           thread.setDaemon(true)
