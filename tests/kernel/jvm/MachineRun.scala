@@ -19,7 +19,7 @@ import rejoin.core.machine.{LiveGroup, Machine}
 import rejoin.core.results.{Overflow, Results}
 import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, OnError, Output, PartialRow, RowKind, SourcePosition,
   Unhealed}
-import rejoin.core.state.MemoryState
+import rejoin.core.state.{BatchCells, MemoryState}
 import rejoin.core.time.GroupState
 
 /** One state machine over state in memory, driven by events: what the oracle and the operator cases test.
@@ -87,7 +87,9 @@ final class MachineRun(nodeJson: String, maxBytes: Long) {
     events.foreach(event => batch.add(envelope(event)))
     val results = new Results(overflow)
     val out: Output = (kind, hash, left, right) => results.add(Changelog(kind, hash, left, right))
-    Machine.run(machine, operator.spec.timing, 0, batch, state, out)
+    val cells = new BatchCells(state)
+    Machine.run(machine, operator.spec.timing, 0, batch, cells, out)
+    cells.store()
     results.iterator.map(change => row(change.kind, change.left, change.right)).toList
   }
 

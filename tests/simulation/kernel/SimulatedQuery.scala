@@ -16,7 +16,7 @@ import org.apache.spark.sql.rejoin.sink.{EmitSpec, Emitter, SinkRecord}
 import rejoin.core.machine.Machine
 import rejoin.core.results.Overflow
 import rejoin.core.row.{Changelog, Envelope, GroupBatch, Output, RowKind}
-import rejoin.core.state.MemoryState
+import rejoin.core.state.{BatchCells, MemoryState}
 
 /** A record of a source topic. */
 final case class FedRecord(key: Array[Byte], value: Array[Byte], timestampMs: Long)
@@ -164,7 +164,9 @@ private final class RunningEpoch(
         val batch = new GroupBatch(byKey = group % 2 == 1)
         byGroup(group).foreach(batch.add)
         val state = states.get(group).fold(new MemoryState)(_.snapshot())
-        Machine.run(operator.machines(partition), operator.timing, group, batch, state, out)
+        val cells = new BatchCells(state)
+        Machine.run(operator.machines(partition), operator.timing, group, batch, cells, out)
+        cells.store()
         states = states.updated(group, state)
       }
       results.toSeq

@@ -7,6 +7,7 @@ import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode, 
 import rejoin.core.machine.{LiveGroup, Machine, TemporalJoinSpec}
 import rejoin.core.results.Results
 import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, Output}
+import rejoin.core.state.BatchCells
 import rejoin.core.time.{GroupState, Watermarks}
 
 /** Runs a state machine inside transformWithState: one call per key group and batch, or in real-time mode one per row.
@@ -44,10 +45,12 @@ final class StatefulAdapter(
       (kind, hash, left, right) => results.add(Changelog(kind, hash, left, right, batch.recordMs))
     if (realTime) rows.foreach(addLive(group, _, out))
     else {
-      val state = cells(group)
-      val batch = new GroupBatch(byKey = !state.isInMemory)
+      val stored = cells(group)
+      val state = new BatchCells(stored)
+      val batch = new GroupBatch(byKey = !stored.isInMemory)
       rows.foreach(batch.add)
       val after = Machine.run(machine, operator.spec.timing, group, batch, state, out(batch))
+      state.store()
       if (passesLoaded && group == 0) Mark.passLoaded(batch, out(batch))
       counters.unhealed(query, after.unhealed)
       report(group, after)
