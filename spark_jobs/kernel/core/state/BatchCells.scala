@@ -34,14 +34,15 @@ final class BatchCells(stored: KeyedState) extends KeyedState {
 
   def put(cell: Array[Byte], value: Array[Byte]): Unit = {
     val found = findOrAdd(cell)
+    bytes += value.length - found.bytes
     found.value = value
     found.isChanged = true
-    bytes += value.length
     if (bytes > MostBytes) store()
   }
 
   def remove(cell: Array[Byte]): Unit = {
     val found = findOrAdd(cell)
+    bytes -= found.bytes
     found.value = null
     found.isChanged = found.mayBeStored
   }
@@ -115,6 +116,7 @@ private object BatchCells {
     var value: Array[Byte] = _
     var isChanged = false
     var next: Held = _
+    def bytes: Int = if (value == null) 0 else value.length
   }
 
   private def hashOf(name: Array[Byte]): Int =

@@ -10,12 +10,14 @@ import scala.jdk.CollectionConverters._
   * clock compares the numbers of these questions: what an earlier one has planned is read.
   */
 object BoundedScans {
+
+  /** How far one scan is planned. */
   final class Plan {
     private var asked = 0
-    private[BoundedScans] var last = Int.MaxValue // the question that planned the last records
+    private var last = Int.MaxValue // the question that planned the last records
 
     /** A question, and whether the scan had reached its end before it, or does behind its answer. */
-    def note(isAtEnd: Boolean, reachesEnd: Boolean): Unit = Plan.this.synchronized {
+    def note(isAtEnd: Boolean, reachesEnd: Boolean): Unit = synchronized {
       asked += 1
       if (last == Int.MaxValue && (isAtEnd || reachesEnd)) last = if (isAtEnd) asked - 1 else asked
     }
