@@ -35,6 +35,12 @@ final class CellCacheRun(bytes: Long, isNew: Boolean) {
     case other => throw new IllegalArgumentException(s"no cell: $other")
   })))
 
+  /** Of which `[group, name]` it does not say that the store has none. */
+  def mayLack(cellsJson: String): String = compact(render(JArray(parse(cellsJson).children.filter {
+    case JArray(List(JInt(group), JString(name))) => cache.mayLack(group.toInt, hex.parseHex(name))
+    case other => throw new IllegalArgumentException(s"no cell: $other")
+  })))
+
   def isComplete: Boolean = cache.isComplete
   def narrow(bytes: Long): Boolean = cache.narrow(bytes)
   def close(): Unit = cache.free()

@@ -44,6 +44,11 @@ def kept(cache: Any, known: list[Cell]) -> dict[Cell, str]:
     return {cell: value for cell, value in zip(known, found, strict=True) if value is not None}
 
 
+def lacking(cache: Any, asked: list[Cell]) -> set[Cell]:
+    """Cells of which the cache does not know that the store has none."""
+    return {(group, name) for group, name in json.loads(cache.mayLack(json.dumps(asked)))}
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("size", [0, 200, 4_000, 60_000, 1 << 20])
 def test_what_is_kept_is_what_was_put_last(new_cache: NewCache, size: int, seed: int) -> None:
@@ -61,6 +66,7 @@ def test_what_is_kept_is_what_was_put_last(new_cache: NewCache, size: int, seed:
         found = kept(cache, known)
         assert found.items() <= stored.items()
         assert not cache.isComplete() or found == stored
+        assert stored.keys() - found.keys() <= lacking(cache, known)
         read = rng.sample(sorted(stored), rng.randrange(len(stored) + 1))
         cache.readThrough(json.dumps([(*cell, stored[cell]) for cell in read]))
         found = kept(cache, known)
@@ -106,10 +112,24 @@ def test_all_cells_are_kept_again_once_those_that_left_were_read(new_cache: NewC
     assert set(kept(cache, many)) == set(many[:5_000])
 
 
+def test_most_cells_that_do_not_exist_are_known_not_to(new_cache: NewCache) -> None:
+    cache = new_cache(1 << 20, True)
+    many: list[Cell] = [(n % 128, f"{n:08x}") for n in range(50_000)]
+    others: list[Cell] = [(n % 128, f"{n:08x}") for n in range(50_000, 60_000)]
+    cache.write(json.dumps([(*cell, "00" * 100) for cell in many]))
+    stayed = kept(cache, many)
+    assert len(stayed) < 10_000
+    assert set(many) - stayed.keys() <= lacking(cache, many)
+    assert len(lacking(cache, others)) < 1_500, "with ten bits for each of those that left"
+
+
 def test_a_store_that_had_cells_before_is_not_all_in_the_cache(new_cache: NewCache) -> None:
     cache = new_cache(1 << 20, False)
     cache.write(json.dumps([(0, "01", "02")]))
     assert not cache.isComplete()
+    many: list[Cell] = [(0, f"{n:08x}") for n in range(10_000)]
+    cache.write(json.dumps([(*cell, "00" * 100) for cell in many]))
+    assert lacking(cache, [(1, "01")]) == {(1, "01")}
 
 
 def test_a_cell_that_would_push_many_out_is_not_kept(new_cache: NewCache) -> None:
@@ -128,4 +148,8 @@ def test_it_takes_less_only_if_nothing_is_lost(new_cache: NewCache) -> None:
     assert not cache.narrow(2_000)
     many: list[Cell] = [(0, f"{n:08x}") for n in range(10_000)]
     cache.write(json.dumps([(*cell, "00" * 50) for cell in many]))
-    assert 100 < len(kept(cache, many)) < 2_200
+    stayed = kept(cache, many)
+    assert 100 < len(stayed) < 2_200
+    assert cache.narrow(200_000), "as much as it had"
+    assert not cache.narrow(190_000)
+    assert kept(cache, many) == stayed

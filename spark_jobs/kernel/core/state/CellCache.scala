@@ -8,7 +8,8 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
   *
   * A ring of entries, and an index of them: a hash table with linear probing. An entry whose cell was removed or has
   * become longer is a gap. Where the ring is full, its oldest entries move together as long as there are enough gaps
-  * between them, and leave otherwise. The operating system gives the ring its memory as it is filled.
+  * between them, and leave otherwise. A Bloom filter has those that left. The operating system gives the ring its
+  * memory as it is filled.
   * {{{
   * entry : its bytes, those of the name, those of the value, group, hash, 1 if it holds (4 each), name, value
   * slot  : hash (4), place of the entry in words + 1 (4); 0 where it is empty
@@ -31,6 +32,7 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   private var held = 0L // bytes of entries that are no gaps
   // at least as many cells of the store are not kept
   private var missing = if (isNew && capacity > 0) 0L else Unknown
+  private var left: CellFilter = _ // these cells, if they are known and there are some
 
   // entries stand from `oldest` to `end`, and if the ring has begun again to `turn` and from its beginning to `end`
   private var oldest = 0L
@@ -40,6 +42,10 @@ final class CellCache(bytes: Long, isNew: Boolean) {
 
   /** Whether it has every cell of the store, so that one which it does not have does not exist. */
   def isComplete: Boolean = missing == 0
+
+  /** Whether the store may have this cell, which is not kept. */
+  def mayLack(group: Int, name: Array[Byte]): Boolean =
+    missing != 0 && (left == null || left.mayHave(hashOf(group, name)))
 
   /** The cell's value, or null where it is not kept. */
   def get(group: Int, name: Array[Byte]): Array[Byte] =
@@ -53,6 +59,7 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   def putFound(group: Int, name: Array[Byte], value: Array[Byte]): Unit = {
     missing -= 1
     put(group, name, value)
+    if (missing == 0) forgetLeft()
   }
 
   /** Keeps what the store has from now on. */
@@ -64,7 +71,7 @@ final class CellCache(bytes: Long, isNew: Boolean) {
     if (slot != 0 && sizeAt(placeIn(slot)) >= size) writeValue(placeIn(slot), name, value)
     else {
       if (slot != 0) drop(found)
-      if (size > capacity / LargestPart) missing += 1
+      if (size > capacity / LargestPart) leaves(hash)
       else {
         makeRoom(size)
         write(end, size, hash, group, name, value)
@@ -83,7 +90,8 @@ final class CellCache(bytes: Long, isNew: Boolean) {
 
   /** Takes no more than `bytes` from now on; false if it would have to forget cells for that. */
   def narrow(bytes: Long): Boolean = {
-    val fits = turn < 0 && end <= ringBytes(bytes) && slots <= slotsIn(bytes)
+    val isUnused = left == null && turn < 0 && end <= ringBytes(bytes) && slots <= slotsIn(bytes)
+    val fits = capacity <= ringBytes(bytes) || isUnused
     if (fits) {
       capacity = math.min(capacity, ringBytes(bytes))
       mostSlots = math.min(mostSlots, slotsIn(bytes))
@@ -95,6 +103,7 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   def free(): Unit = if (capacity > 0) {
     Platform.freeMemory(ring)
     Platform.freeMemory(index)
+    forgetLeft()
     capacity = 0
     entries = 0
     missing = Unknown
@@ -125,10 +134,22 @@ final class CellCache(bytes: Long, isNew: Boolean) {
     if (Platform.getInt(null, ring + place + HoldsAt) == 1) {
       if (mayMove) move(place)
       else {
-        missing += 1
+        leaves(Platform.getInt(null, ring + place + HashAt))
         drop(slotOf(place))
       }
     }
+  }
+
+  /** The store has a cell of this hash that is not kept from now on. */
+  private def leaves(hash: Int): Unit = {
+    if (isNew && left == null) left = new CellFilter(filterBytes(bytes))
+    if (isNew) left.add(hash)
+    missing += 1
+  }
+
+  private def forgetLeft(): Unit = if (left != null) {
+    left.free()
+    left = null
   }
 
   /** Moves an entry back to `end`; there is room, because it was the oldest. */
@@ -252,9 +273,10 @@ private object CellCache {
   private final val HoldsAt = 20
   private final val NameAt = 24
 
-  /** The index takes an eighth, the ring the rest. */
-  private def ringBytes(bytes: Long): Long = math.min(bytes, MostBytes) / 8 * 7 & ~7L
+  /** The index takes an eighth, the filter a sixteenth, the ring the rest. */
+  private def ringBytes(bytes: Long): Long = math.min(bytes, MostBytes) / 16 * 13 & ~7L
   private def slotsIn(bytes: Long): Int = math.max(math.min(bytes, MostBytes) / 8 / SlotBytes, 4).toInt
+  private def filterBytes(bytes: Long): Long = math.min(bytes, MostBytes) / 16
 
   /** How many of the slots may be taken, so that searches are short. */
   private def most(slots: Int): Int = (slots.toLong * 3 / 4).toInt

@@ -38,7 +38,7 @@ final class StoreCells(db: RocksDB, kept: CellCache, group: Int) extends KeyedSt
 
   def get(cell: Array[Byte]): Array[Byte] = {
     val value = kept.get(group, cell)
-    if (value != null || kept.isComplete) value else read(cell)
+    if (value != null || !kept.mayLack(group, cell)) value else read(cell)
   }
 
   private def read(cell: Array[Byte]): Array[Byte] = {
