@@ -110,6 +110,18 @@ def test_cells_are_those_of_the_version_that_is_loaded(open_store: OpenStore, se
         versions.append(stored)
 
 
+def test_a_snapshot_is_made_where_a_start_would_replay_much(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    """40 MB two versions after the last one are not much, seven versions after it they are."""
+    store = open_store("large")
+    for cells in (10, 10, 5_000, 10, 10, 10, 10, 5_000, 10):
+        store.cost("cells", cells, cells, 1, 8_000)
+    snapshots = (tmp_path / "large").rglob("*.zip")
+    made = sorted(path.name.split("_")[0] for path in snapshots)
+    assert made == ["1", "8"], "the first version makes the place of the cells"
+
+
 def large_writes(rng: random.Random) -> list[Write]:
     """Of 600 cells, which together do not fit into a megabyte."""
     names = [f"4b{rng.randrange(200):04x}" for _ in range(rng.randrange(200))]

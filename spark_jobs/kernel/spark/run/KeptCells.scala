@@ -25,13 +25,12 @@ object KeptCells {
   /** What is kept of a store that a task has loaded. */
   def of(store: RocksDB): CellCache = synchronized {
     freeClosed()
-    val load = idOf(store, "sessionStateStoreCkptId")
-    val base = idOf(store, "loadedStateStoreCkptId")
+    val (base, load) = StoreInternals.idsOfLoad(store)
     val found = stores.remove(store)
     val share = math.max(store.conf.totalMemoryUsageMB - OfRocksDBAloneMb, 0) * (1 << 20) / (stores.size + 1)
     val kept = found.filter(kept => Seq(base, load).contains(kept.load) && kept.cells.narrow(share)).getOrElse {
       found.foreach(_.cells.free())
-      val isNew = read(store, "loadedVersion") == 0L
+      val isNew = StoreInternals.loadedVersion(store) == 0L
       new Kept(new CellCache(if (load.isEmpty) 0 else share, isNew), load)
     }
     kept.load = load
@@ -45,9 +44,4 @@ object KeptCells {
     if (!isOpen) kept.cells.free()
     isOpen
   }
-
-  private def idOf(store: RocksDB, name: String): Option[String] = read(store, name).asInstanceOf[Option[String]]
-
-  /** Spark keeps these to itself in Scala; in the class file they are public. */
-  private def read(store: RocksDB, name: String): Any = classOf[RocksDB].getMethod(name).invoke(store)
 }

@@ -5,7 +5,7 @@ import java.util
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate
 import transformwithstate.statefulprocessor.StatefulProcessorHandleImpl
-import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBStateStoreProvider, StateStore}
+import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBStateStoreProvider}
 import org.apache.spark.sql.streaming.{StatefulProcessorHandle, TTLConfig}
 import org.apache.spark.unsafe.Platform
 
@@ -24,8 +24,10 @@ import rejoin.core.state.{Cell, CellCache, KeyedState}
   *
   * @param kept
   *   cells that need not be read from the database
+  * @param snapshot
+  *   hears what the batch writes to the database
   */
-final class StoreCells(db: RocksDB, kept: CellCache, group: Int) extends KeyedState {
+final class StoreCells(db: RocksDB, kept: CellCache, snapshot: BatchSnapshot, group: Int) extends KeyedState {
   import StoreCells._
 
   private val beginning = new Array[Byte](NameRowAt)
@@ -55,12 +57,16 @@ final class StoreCells(db: RocksDB, kept: CellCache, group: Int) extends KeyedSt
     val stored = new Array[Byte](ValueAt + padded(value.length))
     putField(stored, ValueRowAt, value.length)
     System.arraycopy(value, 0, stored, ValueAt, value.length)
-    db.put(key(cell), stored, Variable)
+    val place = key(cell)
+    db.put(place, stored, Variable)
+    snapshot.wrote(place.length + stored.length)
     kept.put(group, cell, value)
   }
 
   def remove(cell: Array[Byte]): Unit = {
-    db.remove(key(cell), Variable)
+    val place = key(cell)
+    db.remove(place, Variable)
+    snapshot.wrote(place.length)
     kept.remove(group, cell)
   }
 
@@ -98,7 +104,7 @@ object StoreCells {
   /** The cells of a task, by key group; null on the driver, which asks only which variables an operator has. */
   def open(handle: StatefulProcessorHandle): Int => StoreCells = handle match {
     case task: StatefulProcessorHandleImpl =>
-      storeOf(task) match {
+      StoreInternals.storeOf(task) match {
         case store: RocksDBStateStoreProvider#RocksDBStateStore => open(store.dbInstance())
         case other => throw new IllegalStateException(s"state is kept in RocksDB, not in ${other.getClass.getName}")
       }
@@ -111,14 +117,8 @@ object StoreCells {
   private[run] def open(db: RocksDB): Int => StoreCells = {
     db.createColFamilyIfAbsent(Variable, isInternal = false)
     val kept = KeptCells.of(db)
-    new StoreCells(db, kept, _)
-  }
-
-  /** Spark keeps the store of a task to itself. */
-  private def storeOf(handle: StatefulProcessorHandleImpl): StateStore = {
-    val field = classOf[StatefulProcessorHandleImpl].getDeclaredField("store")
-    field.setAccessible(true)
-    field.get(handle).asInstanceOf[StateStore]
+    val snapshot = new BatchSnapshot(db)
+    new StoreCells(db, kept, snapshot, _)
   }
 
   /** Writes the only field of the row that begins there: bytes, which follow the word of nulls and their own. */

@@ -1,0 +1,35 @@
+package org.apache.spark.sql.rejoin.run
+
+import java.lang.reflect.AccessibleObject
+import java.util.concurrent.atomic.AtomicBoolean
+
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate
+import transformwithstate.statefulprocessor.StatefulProcessorHandleImpl
+import org.apache.spark.sql.execution.streaming.state.{RocksDB, StateStore}
+
+/** What Spark 4.3 keeps to itself of a state store, by its names. */
+private[run] object StoreInternals {
+
+  /** The store of a task. */
+  def storeOf(handle: StatefulProcessorHandleImpl): StateStore =
+    opened(classOf[StatefulProcessorHandleImpl].getDeclaredField("store")).get(handle).asInstanceOf[StateStore]
+
+  def loadedVersion(db: RocksDB): Long = call(db, "loadedVersion").asInstanceOf[Long]
+  def lastSnapshotVersion(db: RocksDB): Long = call(db, "lastSnapshotVersion").asInstanceOf[Long]
+
+  /** The id of the version that was loaded, and that of the load itself; none in checkpoints of format 1. */
+  def idsOfLoad(db: RocksDB): (Option[String], Option[String]) =
+    (idOf(db, "loadedStateStoreCkptId"), idOf(db, "sessionStateStoreCkptId"))
+
+  /** The commit of what is loaded makes a snapshot and takes it to the checkpoint, as where Spark itself needs one. */
+  def forceSnapshot(db: RocksDB): Unit = call(db, "shouldForceSnapshot").asInstanceOf[AtomicBoolean].set(true)
+
+  private def idOf(db: RocksDB, name: String): Option[String] = call(db, name).asInstanceOf[Option[String]]
+
+  private def call(db: RocksDB, name: String): Any = opened(classOf[RocksDB].getDeclaredMethod(name)).invoke(db)
+
+  private def opened[T <: AccessibleObject](member: T): T = {
+    member.setAccessible(true)
+    member
+  }
+}
