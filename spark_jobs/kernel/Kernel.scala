@@ -5,6 +5,7 @@ import org.json4s.{DefaultFormats, Extraction, Formats}
 
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.classic.{DataFrame, Dataset, ExpressionUtils, SparkSession}
+import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode, TimeMode}
 
@@ -149,6 +150,9 @@ object Kernel {
 
   /** Ends this JVM after some seconds, whatever it is doing. */
   def haltAfter(seconds: Int): Unit = Lifeline.haltAfter(seconds)
+
+  /** Closes this JVM's state stores once no task uses them. */
+  def closeStores(): Unit = StateStore.stop()
 
   /** The driver's own files in a checkpoint, on any file system that Spark can reach. */
   def checkpointFiles(spark: SparkSession, folder: String): CheckpointFiles = new CheckpointFiles(spark, folder)

@@ -275,6 +275,13 @@ class Kernel:
         """End this JVM after some seconds, whatever it is doing."""
         self._scala.haltAfter(seconds)
 
+    def close_stores(self) -> None:
+        """Close this JVM's state stores once no task uses them.
+
+        What RocksDB's threads were still doing when a JVM ends can make it crash.
+        """
+        self._scala.closeStores()
+
     def checkpoint_files(self, spark: SparkSession, folder: str) -> CheckpointFiles:
         """The driver's own files in a checkpoint, on any file system that Spark can reach."""
         return cast(CheckpointFiles, self._scala.checkpointFiles(spark._jsparkSession, folder))

@@ -232,8 +232,9 @@ def _listed(given: Mapping[str, str], key: str) -> list[str]:
 
 def stop_session(spark: SparkSession, within_s: int) -> None:
     """Stop Spark and its JVM; after `within_s` seconds the JVM halts itself."""
-    gateway = spark.sparkContext._gateway
-    Kernel.of(spark).halt_after(within_s)
+    gateway, kernel = spark.sparkContext._gateway, Kernel.of(spark)
+    kernel.halt_after(within_s)
     with contextlib.suppress(Exception):
         spark.stop()
+        kernel.close_stores()
     close(gateway, within_s)

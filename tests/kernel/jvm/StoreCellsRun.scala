@@ -10,6 +10,7 @@ import scala.util.Random
 import org.apache.hadoop.conf.Configuration
 import org.json4s._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
+import org.rocksdb.Logger
 
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.encoders.{ExpressionEncoder, encoderFor}
@@ -149,6 +150,13 @@ final class StoreCellsRun(folder: String, memoryMb: Int) {
     Cell.key('K', ByteBuffer.allocate(16).putLong(8, key * 0x9e3779b97f4a7c15L).array)
 
   private var store: StateStore = _
+
+  /** What RocksDB's own threads log at least, once the cells were opened. */
+  def logLevel(): String = inVersion("cells") { _ =>
+    val logger = classOf[RocksDB].getDeclaredMethod("dbLogger")
+    logger.setAccessible(true)
+    logger.invoke(database).asInstanceOf[Logger].infoLogLevel.toString
+  }
 
   private def database: RocksDB =
     store.asInstanceOf[RocksDBStateStoreProvider#RocksDBStateStore].dbInstance()

@@ -122,6 +122,11 @@ def test_a_snapshot_is_made_where_a_start_would_replay_much(
     assert made == ["1", "8"], "the first version makes the place of the cells"
 
 
+def test_rocksdb_cannot_keep_a_jvm_from_ending(open_store: OpenStore) -> None:
+    """Its threads would wait for the JVM to take what they log, and the JVM for them."""
+    assert open_store("silent").logLevel() == "NUM_INFO_LOG_LEVELS"
+
+
 def large_writes(rng: random.Random) -> list[Write]:
     """Of 600 cells, which together do not fit into a megabyte."""
     names = [f"4b{rng.randrange(200):04x}" for _ in range(rng.randrange(200))]

@@ -16,10 +16,7 @@ import org.apache.spark.sql.rejoin.format.avro.RegistryWaits
 final case class ExecutorReport(executor: String, counts: Map[(String, String), Long], waits: Map[String, Long])
 
 /** Tells the driver once a second what each executor's JVM counts and waits for, and lets it log at the driver's level.
-  * Where tasks run in the driver's JVM, there is nothing to tell.
-  *
-  * Spark leaves executors at INFO. There, a thread of RocksDB that logs can keep a JVM from ending: it waits for the
-  * JVM to take the text, and the JVM waits for the thread.
+  * Spark leaves executors at INFO. Where tasks run in the driver's JVM, there is nothing to tell.
   *
   * What an executor that dies has counted since its last report is lost, and so is what it waited for.
   */

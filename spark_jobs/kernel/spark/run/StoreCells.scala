@@ -116,6 +116,7 @@ object StoreCells {
   /** Makes the place of the cells in the database, where it is not there yet. */
   private[run] def open(db: RocksDB): Int => StoreCells = {
     db.createColFamilyIfAbsent(Variable, isInternal = false)
+    StoreInternals.silence(db)
     val kept = KeptCells.of(db)
     val snapshot = new BatchSnapshot(db)
     new StoreCells(db, kept, snapshot, _)

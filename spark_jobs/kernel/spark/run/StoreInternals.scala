@@ -6,6 +6,7 @@ import java.util.concurrent.atomic.AtomicBoolean
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate
 import transformwithstate.statefulprocessor.StatefulProcessorHandleImpl
 import org.apache.spark.sql.execution.streaming.state.{RocksDB, StateStore}
+import org.rocksdb.{InfoLogLevel, Logger}
 
 /** What Spark 4.3 keeps to itself of a state store, by its names. */
 private[run] object StoreInternals {
@@ -23,6 +24,12 @@ private[run] object StoreInternals {
 
   /** The commit of what is loaded makes a snapshot and takes it to the checkpoint, as where Spark itself needs one. */
   def forceSnapshot(db: RocksDB): Unit = call(db, "shouldForceSnapshot").asInstanceOf[AtomicBoolean].set(true)
+
+  /** RocksDB's threads say nothing from now on: to log they enter the JVM, and a JVM that ends, which waits for them,
+    * lets nobody in. What fails in them fails the next write as well.
+    */
+  def silence(db: RocksDB): Unit =
+    call(db, "dbLogger").asInstanceOf[Logger].setInfoLogLevel(InfoLogLevel.NUM_INFO_LOG_LEVELS)
 
   private def idOf(db: RocksDB, name: String): Option[String] = call(db, name).asInstanceOf[Option[String]]
 
