@@ -90,8 +90,8 @@ final class CellCache(bytes: Long, isNew: Boolean) {
 
   /** Takes no more than `bytes` from now on; false if it would have to forget cells for that. */
   def narrow(bytes: Long): Boolean = {
-    val isUnused = left == null && turn < 0 && end <= ringBytes(bytes) && slots <= slotsIn(bytes)
-    val fits = capacity <= ringBytes(bytes) || isUnused
+    val isFree = left == null && turn < 0 && end <= ringBytes(bytes) && slots <= slotsIn(bytes)
+    val fits = capacity <= ringBytes(bytes) || isFree
     if (fits) {
       capacity = math.min(capacity, ringBytes(bytes))
       mostSlots = math.min(mostSlots, slotsIn(bytes))
@@ -142,7 +142,7 @@ final class CellCache(bytes: Long, isNew: Boolean) {
 
   /** The store has a cell of this hash that is not kept from now on. */
   private def leaves(hash: Int): Unit = {
-    if (isNew && left == null) left = new CellFilter(filterBytes(bytes))
+    if (isNew && left == null) left = new CellFilter(capacity / RingSixteenths)
     if (isNew) left.add(hash)
     missing += 1
   }
@@ -263,6 +263,7 @@ private object CellCache {
   private final val MostBytes = 16L << 30
   // a cell that would push out more than such a part of the others is not kept
   private final val LargestPart = 8
+  private final val RingSixteenths = 13
   // of cells that are not kept
   private final val Unknown = Long.MaxValue / 2
 
@@ -274,9 +275,8 @@ private object CellCache {
   private final val NameAt = 24
 
   /** The index takes an eighth, the filter a sixteenth, the ring the rest. */
-  private def ringBytes(bytes: Long): Long = math.min(bytes, MostBytes) / 16 * 13 & ~7L
+  private def ringBytes(bytes: Long): Long = math.min(bytes, MostBytes) / 16 * RingSixteenths & ~7L
   private def slotsIn(bytes: Long): Int = math.max(math.min(bytes, MostBytes) / 8 / SlotBytes, 4).toInt
-  private def filterBytes(bytes: Long): Long = math.min(bytes, MostBytes) / 16
 
   /** How many of the slots may be taken, so that searches are short. */
   private def most(slots: Int): Int = (slots.toLong * 3 / 4).toInt

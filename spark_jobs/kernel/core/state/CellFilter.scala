@@ -27,7 +27,7 @@ private[state] final class CellFilter(bytes: Long) {
 
   private def wordOf(hash: Int): Long = memory + ((hash & 0xffffffffL) * words >>> 32) * 8
 
-  /** Hashes of one word have their first bits in common, so the bits come from the product's last ones to be mixed. */
+  /** Hashes of one word begin with the same bits; a product's first bits depend on all of the hash. */
   private def bitsOf(hash: Int): Long = {
     val mixed = hash * 0x9e3779b97f4a7c15L
     1L << (mixed >>> 58) | 1L << (mixed >>> 52) | 1L << (mixed >>> 46) | 1L << (mixed >>> 40)
