@@ -43,19 +43,19 @@ LOOPBACK = "127.0.0.1"
 JVM_LOG = "driver.log"
 # rows live as long as the tasks of an epoch: up to half of the heap for them, taken while a
 # twentieth of the time goes into collections; a large metaspace, because otherwise Spark's classes
-# fill it and cause full collections; the optimising compiler takes only what runs often, as
-# planning and start-up would otherwise keep it busy while rows wait for it
+# fill it and cause full collections
 _JVM_OPTIONS = (
     "-XX:+UseParallelGC",
     "-XX:NewRatio=1",
     "-XX:GCTimeRatio=19",
     "-XX:MetaspaceSize=256m",
-    "-XX:Tier4InvocationThreshold=20000",
-    "-XX:Tier4MinInvocationThreshold=4000",
-    "-XX:Tier4CompileThreshold=40000",
-    "-XX:Tier4BackEdgeThreshold=120000",
     "-XX:+ExitOnOutOfMemoryError",
 )
+# how often a method is called before the optimising compiler takes it: planning and start-up would
+# otherwise keep it busy while rows wait for it. In real-time mode rows come one by one, and would
+# take minutes to call a method that often
+_CALLS_UNTIL_OPTIMISED = 100_000
+_CALLS_IN_REAL_TIME = 20_000
 # glibc would keep what RocksDB's threads have freed in as many arenas as eight times the cores
 _MALLOC_ARENAS = ("MALLOC_ARENA_MAX", "2")
 _EXECUTOR_HEAP_MB = 1024  # Spark's own default
@@ -160,8 +160,10 @@ def _own(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     """Lists that begin with rejoin's own entries, and go on with those of the user."""
     given, archive = settings.spark_properties, settings.environment.class_archive
     memory = _memory(settings)
-    driver = (*_JVM_OPTIONS, *_heap_of_driver(memory.driver_mb), *java_options(archive))
-    executors = [*_JVM_OPTIONS, f"-Xms{memory.tasks_mb}m"]
+    calls = _CALLS_UNTIL_OPTIMISED if settings.real_time is None else _CALLS_IN_REAL_TIME
+    common = (*_JVM_OPTIONS, *_optimised_after(calls))
+    driver = (*common, *_heap_of_driver(memory.driver_mb), *java_options(archive))
+    executors = [*common, f"-Xms{memory.tasks_mb}m"]
     if archive == "use" and _executors_are_here(settings):
         executors += java_options("use")
     return {
@@ -209,6 +211,16 @@ def _heap_of_driver(heap_mb: int) -> tuple[str, str]:
     """Old objects have their half from the start: to give them more, all would be collected."""
     new_mb = min(_NEW_MB, heap_mb // 4)
     return f"-Xms{heap_mb // 2 + new_mb}m", f"-XX:NewSize={new_mb}m"
+
+
+def _optimised_after(calls: int) -> tuple[str, ...]:
+    """The thresholds of the optimising compiler, for calls, loops, and both together."""
+    return (
+        f"-XX:Tier4InvocationThreshold={calls}",
+        f"-XX:Tier4MinInvocationThreshold={calls // 5}",
+        f"-XX:Tier4CompileThreshold={calls * 2}",
+        f"-XX:Tier4BackEdgeThreshold={calls * 6}",
+    )
 
 
 def memory_mb(text: str) -> int | None:

@@ -16,13 +16,15 @@ VARIABLES = ["MEMORY_MB", "STATE_MEMORY_MB", "MASTER", "WORK_DIR", "SPARK_LOG_LE
 VARIABLES += ["SPARK_PROPERTIES"]
 
 
-def options(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, str]:
+def options(
+    monkeypatch: pytest.MonkeyPatch, mode: str = "micro-batch", **variables: str
+) -> dict[str, str]:
     for name in VARIABLES:
         monkeypatch.delenv(f"REJOIN_{name}", raising=False)
     monkeypatch.setenv("REJOIN_CLASS_ARCHIVE", "off")
     for name, value in variables.items():
         monkeypatch.setenv(f"REJOIN_{name}", value)
-    declared = declared_settings({"rejoin.parallelism": "3"})
+    declared = declared_settings({"rejoin.parallelism": "3", "rejoin.mode": mode})
     settings = job_settings(declared, "job", Overrides(), read_environment())
     return module.session_options(settings, ["a.jar"])
 
@@ -47,6 +49,26 @@ def test_a_quiet_driver_occupies_little_of_its_heap(
     begin_mb, new_mb = begins
     words = found["spark.driver.extraJavaOptions"].split()
     assert {f"-Xms{begin_mb}m", f"-XX:NewSize={new_mb}m"} <= set(words)
+
+
+@pytest.mark.parametrize(
+    ("mode", "master", "calls"),
+    [
+        ("micro-batch", "", 100_000),
+        ("micro-batch", "spark://host:7077", 100_000),
+        ("real-time", "", 20_000),
+    ],
+)
+def test_the_jvm_optimises_what_is_called_often(
+    monkeypatch: pytest.MonkeyPatch, mode: str, master: str, calls: int
+) -> None:
+    found = options(monkeypatch, mode, MASTER=master)
+    for whose in ("driver", "executor"):
+        words = found[f"spark.{whose}.extraJavaOptions"].split()
+        assert f"-XX:Tier4InvocationThreshold={calls}" in words
+        assert f"-XX:Tier4MinInvocationThreshold={calls // 5}" in words
+        assert f"-XX:Tier4CompileThreshold={calls * 2}" in words
+        assert f"-XX:Tier4BackEdgeThreshold={calls * 6}" in words
 
 
 def test_variables_win(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,9 +109,9 @@ def test_a_cluster_gets_what_its_executors_need(
     assert found["spark.executor.memory"] == "4g"
     assert found[_ROCKSDB_MB] == "1280"  # of 2048 for state
     assert found["spark.executor.memoryOverhead"] == f"{2048 + 409}m"
-    assert found["spark.executor.extraJavaOptions"].endswith(
-        "-XX:+ExitOnOutOfMemoryError -Xms4096m -Dzone=a"
-    )
+    words = found["spark.executor.extraJavaOptions"].split()
+    assert words[-2:] == ["-Xms4096m", "-Dzone=a"]
+    assert "-XX:+ExitOnOutOfMemoryError" in words
     assert "spark.executor.extraClassPath" not in found  # the driver's paths are not theirs
     assert found["spark.plugins"] == "org.apache.spark.sql.rejoin.run.ExecutorReports"
     assert found["spark.network.timeout"] == "60s"
