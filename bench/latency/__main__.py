@@ -22,7 +22,7 @@ def main() -> None:
     )
     parser.add_argument("--rate", type=int, default=1000, help="stamped records a second")
     parser.add_argument("--seconds", type=float, default=60.0, help="length of a measurement")
-    parser.add_argument("--warmup", type=float, default=60.0, help="seconds before it")
+    parser.add_argument("--warmup", type=float, default=120.0, help="seconds before it")
     parser.add_argument("--set", action="append", default=[], help="rejoin's setting, name=value")
     parser.add_argument(
         "--flink-set", action="append", default=[], help="Flink's setting, name=value"
