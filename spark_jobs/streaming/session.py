@@ -161,7 +161,7 @@ def _own(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     given, archive = settings.spark_properties, settings.environment.class_archive
     memory = _memory(settings)
     calls = _CALLS_UNTIL_OPTIMISED if settings.real_time is None else _CALLS_IN_REAL_TIME
-    common = (*_JVM_OPTIONS, *_optimised_after(calls))
+    common = (*_optimised_after(calls), *_JVM_OPTIONS)
     driver = (*common, *_heap_of_driver(memory.driver_mb), *java_options(archive))
     executors = [*common, f"-Xms{memory.tasks_mb}m"]
     if archive == "use" and _executors_are_here(settings):
