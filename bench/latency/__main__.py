@@ -9,12 +9,12 @@ import json
 import sys
 
 from bench.latency.engines import engines
-from bench.latency.run import measure
+from bench.latency.run import Load, measure
 from bench.latency.workloads import WORKLOADS
 
 
 def main() -> None:
-    """Print one line of JSON per engine and consumer."""
+    """Print a line of JSON per engine, consumer and part of the time."""
     parser = argparse.ArgumentParser(prog="python -m bench.latency", description=__doc__)
     parser.add_argument("--workload", choices=sorted(WORKLOADS), default="regular")
     parser.add_argument(
@@ -23,6 +23,9 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=1000, help="stamped records a second")
     parser.add_argument("--seconds", type=float, default=60.0, help="length of a measurement")
     parser.add_argument("--warmup", type=float, default=120.0, help="seconds before it")
+    parser.add_argument(
+        "--every", type=_positive, help="describe each part of so many seconds as well"
+    )
     parser.add_argument("--set", action="append", default=[], help="rejoin's setting, name=value")
     parser.add_argument(
         "--flink-set", action="append", default=[], help="Flink's setting, name=value"
@@ -33,12 +36,19 @@ def main() -> None:
     if unknown := [name for name in names if name not in known]:
         parser.error(f"no such engine: {', '.join(unknown)}; known are {', '.join(known)}")
     workload = WORKLOADS[given.workload]
+    load = Load(given.rate, given.warmup, given.seconds, given.every)
     for name in names:
         known[name].prepare()
-        for line in measure(known[name], workload, given.rate, given.seconds, given.warmup):
+        for line in measure(known[name], workload, load):
             what = {"workload": given.workload, "engine": name, "rate": given.rate}
             sys.stdout.write(json.dumps({**what, **line}) + "\n")
             sys.stdout.flush()
+
+
+def _positive(text: str) -> float:
+    if (value := float(text)) > 0:
+        return value
+    raise argparse.ArgumentTypeError(f"has to be above 0: {text}")
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:

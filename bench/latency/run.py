@@ -3,10 +3,12 @@
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from bench.latency.engines import Engine
-from bench.latency.traffic import KEYS, Feed, Watchers
+from bench.latency.traffic import KEYS, Feed, Latency, Watchers
 from bench.latency.workloads import RESULT, Workload, job
 from bench.load import create_topics
 from bench.measure import BenchError, process_tree, processor_s, stop_tree
@@ -17,9 +19,39 @@ from spark_jobs.embedded.process import Child
 _START_WITHIN_S = 240.0
 
 
-def measure(
-    engine: Engine, workload: Workload, rate: int, seconds: float, warmup_s: float
-) -> Iterator[dict[str, object]]:
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Stamped records a second, and how long they come: until and after the measurement begins.
+
+    `every_s`: the measurement is described in parts of that length besides; None: as a whole only.
+    """
+
+    rate: int
+    warmup_s: float
+    seconds: float
+    every_s: float | None = None
+
+    @property
+    def parts_s(self) -> list[float]:
+        """The lengths of the parts; the last may be shorter.
+
+        >>> Load(1000, 0.0, 25.0, 10.0).parts_s
+        [10.0, 10.0, 5.0]
+        """
+        every_s = self.every_s or self.seconds
+        whole, rest = divmod(self.seconds, every_s)
+        return [every_s] * int(whole) + [rest] * (rest > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The clock that stamps the records, and processor seconds of the job so far."""
+
+    clock_s: float
+    computed_s: float
+
+
+def measure(engine: Engine, workload: Workload, load: Load) -> Iterator[dict[str, object]]:
     """Run one job and describe the latencies that each consumer saw after the warm-up."""
     with tempfile.TemporaryDirectory() as folder, Broker(Path(folder) / "broker") as broker:
         servers = broker.bootstrap_servers
@@ -36,14 +68,14 @@ def measure(
         try:
             with Watchers(servers) as watchers:
                 _wait_for_first(feed, workload, watchers, child)
-                feed.run(rate, warmup_s, moves=workload.moves)
-                since = time.time()
-                cpu = _computed_s(child)
-                feed.run(rate, seconds, moves=workload.moves)
-                cpu = _computed_s(child) - cpu
+                feed.run(load.rate, load.warmup_s, moves=workload.moves)
+                moments = [_moment(child)]
+                for part_s in load.parts_s:
+                    feed.run(load.rate, part_s, moves=workload.moves)
+                    moments.append(_moment(child))
                 for isolation, found in watchers.results():
-                    taken = sorted(ms for sent_s, ms in found if sent_s >= since)
-                    yield {"consumer": isolation, **described(taken), "cpu_s": round(cpu, 1)}
+                    for line in described_in_parts(found, moments, load):
+                        yield {"consumer": isolation, **line}
         finally:
             stop_tree(child)
             feed.close()
@@ -62,9 +94,25 @@ def _wait_for_first(feed: Feed, workload: Workload, watchers: Watchers, child: C
         time.sleep(0.2)
 
 
-def _computed_s(child: Child) -> float:
-    """Processor seconds of the driver and its JVM so far."""
-    return sum(processor_s(pid, 0.0) for pid in process_tree(child.pid))
+def _moment(child: Child) -> Moment:
+    return Moment(time.time(), sum(processor_s(pid, 0.0) for pid in process_tree(child.pid)))
+
+
+def described_in_parts(
+    found: Sequence[Latency], moments: Sequence[Moment], load: Load
+) -> Iterator[dict[str, object]]:
+    """The parts, if there are to be any, by the second at which each begins; then the whole."""
+    first, last = moments[0], moments[-1]
+    if load.every_s is not None:
+        for begin, end in pairwise(moments):
+            yield {"from_s": round(begin.clock_s - first.clock_s), **_between(found, begin, end)}
+    yield _between(found, first, last)
+
+
+def _between(found: Sequence[Latency], begin: Moment, end: Moment) -> dict[str, object]:
+    """Latencies of what was sent between two moments, whenever its results came."""
+    taken = sorted(ms for sent_s, ms in found if begin.clock_s <= sent_s < end.clock_s)
+    return {**described(taken), "cpu_s": round(end.computed_s - begin.computed_s, 1)}
 
 
 def described(taken: Sequence[float]) -> dict[str, object]:

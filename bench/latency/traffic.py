@@ -12,6 +12,7 @@ from bench.latency.workloads import RESULT
 from bench.workloads.records import PARTITIONS
 from spark_jobs.errors import KafkaError
 
+Latency = tuple[float, float]  # when a record was sent, and how many ms its result took
 KEYS = 5_000
 _QUIET_S = 5.0  # nothing has come for so long: there is nothing more
 _ISOLATIONS = ("read_committed", "read_uncommitted")
@@ -76,7 +77,7 @@ def watch(servers: str, isolation: str, results: Connection) -> None:
         }
     )
     consumer.assign([TopicPartition(RESULT, p, 0) for p in range(PARTITIONS)])
-    found: list[tuple[float, float]] = []  # when it was sent, how long it took
+    found: list[Latency] = []
     last = time.monotonic()
     while not (results.poll() and time.monotonic() - last > _QUIET_S):
         message = consumer.poll(0.2)
@@ -121,7 +122,7 @@ class Watchers:
     def have_started(self) -> bool:
         return all(pipe.poll() for _, pipe in self._pipes)
 
-    def results(self) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    def results(self) -> Iterator[tuple[str, list[Latency]]]:
         for _, pipe in self._pipes:
             pipe.recv()  # "first"
             pipe.send("end")
