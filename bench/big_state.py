@@ -12,13 +12,14 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
 from bench.class_archive import ensure_class_archive
+from bench.job_settings import set_statements, setting
 from bench.load import Loader, create_topics
 from bench.measure import BenchError, folder_bytes, stop_tree, tree_rss_bytes
 from bench.results import verify_ids
@@ -87,12 +88,12 @@ def _record(id_: int) -> Record:
 class Job:
     """The driver's process, and what its status says; it starts at once."""
 
-    def __init__(self, work: Path, broker: str) -> None:
+    def __init__(self, work: Path, broker: str, settings: Mapping[str, str]) -> None:
         self._work = work
         sql = work / "job.sql"
         names = ("lefts", "rights", "results")
         tables = (_TABLE.format(name=name, broker=broker) for name in names)
-        sql.write_text("".join([*tables, _QUERY]), encoding="utf-8")
+        sql.write_text("".join([set_statements(settings), *tables, _QUERY]), encoding="utf-8")
         command = [sys.executable, "-m", "spark_jobs.cli", "run", str(sql), "--no-sidecar"]
         command += ["--checkpoint", f"{work}/checkpoint", "--status-dir", f"{work}/status"]
         self.child = Child(command, work / "job.log")
@@ -125,12 +126,12 @@ def grow(job: Job, work: Path, records: int) -> list[Sample]:
     return found
 
 
-def restarted_s(work: Path, broker: str, given: Input) -> float:
+def restarted_s(work: Path, broker: str, settings: Mapping[str, str], given: Input) -> float:
     """Seconds from a start to the first committed result of a record that came meanwhile."""
     _send(broker, "rights", given.extra())
     results = _at_the_end(broker)
     started = time.monotonic()
-    job = Job(work, broker)
+    job = Job(work, broker, settings)
     try:
         while results.poll(0.05) is None:
             job.check()
@@ -187,7 +188,11 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, default=50_000_000, help="rows of state")
     parser.add_argument("--step", type=int, default=5_000_000, help="records of a line")
+    parser.add_argument(
+        "--set", type=setting, action="append", default=[], help="NAME=VALUE of a SET statement"
+    )
     options = parser.parse_args()
+    settings = dict(options.set)
     if options.rows < _LEAST_ROWS:
         parser.error(f"--rows has to be at least {_LEAST_ROWS:,}")
     given = Input(options.rows // 2)
@@ -201,7 +206,7 @@ def main() -> None:
         create_topics(at, ["lefts", "rights", "results"])
         _send(at, "lefts", given.lefts())
         _send(at, "rights", given.rights())
-        job = Job(work, at)
+        job = Job(work, at, settings)
         try:
             samples = grow(job, work, 2 * given.keys)
         finally:
@@ -209,7 +214,8 @@ def main() -> None:
             stop_tree(job.child)
         for line in report(samples, options.step):
             say(line)
-        say(f"killed and started again: {restarted_s(work, at, given):.1f} s to the first result")
+        again_s = restarted_s(work, at, settings, given)
+        say(f"killed and started again: {again_s:.1f} s to the first result")
     shutil.rmtree(work, ignore_errors=True)
 
 

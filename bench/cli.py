@@ -1,5 +1,6 @@
 """The command `rejoin bench`: its options, and its report as a table or JSON."""
 
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from bench.campaign import Step, full_steps, quick_steps
 from bench.figures import REFERENCE, Outcome, mib
+from bench.job_settings import setting
 from bench.peers.catalog import peers as all_peers
 from bench.run import RESULTS, BenchPlan, run_bench
 from bench.workloads.catalog import WORKLOADS
@@ -119,10 +121,10 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _pairs(settings: list[str] | None) -> dict[str, str]:
-    pairs = [setting.partition("=") for setting in settings or ()]
-    if wrong := [name for name, sign, _ in pairs if not sign]:
-        raise typer.BadParameter(f"'{wrong[0]}' has no '=': give name=value")
-    return {name: value for name, _, value in pairs}
+    try:
+        return dict(map(setting, settings or ()))
+    except ArgumentTypeError as cause:
+        raise typer.BadParameter(str(cause)) from None
 
 
 def table_of(outcome: Outcome) -> Table:

@@ -21,6 +21,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 
 from bench.class_archive import ensure_class_archive
+from bench.job_settings import set_statements, setting
 from bench.load import create_topics
 from bench.measure import (
     BenchError,
@@ -197,7 +198,7 @@ def measure(work: Path, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _job(bootstrap_servers: str, args: argparse.Namespace) -> str:
-    sets = "".join(f"SET '{n}' = '{v}';\n" for n, _, v in (s.partition("=") for s in args.set))
+    sets = set_statements(dict(args.set))
     tables = "".join(_TABLE.format(table=table, broker=bootstrap_servers) for table in "ab")
     return sets + tables + _JOB.format(broker=bootstrap_servers, guarantee=args.guarantee)
 
@@ -267,7 +268,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="how long it is measured")
     parser.add_argument("--warm", type=float, default=30, help="seconds under load before that")
     parser.add_argument("--guarantee", default="exactly-once")
-    parser.add_argument("--set", action="append", default=[], help="NAME=VALUE of a SET statement")
+    parser.add_argument(
+        "--set", type=setting, action="append", default=[], help="NAME=VALUE of a SET statement"
+    )
     parser.add_argument("--keep", type=Path, help="folder for files and logs, kept")
     args = parser.parse_args()
     if args.keep is not None:

@@ -8,6 +8,7 @@ import argparse
 import json
 import sys
 
+from bench.job_settings import setting
 from bench.latency.engines import engines
 from bench.latency.run import Load, measure
 from bench.latency.workloads import WORKLOADS
@@ -26,12 +27,12 @@ def main() -> None:
     parser.add_argument(
         "--every", type=_positive, help="describe each part of so many seconds as well"
     )
-    parser.add_argument("--set", action="append", default=[], help="rejoin's setting, name=value")
-    parser.add_argument(
-        "--flink-set", action="append", default=[], help="Flink's setting, name=value"
-    )
+    for name, whose in (("--set", "rejoin's"), ("--flink-set", "Flink's")):
+        parser.add_argument(
+            name, type=setting, action="append", default=[], help=f"{whose} setting, name=value"
+        )
     given = parser.parse_args()
-    known = engines(_pairs(given.set), _pairs(given.flink_set))
+    known = engines(dict(given.set), dict(given.flink_set))
     names = given.engines.split(",")
     if unknown := [name for name in names if name not in known]:
         parser.error(f"no such engine: {', '.join(unknown)}; known are {', '.join(known)}")
@@ -49,10 +50,6 @@ def _positive(text: str) -> float:
     if (value := float(text)) > 0:
         return value
     raise argparse.ArgumentTypeError(f"has to be above 0: {text}")
-
-
-def _pairs(texts: list[str]) -> dict[str, str]:
-    return {name: value for name, _, value in (text.partition("=") for text in texts)}
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bench.job_settings import set_statements
+
 RESULT = "joined"
 
 _UPSERT = "'connector' = 'upsert-kafka', 'key.format' = 'json', 'value.format' = 'json'"
@@ -57,7 +59,7 @@ def job(
     written = ", ".join([_UPSERT, *(f"'{name}' = '{value}'" for name, value in sink.items())])
     tables = [("l", *workload.left), ("r", *workload.right), (RESULT, _SINK, written)]
     return (
-        "".join(f"SET '{name}' = '{value}';\n" for name, value in settings.items())
+        set_statements(settings)
         + "".join(
             _TABLE.format(name=name, columns=columns, options=f"{options}, {kafka}")
             for name, columns, options in tables

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from string import Template
 from typing import Literal
 
+from bench.job_settings import set_statements
 from bench.workloads.records import BenchData, Expected, Row
 
 Guarantee = Literal["exactly-once", "at-least-once"]
@@ -61,7 +62,6 @@ def render(
     guarantee: Guarantee = "exactly-once",
 ) -> str:
     """The SQL for one engine, with its settings and its own sink topic."""
-    sets = "".join(f"SET '{name}' = '{value}';\n" for name, value in settings.items())
     broker = {"properties.bootstrap.servers": bootstrap_servers}
     bounded = {"scan.bounded.mode": "latest-offset"}
     earliest = {**bounded, "scan.startup.mode": "earliest-offset"}
@@ -85,6 +85,7 @@ def render(
         upsert_sink=_options({**upsert, **sink}),
         retract_sink=_options({**retract, **sink}),
     )
+    sets = set_statements(settings)
     return f"{sets}\n{body}" if sets else body
 
 
