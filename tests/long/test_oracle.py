@@ -14,12 +14,12 @@ SEED = 11
 
 @pytest.mark.parametrize("machine", MAKERS)
 def test_folded_output_equals_recomputation(machine: str) -> None:
-    cases = run(machine, SEED, STEPS.get(machine, 25_000), maker(machine))
+    cases = run(machine, SEED, STEPS.get(machine, 15_000), maker(machine))
     assert cases > CASES.get(machine, 20)
 
 
 def test_regular_joins_of_another_seed() -> None:
-    assert run("regular", SEED + 1, 25_000, maker("regular")) > 20
+    assert run("regular", SEED + 1, 15_000, maker("regular")) > 20
 
 
 def test_broken_records_are_rows_or_rejects() -> None:

@@ -1,4 +1,7 @@
-"""Golden plans and examples run: a part of them today; the others in `make test-long`."""
+"""Golden plans and examples run, the plans in turn: three days of CI run each of them once.
+
+`make test` has a twelfth of the plans, `make test-long` another quarter and the examples.
+"""
 
 import datetime
 from pathlib import Path
@@ -10,19 +13,27 @@ from spark_jobs.embedded.broker import Broker
 from tests.harness.golden_jobs import differences
 
 ROOT = Path(__file__).parents[2]
-JOBS = [
-    *(job for job in sorted((ROOT / "tests/plans").glob("*.sql")) if "refused_" not in job.name),
-    *sorted((ROOT / "examples").glob("*.sql")),
-]
+PLANS = [job for job in sorted((ROOT / "tests/plans").glob("*.sql")) if "refused_" not in job.name]
+EXAMPLES = sorted((ROOT / "examples").glob("*.sql"))
 PARTS = 12
-TODAY = datetime.date.today().toordinal() % PARTS
+LONG_PARTS = 3
+FIRST = datetime.date.today().toordinal() * (1 + LONG_PARTS) % PARTS  # of the parts of today
 
 
 @pytest.mark.parametrize(
-    "part", [pytest.param(p, marks=[] if p == TODAY else [pytest.mark.long]) for p in range(PARTS)]
+    "part",
+    [
+        FIRST,
+        *(pytest.param(FIRST + n, marks=pytest.mark.long) for n in range(1, 1 + LONG_PARTS)),
+    ],
 )
 def test_jobs_run_to_their_end(
     part: int, broker: Broker, spark: SparkSession, tmp_path: Path
 ) -> None:
-    jobs = JOBS[part::PARTS]
+    jobs = PLANS[part::PARTS]
     assert differences(spark, broker.bootstrap_servers, jobs, tmp_path, 250) == []
+
+
+@pytest.mark.long
+def test_examples_run_to_their_end(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
+    assert differences(spark, broker.bootstrap_servers, EXAMPLES, tmp_path, 250) == []
