@@ -17,14 +17,14 @@ PLANS = [job for job in sorted((ROOT / "tests/plans").glob("*.sql")) if "refused
 EXAMPLES = sorted((ROOT / "examples").glob("*.sql"))
 PARTS = 12
 LONG_PARTS = 3
-FIRST = datetime.date.today().toordinal() * (1 + LONG_PARTS) % PARTS  # of the parts of today
+FIRST_TODAY = datetime.date.today().toordinal() * (1 + LONG_PARTS) % PARTS
 
 
 @pytest.mark.parametrize(
     "part",
     [
-        FIRST,
-        *(pytest.param(FIRST + n, marks=pytest.mark.long) for n in range(1, 1 + LONG_PARTS)),
+        FIRST_TODAY,
+        *(pytest.param(FIRST_TODAY + n, marks=pytest.mark.long) for n in range(1, 1 + LONG_PARTS)),
     ],
 )
 def test_jobs_run_to_their_end(
