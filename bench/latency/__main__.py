@@ -6,6 +6,7 @@ committed records only, compare the stamp in each result with their own clock.
 
 import argparse
 import json
+import math
 import sys
 
 from bench.job_settings import setting
@@ -22,10 +23,10 @@ def main() -> None:
         "--engines", default="rejoin,flink", help=f"with commas, of {', '.join(engines({}, {}))}"
     )
     parser.add_argument("--rate", type=int, default=1000, help="stamped records a second")
-    parser.add_argument("--seconds", type=float, default=60.0, help="length of a measurement")
+    parser.add_argument("--seconds", type=seconds, default=60.0, help="length of a measurement")
     parser.add_argument("--warmup", type=float, default=120.0, help="seconds before it")
     parser.add_argument(
-        "--every", type=_positive, help="describe each part of so many seconds as well"
+        "--every", type=seconds, help="describe each part of so many seconds as well"
     )
     for name, whose in (("--set", "rejoin's"), ("--flink-set", "Flink's")):
         parser.add_argument(
@@ -46,8 +47,9 @@ def main() -> None:
             sys.stdout.flush()
 
 
-def _positive(text: str) -> float:
-    if (value := float(text)) > 0:
+def seconds(text: str) -> float:
+    """A length of time, as argparse takes it; raises ArgumentTypeError."""
+    if 0 < (value := float(text)) < math.inf:
         return value
     raise argparse.ArgumentTypeError(f"has to be above 0: {text}")
 

@@ -30,10 +30,11 @@ def test_a_part_without_results() -> None:
     assert lines[0] == {"from_s": 0, "results": 0, "cpu_s": 0.5}
 
 
-def test_parts_need_a_length(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("option", ["--every", "--seconds"])
+def test_a_measurement_and_its_parts_need_a_length(
+    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["bench.latency", "--every", "0"])
+    monkeypatch.setattr("sys.argv", ["bench.latency", option, "0"])
     with pytest.raises(SystemExit):
         main()
-    assert "--every: has to be above 0" in capsys.readouterr().err
+    assert f"{option}: has to be above 0" in capsys.readouterr().err
