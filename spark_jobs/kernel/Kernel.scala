@@ -29,7 +29,7 @@ object Kernel {
   def ingest(records: DataFrame, scan: String, query: String, chunked: Boolean, realTime: Boolean): DataFrame =
     Ingest(records, IngestSpec.read(scan, chunked, realTime), counters(records), query)
 
-  /** Envelopes through a stateful operator of a query; the last two as [[StatefulAdapter]] has them.
+  /** Envelopes through a stateful operator of a query; the last three as [[StatefulAdapter]] has them.
     *
     * The output mode says append in either mode of Spark's: it is part of a checkpoint, which both continue.
     */
@@ -38,9 +38,11 @@ object Kernel {
       node: String,
       query: String,
       passesLoaded: Boolean,
-      realTime: Boolean): DataFrame = {
+      realTime: Boolean,
+      hearsEnd: Boolean): DataFrame = {
     val operator = Operator.read(node)
-    val adapter = new StatefulAdapter(operator, query, operator.node.id, passesLoaded, realTime, counters(envelopes))
+    val adapter =
+      new StatefulAdapter(operator, query, operator.node.id, passesLoaded, realTime, hearsEnd, counters(envelopes))
     envelopes
       .as[Envelope](Encoders.product[Envelope])
       .groupBy(col("group"))

@@ -160,14 +160,17 @@ class Kernel:
         *,
         passes_loaded: bool,
         real_time: bool,
+        hears_end: bool,
     ) -> DataFrame:
         """Envelopes through a stateful operator.
 
         `passes_loaded`: an operator further on has to hear which partitions are loaded.
-        `real_time`: they come one by one.
+        `real_time`: they come one by one. `hears_end`: all of them come from scans, which say when
+        an epoch of real-time mode ends.
         """
-        described = json.dumps(node)
-        made = self._scala.stateful(envelopes._jdf, described, query, passes_loaded, real_time)
+        made = self._scala.stateful(
+            envelopes._jdf, json.dumps(node), query, passes_loaded, real_time, hears_end
+        )
         return _frame(envelopes, made)
 
     def lookup(

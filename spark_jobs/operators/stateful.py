@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.operators.running import Running, spec
-from spark_jobs.plan.nodes.physical import Stateful
+from spark_jobs.plan.nodes.physical import KafkaScan, Stateful
 
 
 def build_stateful(node: Stateful, rows: DataFrame, running: Running) -> DataFrame:
@@ -16,4 +16,5 @@ def build_stateful(node: Stateful, rows: DataFrame, running: Running) -> DataFra
         running.query,
         passes_loaded=node.passes_loaded,
         real_time=running.real_time,
+        hears_end=all(isinstance(given, KafkaScan) for given in node.inputs),
     )

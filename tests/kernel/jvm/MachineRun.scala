@@ -93,18 +93,27 @@ final class MachineRun(nodeJson: String, maxBytes: Long) {
     results.iterator.map(change => row(change.kind, change.left, change.right)).toList
   }
 
-  /** Runs each batch as an epoch of real-time mode, in which its events come one by one. */
-  def runLive(batchesJson: String): String =
-    compact(render(JArray(parse(batchesJson).children.map(batch => JArray(runEpoch(batch.children))))))
+  /** Runs each batch as an epoch of real-time mode, in which its events come one by one.
+    *
+    * @param hearsEnd
+    *   as [[LiveGroup]] has it
+    * @param after
+    *   how many events of an epoch come after the first of its two tasks has ended
+    */
+  def runLive(batchesJson: String, hearsEnd: Boolean, after: Int): String =
+    compact(render(JArray(parse(batchesJson).children.map(batch => JArray(runEpoch(batch.children, hearsEnd, after))))))
 
-  private def runEpoch(events: List[JValue]): List[JValue] = {
-    val group = new LiveGroup(machine, operator.spec.timing, 0, state)
+  private def runEpoch(events: List[JValue], hearsEnd: Boolean, after: Int): List[JValue] = {
+    val group = new LiveGroup(machine, operator.spec.timing, 0, state, hearsEnd)
     val emitted = new ArrayBuffer[JValue]
     val out: Output = (kind, _, left, right) => emitted += row(kind, left, right)
     def add(envelope: Envelope): Unit = group.add(envelope, _ => out, _ => ())
     clockMarks.foreach(add)
-    events.foreach(event => add(envelope(event)))
-    add(Envelope.epochEnd(0, 0))
+    val (before, rest) = events.splitAt(events.size - after)
+    for (ofTask <- Seq(before, rest)) {
+      ofTask.foreach(event => add(envelope(event)))
+      add(Envelope.epochEnd(0, 0))
+    }
     emitted.toList
   }
 

@@ -11,9 +11,11 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
   * all: in a batch that lasts longer than a row is needed, most rows.
   *
   * @param stored
-  *   the cells behind it; they are written earlier where the changes would take too much memory
+  *   the cells behind it
+  * @param mostBytes
+  *   of memory for changes; what takes more is written earlier
   */
-final class BatchCells(stored: KeyedState) extends KeyedState {
+final class BatchCells(stored: KeyedState, mostBytes: Long = BatchCells.MostBytes) extends KeyedState {
   import BatchCells._
 
   private var slots = new Array[Held](FirstSlots)
@@ -37,7 +39,7 @@ final class BatchCells(stored: KeyedState) extends KeyedState {
     bytes += value.length - found.bytes
     found.value = value
     found.isChanged = true
-    if (bytes > MostBytes) store()
+    if (bytes > mostBytes) store()
   }
 
   def remove(cell: Array[Byte]): Unit = {

@@ -19,6 +19,8 @@ import rejoin.core.time.{GroupState, Watermarks}
   *   whether an operator further on has to hear which partitions are loaded
   * @param realTime
   *   whether the query runs in Spark's real-time mode
+  * @param hearsEnd
+  *   as [[LiveGroup]] has it
   */
 final class StatefulAdapter(
     operator: Operator,
@@ -26,6 +28,7 @@ final class StatefulAdapter(
     id: String,
     passesLoaded: Boolean,
     realTime: Boolean,
+    hearsEnd: Boolean,
     counters: Counters)
     extends StatefulProcessor[Int, Envelope, Changelog] {
   private val streams = (operator.spec.timing.inputs.flatten ++ (operator.spec match {
@@ -59,13 +62,14 @@ final class StatefulAdapter(
   }
 
   private def addLive(group: Int, row: Envelope, out: GroupBatch => Output): Unit = {
-    def begin = new LiveGroup(machine, operator.spec.timing, group, cells(group))
+    def begin = new LiveGroup(machine, operator.spec.timing, group, cells(group), hearsEnd)
     live.getOrElseUpdate(group, begin).add(row, out, counters.unhealed(query, _))
   }
 
   /** Reports at the end of an epoch in real-time mode: after each row it would cost more than the row. */
   override def close(): Unit = if (realTime) live.foreach { case (group, found) =>
     if (found.isWaiting) throw new IllegalStateException(s"operator $id: the clock did not tick in this epoch")
+    if (found.isHolding) throw new IllegalStateException(s"operator $id: no task said that the epoch ended")
     report(group, found.known)
   }
 

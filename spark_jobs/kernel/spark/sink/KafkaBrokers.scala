@@ -23,7 +23,8 @@ private[rejoin] object KafkaBrokers extends SinkBrokers {
   def settings(spec: SinkSpec, id: String): Properties = {
     val settings = new Properties
     settings.put(ProducerConfig.ACKS_CONFIG, "all")
-    settings.put(ProducerConfig.COMPRESSION_TYPE_CONFIG, "lz4")
+    // in real-time mode a batch is a few records: compressing them costs more than sending them
+    settings.put(ProducerConfig.COMPRESSION_TYPE_CONFIG, if (spec.realTime) "none" else "lz4")
     settings.put(ProducerConfig.LINGER_MS_CONFIG, if (spec.realTime) "0" else "20")
     settings.put(ProducerConfig.BATCH_SIZE_CONFIG, "262144")
     settings.put(ProducerConfig.BUFFER_MEMORY_CONFIG, "67108864")
