@@ -7,8 +7,8 @@ import org.json4s.jackson.JsonMethods.{compact, parse, render}
 
 import rejoin.core.state.{BatchCells, KeyedState, MemoryState}
 
-/** The cells of batches over a store that notes what it is asked to write. */
-final class BatchCellsRun {
+/** The cells of batches over a store that notes what it is asked to write; `mostBytes` as [[BatchCells]] has it. */
+final class BatchCellsRun(mostBytes: Long) {
   private val hex = HexFormat.of()
   private val memory = new MemoryState
   private var writes = List.empty[JValue]
@@ -31,7 +31,7 @@ final class BatchCellsRun {
     */
   def run(batchJson: String): String = {
     writes = Nil
-    val cells = new BatchCells(store)
+    val cells = new BatchCells(store, mostBytes)
     val found = parse(batchJson).children.flatMap {
       case JArray(List(JString("get"), JString(name))) =>
         val value = cells.get(hex.parseHex(name))

@@ -13,7 +13,7 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
   * @param stored
   *   the cells behind it
   * @param mostBytes
-  *   of memory for changes; what takes more is written earlier
+  *   of memory for changes and for cells that were asked for in vain; what takes more is written earlier
   */
 final class BatchCells(stored: KeyedState, mostBytes: Long = BatchCells.MostBytes) extends KeyedState {
   import BatchCells._
@@ -29,7 +29,10 @@ final class BatchCells(stored: KeyedState, mostBytes: Long = BatchCells.MostByte
     if (found != null) { if (found.value == null) null else found.value.clone }
     else {
       val value = stored.get(cell)
-      if (value == null) add(new Held(hash, cell.clone, mayBeStored = false))
+      if (value == null) {
+        add(new Held(hash, cell.clone, mayBeStored = false))
+        bound()
+      }
       value
     }
   }
@@ -39,7 +42,7 @@ final class BatchCells(stored: KeyedState, mostBytes: Long = BatchCells.MostByte
     bytes += value.length - found.bytes
     found.value = value
     found.isChanged = true
-    if (bytes > mostBytes) store()
+    bound()
   }
 
   def remove(cell: Array[Byte]): Unit = {
@@ -47,6 +50,7 @@ final class BatchCells(stored: KeyedState, mostBytes: Long = BatchCells.MostByte
     bytes -= found.bytes
     found.value = null
     found.isChanged = found.mayBeStored
+    bound()
   }
 
   def names(tag: Char): Seq[Array[Byte]] = {
@@ -65,6 +69,8 @@ final class BatchCells(stored: KeyedState, mostBytes: Long = BatchCells.MostByte
     count = 0
     bytes = 0L
   }
+
+  private def bound(): Unit = if (bytes > mostBytes) store()
 
   private def findOrAdd(cell: Array[Byte]): Held = {
     val hash = hashOf(cell)
