@@ -15,7 +15,7 @@ from spark_jobs.errors import KafkaError
 Latency = tuple[float, float]  # when a record was sent, and how many ms its result took
 KEYS = 5_000
 _QUIET_S = 5.0  # nothing has come for so long: there is nothing more
-_AT_ONCE = 1000
+_AT_ONCE = 1000  # messages that have come, read with one look at the clock
 _ISOLATIONS = ("read_committed", "read_uncommitted")
 
 
@@ -84,8 +84,9 @@ def watch(servers: str, isolation: str, results: Connection) -> None:
         first = consumer.poll(0.2)
         if first is None:
             continue
+        messages = [first, *consumer.consume(_AT_ONCE, 0)]
         last, now_us = time.monotonic(), time.time_ns() // 1000
-        for message in (first, *consumer.consume(_AT_ONCE, 0)):
+        for message in messages:
             value = None if message.error() else message.value()
             sent = None if value is None else json.loads(value)["sent"]
             if sent is not None:
