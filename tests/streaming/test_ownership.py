@@ -1,7 +1,9 @@
 """One driver per checkpoint, on a local disk and on a file system that has no locks."""
 
+import time
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -65,7 +67,8 @@ def test_living_driver_is_not_replaced_where_there_are_no_locks(
     spark: SparkSession, without_locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = Ownership.take(folder(spark, without_locks))
-    monkeypatch.setattr(module.time, "sleep", lambda _: first.beat())
+    beating = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: first.beat())
+    monkeypatch.setattr(module, "time", beating)  # Py4J sleeps too, in a thread
     with pytest.raises(StateError, match="CHECKPOINT_IN_USE"):
         Ownership.take(folder(spark, without_locks))
     first.check()
