@@ -5,22 +5,16 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from bench.cli import bench
-from spark_jobs.checkpoint.commands import app as checkpoints
-from spark_jobs.checkpoint.commands import rescale
-from spark_jobs.dlq.commands import app as dlq
 from spark_jobs.errors import ConfigError, MachineError, RejoinError
-from spark_jobs.scenario.command import run_tests
 from spark_jobs.settings import Overrides, read_sql
 from spark_jobs.sizing import command as sizing
-from spark_jobs.state.commands import app as state
-from spark_jobs.table.command import table
 from spark_jobs.terminal import (
     AsJson,
     AsJsonLines,
@@ -31,7 +25,24 @@ from spark_jobs.terminal import (
     write_json,
 )
 
+
+class _Commands(TyperGroup):
+    """Imports the module of a command below when it is asked for: `run` need not wait for it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *_LATER]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:  # all of them, to suggest one for an unknown name
+            added = typer.Typer(add_completion=False, rich_markup_mode=None)
+            for name in [cmd_name] if cmd_name in _LATER else _LATER:
+                _LATER[name](added)
+            self.commands.update(typer.main.get_group(added).commands)
+        return super().get_command(ctx, cmd_name)
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -289,26 +300,72 @@ def registry(
     run_registry(port, schema_dir, as_json)
 
 
-app.add_typer(checkpoints, name="checkpoint", short_help="Copy the checkpoint of a stopped job.")
-app.add_typer(dlq, name="dlq", short_help="Read, repair and replay dead letters.")
-app.add_typer(state, name="state", short_help="Inspect the state of a job.")
-app.command(
-    short_help="Print CREATE TABLE for topics, and a join of two.",
-    epilog="Example: rejoin table orders customers --bootstrap-server localhost:9092",
-)(table)
-app.command(
-    short_help="Change the number of tasks of a stopped job.",
-    epilog="Example: rejoin rescale orders.sql --parallelism 8 --checkpoint /var/lib/rejoin/orders",
-)(rescale)
-app.command(
-    "test",
-    short_help="Test a job's SQL with rows in files.",
-    epilog="Example: rejoin test scenarios --junit build/junit.xml",
-)(run_tests)
-app.command(
-    short_help="Measure joins and verify their results.",
-    epilog="Example: rejoin bench regular-upsert --rows 1000000 --peers rejoin,flink-tuned",
-)(bench)
+def _add_checkpoint(to: typer.Typer) -> None:
+    from spark_jobs.checkpoint.commands import app as checkpoint
+
+    help_ = "Copy the checkpoint of a stopped job."
+    to.add_typer(checkpoint, name="checkpoint", short_help=help_)
+
+
+def _add_dlq(to: typer.Typer) -> None:
+    from spark_jobs.dlq.commands import app as dlq
+
+    to.add_typer(dlq, name="dlq", short_help="Read, repair and replay dead letters.")
+
+
+def _add_state(to: typer.Typer) -> None:
+    from spark_jobs.state.commands import app as state
+
+    to.add_typer(state, name="state", short_help="Inspect the state of a job.")
+
+
+def _add_table(to: typer.Typer) -> None:
+    from spark_jobs.table.command import table
+
+    to.command(
+        short_help="Print CREATE TABLE for topics, and a join of two.",
+        epilog="Example: rejoin table orders customers --bootstrap-server localhost:9092",
+    )(table)
+
+
+def _add_rescale(to: typer.Typer) -> None:
+    from spark_jobs.checkpoint.commands import rescale
+
+    to.command(
+        short_help="Change the number of tasks of a stopped job.",
+        epilog="Example: rejoin rescale orders.sql --parallelism 8 "
+        "--checkpoint /var/lib/rejoin/orders",
+    )(rescale)
+
+
+def _add_test(to: typer.Typer) -> None:
+    from spark_jobs.scenario.command import run_tests
+
+    to.command(
+        "test",
+        short_help="Test a job's SQL with rows in files.",
+        epilog="Example: rejoin test scenarios --junit build/junit.xml",
+    )(run_tests)
+
+
+def _add_bench(to: typer.Typer) -> None:
+    from bench.cli import bench
+
+    to.command(
+        short_help="Measure joins and verify their results.",
+        epilog="Example: rejoin bench regular-upsert --rows 1000000 --peers rejoin,flink-tuned",
+    )(bench)
+
+
+_LATER = {
+    "table": _add_table,
+    "rescale": _add_rescale,
+    "test": _add_test,
+    "bench": _add_bench,
+    "checkpoint": _add_checkpoint,
+    "dlq": _add_dlq,
+    "state": _add_state,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

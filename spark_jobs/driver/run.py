@@ -25,7 +25,7 @@ from spark_jobs.settings import JobSettings
 from spark_jobs.streaming.class_archive import DUMP_WITHIN_S
 from spark_jobs.streaming.failure import JavaError, java_text
 from spark_jobs.streaming.object_store import jars_for
-from spark_jobs.streaming.session import JVM_LOG, start_session, stop_session
+from spark_jobs.streaming.session import JVM_LOG, Launch, stop_session
 
 STOP_WITHIN_S = 10
 
@@ -42,8 +42,10 @@ def run(job: PlannedJob, console: Console) -> None:
     report = start_report(job, console)
     with sidecar(settings, console), stop_signals() as early:
         with ExitStack() as ending, reporting_failure(report, job.sinks, settings):
-            check_access(job.sinks)
-            spark = start_session(settings_for_start(job), jars)
+            launch = Launch.of(settings_for_start(job), jars)
+            ending.callback(launch.jvm.kill)
+            check_access(job.sinks)  # while the JVM comes up
+            spark = launch.session()
             ending.callback(stop_session, spark, within_s)
             if not early.is_set():
                 Kernel.of(spark).open_gate()

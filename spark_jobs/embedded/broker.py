@@ -23,12 +23,12 @@ from spark_jobs.embedded.process import (
     Child,
     FolderLock,
     free_ports,
-    java_command,
     port_answers,
     port_is_free,
     stop_signals,
 )
 from spark_jobs.errors import ConfigError, KafkaError
+from spark_jobs.kernel.build import java
 from spark_jobs.terminal import write_json
 
 BROKER_JARS = Path(__file__).resolve().parents[2] / "build" / "jars" / "broker"
@@ -229,7 +229,7 @@ class Broker:
         jvm += self.security.java_options() if self.security else []
         logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         classpath = ["-cp", f"{BROKER_JARS}/*"]
-        command = [java_command(), *jvm, logging, *classpath, main_class, *arguments]
+        command = [java(), *jvm, logging, *classpath, main_class, *arguments]
         try:
             return Child(command, log_path)
         except FileNotFoundError as cause:

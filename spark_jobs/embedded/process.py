@@ -5,7 +5,6 @@ import ctypes
 import fcntl
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -118,12 +117,6 @@ def _death_signal_setter(parent: int) -> Callable[[], None] | None:
             os._exit(1)
 
     return set_death_signal
-
-
-def java_command() -> str:
-    """The java that Spark uses: from $JAVA_HOME if set, else from the PATH."""
-    at_home = Path(os.path.expandvars("$JAVA_HOME")) / "bin" / "java"
-    return str(at_home) if at_home.is_file() else (shutil.which("java") or "java")
 
 
 def free_ports(count: int) -> list[int]:

@@ -11,13 +11,13 @@ import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode, TimeMode}
 
 import org.apache.spark.sql.rejoin.checkpoint.{CheckpointCopy, CheckpointFiles}
 import org.apache.spark.sql.rejoin.format.avro.{AvroFit, RegistryWaits}
-import org.apache.spark.sql.rejoin.ingest.{Gate, Ingest, IngestSpec, SourceGuard}
+import org.apache.spark.sql.rejoin.ingest.{ChangelogRow, EnvelopeRow, Gate, Ingest, IngestSpec, SourceGuard}
 import org.apache.spark.sql.rejoin.lookup.{LookupSpec, LookupTable, Lookups}
 import org.apache.spark.sql.rejoin.run.{BrokerClock, Clock, Counters, JvmCounts, Lifeline, LocalRun, Operator,
   RekeyRows, RekeySpec, StatePlaces, StateReader, StatefulAdapter, StoredOperator}
 import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducers, SinkRecord, SinkSpec, Takeover,
   TransactionalWriter}
-import rejoin.core.row.{Changelog, Envelope}
+import rejoin.core.row.Envelope
 
 /** The one object that Python calls, by spark_jobs/kernel/calls.py, function for function. Nodes are the planner's
   * JSON (spark_jobs/plan/nodes/physical.py).
@@ -44,10 +44,10 @@ object Kernel {
     val adapter =
       new StatefulAdapter(operator, query, operator.node.id, passesLoaded, realTime, hearsEnd, counters(envelopes))
     envelopes
-      .as[Envelope](Encoders.product[Envelope])
+      .as[Envelope](EnvelopeRow.encoder)
       .groupBy(col("group"))
-      .as[Int, Envelope](Encoders.scalaInt, Encoders.product[Envelope])
-      .transformWithState(adapter, TimeMode.None(), OutputMode.Append())(Encoders.product[Changelog])
+      .as[Int, Envelope](Encoders.scalaInt, EnvelopeRow.encoder)
+      .transformWithState(adapter, TimeMode.None(), OutputMode.Append())(ChangelogRow.encoder)
       .toDF()
   }
 
@@ -66,7 +66,7 @@ object Kernel {
 
   /** An operator's changes to envelopes under another key. */
   def rekey(changes: DataFrame, node: String): DataFrame = {
-    val inputs = Encoders.product[Changelog].schema.fieldNames.toSeq.map(name => ExpressionUtils.expression(col(name)))
+    val inputs = ChangelogRow.encoder.schema.fieldNames.toSeq.map(name => ExpressionUtils.expression(col(name)))
     changes.select(ExpressionUtils.column(RekeyRows(inputs, RekeySpec.read(node))))
   }
 
@@ -87,7 +87,7 @@ object Kernel {
   /** Records to Kafka, with the delivery guarantee of the sink. */
   def foreachWriter(records: DataFrame, sink: String): DataStreamWriter[SinkRecord] =
     records
-      .as[SinkRecord](Encoders.product[SinkRecord])
+      .as[SinkRecord](SinkRecord.encoder)
       .writeStream
       .foreach(new TransactionalWriter(SinkSpec.read(sink), counters(records)))
 

@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pyspark.errors import PySparkRuntimeError
-
 from spark_jobs.driver.queries import present
 from spark_jobs.driver.verdict import judge, refuse
 from spark_jobs.errors import ConfigError, StateError
 from spark_jobs.kernel.build import kernel_jar
 from spark_jobs.kernel.calls import Kernel, StateReader
-from spark_jobs.kernel.standalone import close, launch
+from spark_jobs.kernel.jvm import close
+from spark_jobs.kernel.standalone import launch
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.plan_json import to_json
 from spark_jobs.plan.nodes.walk import stateful_nodes
@@ -37,19 +36,8 @@ def state_kernel(settings: JobSettings) -> Iterator[Kernel]:
     checkpoint = settings.checkpoint
     properties = properties_for(settings.spark_properties, checkpoint)
     with tempfile.TemporaryDirectory(prefix="rejoin-state-") as folder:
-        try:
-            gateway = launch(
-                kernel_jar(),
-                *jars_for(checkpoint),
-                properties=properties,
-                local_dir=Path(folder),
-            )
-        except PySparkRuntimeError as cause:
-            raise ConfigError(
-                "SPARK_NOT_STARTED",
-                f"the JVM that reads state did not start: {cause}",
-                hint="install Java 17 or newer, on the PATH or in JAVA_HOME",
-            ) from cause
+        jars = (kernel_jar(), *jars_for(checkpoint))
+        gateway = launch(*jars, properties=properties, local_dir=Path(folder))
         try:
             yield Kernel(gateway.jvm)
         finally:

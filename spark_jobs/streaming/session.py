@@ -3,23 +3,24 @@
 import contextlib
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from spark_jobs.errors import ConfigError
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.kernel.standalone import close
+from spark_jobs.kernel.jvm import Jvm, JvmSettings, class_path, close
 from spark_jobs.options.kinds import REFERENCE
 from spark_jobs.options.spark import (
+    DRIVER_DEFAULT_JVM,
+    DRIVER_HEAP,
     DRIVER_JVM,
+    DRIVER_LIBRARIES,
     DRIVER_PATH,
     EXECUTOR_HEAP,
     EXECUTOR_JVM,
@@ -100,33 +101,39 @@ REAL_TIME_DEFAULTS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A JVM on its way up, and the settings with which Spark will start in it."""
+
+    jvm: Jvm
+    _options: Mapping[str, str]
+    _is_here: bool
+
+    @classmethod
+    def of(cls, settings: JobSettings, jars: Iterable[Path]) -> Self:
+        """Start a JVM that logs to `JVM_LOG` and ends with this process."""
+        options = session_options(settings, [str(jar) for jar in jars])
+        if options["spark.ui.enabled"] != "true":
+            options = {**_WITHOUT_PAGE, **options}
+        # the JVM's command line is public: values with references follow when it runs
+        at_launch = {key: value for key, value in options.items() if not REFERENCE.search(value)}
+        os.environ.setdefault(*_MALLOC_ARENAS)  # noqa: TID251 - for the JVM, which inherits it
+        jvm = Jvm(_jvm_settings(at_launch), settings.status_dir / JVM_LOG)
+        return cls(jvm, options, is_on_this_machine(settings.master))
+
+    def session(self) -> SparkSession:
+        """Start Spark; raises ConfigError if the JVM did not come up."""
+        gateway = self.jvm.gateway()
+        spark = SparkSession(SparkContext(conf=_conf(resolve_all(self._options)), gateway=gateway))
+        Kernel.of(spark).follow_process(os.getpid())
+        if self._is_here:
+            spark.sparkContext.pythonExec = sys.executable  # runs the functions of the job
+        return spark
+
+
 def start_session(settings: JobSettings, jars: Iterable[Path]) -> SparkSession:
-    """Start a JVM that logs to `JVM_LOG` and ends with this process, and Spark in it."""
-    options = session_options(settings, [str(jar) for jar in jars])
-    if options["spark.ui.enabled"] != "true":
-        options = {**_WITHOUT_PAGE, **options}
-    # the JVM's command line is public: values with references follow when it runs
-    at_launch = {key: value for key, value in options.items() if not REFERENCE.search(value)}
-    os.environ.setdefault(*_MALLOC_ARENAS)  # noqa: TID251 - for the JVM, which inherits it
-    log = settings.status_dir / JVM_LOG
-    log.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with log.open("ab") as output:
-            # a process session of its own, so that Ctrl-C reaches this process only
-            kwargs = {"stdout": output, "stderr": output, "start_new_session": True}
-            launch: Any = launch_gateway
-            gateway = launch(_conf(at_launch), kwargs)
-        spark = SparkSession(SparkContext(conf=_conf(resolve_all(options)), gateway=gateway))
-    except PySparkRuntimeError as cause:
-        raise ConfigError(
-            "SPARK_NOT_STARTED",
-            f"Spark did not start: {cause}; see {log}",
-            hint="Java 17 or newer has to be on the PATH or in JAVA_HOME",
-        ) from cause
-    Kernel.of(spark).follow_process(os.getpid())
-    if is_on_this_machine(settings.master):
-        spark.sparkContext.pythonExec = sys.executable  # runs the functions of the job
-    return spark
+    """Start a JVM, and Spark in it."""
+    return Launch.of(settings, jars).session()
 
 
 def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
@@ -139,7 +146,7 @@ def session_options(settings: JobSettings, jars: list[str]) -> dict[str, str]:
         "spark.redaction.regex": REDACTION,
         "spark.app.name": settings.name,
         "spark.master": settings.spark_master(),
-        "spark.driver.memory": f"{memory.driver_mb}m",
+        DRIVER_HEAP: f"{memory.driver_mb}m",
         "spark.log.level": settings.environment.spark_log_level,
         "spark.sql.shuffle.partitions": str(settings.cores()),
         f"{ROCKSDB}maxMemoryUsageMB": str(rocksdb_mb(memory.state_mb)),
@@ -167,20 +174,34 @@ def _own(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     if archive == "use" and _executors_are_here(settings):
         executors += java_options("use")
     return {
-        DRIVER_PATH: _class_path(settings, jars),
+        DRIVER_PATH: ":".join(_class_path(settings, jars)),
         DRIVER_JVM: " ".join([*driver, *_listed(given, DRIVER_JVM)]),
         EXECUTOR_JVM: " ".join([*executors, *_listed(given, EXECUTOR_JVM)]),
         PLUGINS: ",".join([EXECUTOR_REPORTS, *_listed(given, PLUGINS)]),
     }
 
 
-def _class_path(settings: JobSettings, jars: list[str]) -> str:
-    return ":".join([*jars, *_listed(settings.spark_properties, DRIVER_PATH)])
+def _jvm_settings(options: Mapping[str, str]) -> JvmSettings:
+    """What spark-submit reads from these of Spark's properties."""
+    java_options = f"{options.get(DRIVER_DEFAULT_JVM, '')} {options[DRIVER_JVM]}"
+    return JvmSettings(
+        heap=options[DRIVER_HEAP],
+        class_path=options[DRIVER_PATH].split(":"),
+        java_options=shlex.split(java_options),
+        submitted=options,
+        library_path=options.get(DRIVER_LIBRARIES),
+    )
+
+
+def _class_path(settings: JobSettings, jars: list[str]) -> list[str]:
+    return [*jars, *_listed(settings.spark_properties, DRIVER_PATH)]
 
 
 def _executor_path(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     """The driver's class path, as the archive of loaded classes is for no other one."""
-    return {EXECUTOR_PATH: _class_path(settings, jars)} if _executors_are_here(settings) else {}
+    if not _executors_are_here(settings):
+        return {}
+    return {EXECUTOR_PATH: ":".join(class_path(_class_path(settings, jars)))}
 
 
 def _executors_are_here(settings: JobSettings) -> bool:

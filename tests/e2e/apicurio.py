@@ -5,7 +5,8 @@ from pathlib import Path
 
 import httpx
 
-from spark_jobs.embedded.process import LOOPBACK, Child, free_ports, java_command
+from spark_jobs.embedded.process import LOOPBACK, Child, free_ports
+from spark_jobs.kernel.build import java
 from tests.e2e.artifacts import REGISTRY
 
 _START_TIMEOUT_S = 120.0
@@ -33,7 +34,7 @@ class Apicurio:
         """Begin to start it."""
         self.folder.mkdir()
         (runner,) = REGISTRY.glob("*-runner.jar")
-        command = [java_command(), _HEAP, f"-Dquarkus.http.host={LOOPBACK}"]
+        command = [java(), _HEAP, f"-Dquarkus.http.host={LOOPBACK}"]
         command += [f"-Dquarkus.http.port={self.port}", "-jar", str(runner)]
         self._child = Child(command, self.folder / "registry.log")
 

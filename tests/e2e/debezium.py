@@ -3,7 +3,8 @@
 import time
 from pathlib import Path
 
-from spark_jobs.embedded.process import LOOPBACK, Child, free_ports, java_command
+from spark_jobs.embedded.process import LOOPBACK, Child, free_ports
+from spark_jobs.kernel.build import java
 from tests.e2e.artifacts import CONNECT_JARS, PLUGINS
 from tests.e2e.postgres import DATABASE, USER, Postgres
 
@@ -92,7 +93,7 @@ class Connect:
         worker = self._write("worker", self._worker())
         connector = self._write("connector", self._connector())
         logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        command = [java_command(), _HEAP, "-XX:+UseSerialGC", logging]
+        command = [java(), _HEAP, "-XX:+UseSerialGC", logging]
         command += ["-cp", f"{CONNECT_JARS}/*", "org.apache.kafka.connect.cli.ConnectStandalone"]
         log = self.folder / f"connect{self._starts}.log"
         self._child = Child([*command, str(worker), str(connector)], log)

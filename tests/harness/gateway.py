@@ -8,7 +8,8 @@ from typing import Any
 
 from spark_jobs.kernel.build import OUTPUT, Unit, compiled, connector_jars, kernel_jar, spark_jars
 from spark_jobs.kernel.calls import Kernel
-from spark_jobs.kernel.standalone import close, launch
+from spark_jobs.kernel.jvm import close
+from spark_jobs.kernel.standalone import launch
 from tests.harness.messages import planned
 
 _TESTS = Path(__file__).resolve().parent.parent

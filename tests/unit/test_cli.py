@@ -18,10 +18,12 @@ JOB = Path(__file__).parents[1] / "plans" / "regular_left_null_safe.sql"
 
 
 def verbs(command: Any, name: str = "rejoin") -> Iterator[tuple[str, Any]]:
-    for word, below in getattr(command, "commands", {}).items():
-        yield from verbs(below, f"{name} {word}")
-    if not hasattr(command, "commands"):
+    if not hasattr(command, "list_commands"):
         yield name, command
+        return
+    context = command.make_context(name, [], resilient_parsing=True)
+    for word in command.list_commands(context):
+        yield from verbs(command.get_command(context, word), f"{name} {word}")
 
 
 VERBS = dict(verbs(typer.main.get_command(app)))

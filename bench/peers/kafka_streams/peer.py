@@ -8,7 +8,7 @@ from bench.installing import copy_jars, run_step
 from bench.peers.peer import PARALLELISM, Folders, Run
 from bench.workloads.regular import ORDERS_A, ORDERS_B, SHIPPED
 from bench.workloads.workload import PRODUCER, SinkKind, Workload
-from spark_jobs.embedded.process import java_command
+from spark_jobs.kernel.build import java
 
 _HERE = Path(__file__).parent
 _JARS = Path(__file__).resolve().parents[3] / "build" / "jars" / "kafka-streams"
@@ -52,7 +52,7 @@ class KafkaStreams:
         copy_jars(_HERE / "pom.xml", _JARS)
         made = _JARS / "UpsertJoin.class"
         if not made.exists() or made.stat().st_mtime < _SOURCE.stat().st_mtime:
-            compiler = str(Path(java_command()).with_name("javac"))
+            compiler = str(Path(java()).with_name("javac"))
             compile_it = [compiler, "-cp", f"{_JARS}/*", "-d", str(_JARS), str(_SOURCE)]
             run_step("compile UpsertJoin.java", compile_it)
 
@@ -69,7 +69,7 @@ class KafkaStreams:
         }
         file = run.folders.root / "streams.properties"
         file.write_text("".join(f"{k}={v}\n" for k, v in properties.items()), encoding="utf-8")
-        return [java_command(), *_JVM, "-cp", f"{_JARS}:{_JARS}/*", "UpsertJoin", str(file)]
+        return [java(), *_JVM, "-cp", f"{_JARS}:{_JARS}/*", "UpsertJoin", str(file)]
 
 
 def _topics(run: Run) -> dict[str, str]:

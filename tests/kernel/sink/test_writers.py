@@ -316,7 +316,7 @@ class Executor:
     def __init__(self, spec: str) -> None:
         self._package: Any = jvm().org.apache.spark.sql.rejoin
         brokers = getattr(getattr(self._package.sink, "KafkaBrokers$"), "MODULE$")
-        self._pool = self._package.sink.SinkProducers(brokers, False)
+        self._pool = self._package.sink.SinkProducers(brokers, False, 1)
         self._spec = self._package.sink.SinkSpec.read(spec)
 
     def write(self, sink: Sink, epoch: int, *keys: str, retry: bool = False) -> bool:

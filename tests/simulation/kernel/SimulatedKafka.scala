@@ -130,7 +130,7 @@ final case class CallFault(kind: String, var in: Int)
 
 /** A JVM with its pool of producers. All calls to Kafka pass here, so that it can die at any of them. */
 final class SimulatedJvm(kafka: SimulatedKafka, isOnly: Boolean) extends SinkBrokers {
-  val producers = new SinkProducers(this, isOnly)
+  val producers = new SinkProducers(this, isOnly, takenAtOnce = 1)
   var isDead = false
   var fault: Option[CallFault] = None
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.kernel.jvm import class_path
 from spark_jobs.options.settings import declared_settings
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.streaming import class_archive
@@ -125,7 +126,8 @@ def test_executors_of_this_machine_share_the_drivers_archive_of_classes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = options(monkeypatch, MASTER="local-cluster[2,1,1024]")
-    assert found["spark.executor.extraClassPath"] == found["spark.driver.extraClassPath"]
+    path = class_path(found["spark.driver.extraClassPath"].split(":"))
+    assert found["spark.executor.extraClassPath"].split(":") == path
     shared = [
         [word for word in found[f"spark.{whose}.extraJavaOptions"].split() if "Archive" in word]
         for whose in ("driver", "executor")

@@ -2,7 +2,6 @@ package org.apache.spark.sql.rejoin.ingest
 
 import java.nio.charset.StandardCharsets.UTF_8
 
-import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
 import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
 import org.apache.spark.sql.types.StructType
@@ -97,7 +96,7 @@ object DeadLetter {
 
   val schema: StructType =
     StructType(
-      Encoders.product[SinkRecord].schema
+      SinkRecord.encoder.schema
         .filter(f => Set("topic", "key", "value", "timestamp", "headers")(f.name)))
 
   /** One per thread: Spark compiles code for each packer. */

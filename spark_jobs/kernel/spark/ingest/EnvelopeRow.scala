@@ -1,15 +1,38 @@
 package org.apache.spark.sql.rejoin.ingest
 
-import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.encoders.AgnosticEncoder
+import org.apache.spark.sql.catalyst.encoders.AgnosticEncoders.{BinaryEncoder, PrimitiveByteEncoder,
+  PrimitiveIntEncoder, PrimitiveLongEncoder}
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, SpecificInternalRow}
 import org.apache.spark.sql.types.StructType
 
-import rejoin.core.row.Envelope
+import org.apache.spark.sql.rejoin.columns.ClassEncoder
+import rejoin.core.row.{Changelog, Envelope}
+
+/** What an operator gives as Spark rows. */
+private[rejoin] object ChangelogRow {
+  val encoder: AgnosticEncoder[Changelog] = ClassEncoder(
+    "kind" -> PrimitiveByteEncoder,
+    "hash" -> PrimitiveIntEncoder,
+    "left" -> BinaryEncoder,
+    "right" -> BinaryEncoder,
+    "recordMs" -> PrimitiveLongEncoder)
+}
 
 /** Envelopes as Spark rows: their schema and the ordinals of its columns. */
 private[rejoin] object EnvelopeRow {
-  val schema: StructType = Encoders.product[Envelope].schema
+  val encoder: AgnosticEncoder[Envelope] = ClassEncoder(
+    "group" -> PrimitiveIntEncoder,
+    "side" -> PrimitiveByteEncoder,
+    "kind" -> PrimitiveByteEncoder,
+    "time" -> PrimitiveLongEncoder,
+    "source" -> PrimitiveIntEncoder,
+    "seq" -> PrimitiveLongEncoder,
+    "key" -> BinaryEncoder,
+    "row" -> BinaryEncoder,
+    "recordMs" -> PrimitiveLongEncoder)
+  val schema: StructType = encoder.schema
   final val Group = 0
   final val Side = 1
   final val Kind = 2

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.rejoin.sink
 
-import org.apache.spark.sql.{Column, Encoders}
+import org.apache.spark.sql.Column
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
@@ -126,7 +126,7 @@ final case class EmitGenerator(children: Seq[Expression], sink: RecordSpec, coun
 }
 
 object EmitGenerator {
-  private[rejoin] val Schema = Encoders.product[SinkRecord].schema
+  private[rejoin] val Schema = SinkRecord.encoder.schema
 }
 
 /** Turns rows of a sink, and dead letters, into rows of [[SinkRecord]]; the result is reused. */

@@ -1,8 +1,9 @@
 package org.apache.spark.sql.rejoin.sink
 
-import java.util.concurrent.{Executors, TimeUnit}
+import java.util.concurrent.{Callable, ExecutionException, Executors, TimeUnit}
 
 import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import org.apache.spark.{SparkContext, SparkEnv}
@@ -11,8 +12,10 @@ import org.apache.spark.{SparkContext, SparkEnv}
   *
   * @param isOnlyJvm
   *   whether no other JVM runs tasks of this driver, so that a ledger is where its last producer has left it
+  * @param takenAtOnce
+  *   how many ledgers are taken over at a time
   */
-private[rejoin] final class SinkProducers(brokers: SinkBrokers, isOnlyJvm: Boolean) {
+private[rejoin] final class SinkProducers(brokers: SinkBrokers, isOnlyJvm: Boolean, takenAtOnce: Int) {
   private val idle = new mutable.HashMap[String, SinkProducer]
   private val newest = new mutable.HashMap[String, Long] // by id, the last producer's serial number
   private var made = 0L
@@ -53,21 +56,28 @@ private[rejoin] final class SinkProducers(brokers: SinkBrokers, isOnlyJvm: Boole
 
   /** Makes all ledgers this driver's, before its first epoch, and fences the writers of earlier drivers.
     *
-    * Returns for how many of them only the user's `--epoch-written` said which epoch is written.
+    * Those after one that fails are taken over as well. Returns for how many of them only the user's
+    * `--epoch-written` said which epoch is written.
     */
   def takeOver(spec: SinkSpec, writers: Int, by: Takeover): Int = {
-    (0L until writers.toLong).count { writer =>
-      val producer = replace(spec, writer)
-      val answered =
-        try producer.takeOver(by)
-        catch {
-          case e: Throwable =>
-            producer.discard()
-            throw e
-        }
-      giveBack(producer)
-      answered
-    }
+    val threads = Executors.newFixedThreadPool(writers.min(takenAtOnce))
+    val each = (0L until writers.toLong).map[Callable[Boolean]](writer => () => takeOver(spec, writer, by))
+    try threads.invokeAll(each.asJava).asScala.count(_.get)
+    catch { case e: ExecutionException => throw e.getCause }
+    finally threads.shutdownNow()
+  }
+
+  private def takeOver(spec: SinkSpec, writer: Long, by: Takeover): Boolean = {
+    val producer = replace(spec, writer)
+    val answered =
+      try producer.takeOver(by)
+      catch {
+        case e: Throwable =>
+          producer.discard()
+          throw e
+      }
+    giveBack(producer)
+    answered
   }
 
   /** Lets the ledgers of idle producers live on.
@@ -85,13 +95,15 @@ private[rejoin] final class SinkProducers(brokers: SinkBrokers, isOnlyJvm: Boole
 }
 
 private[rejoin] object SinkProducers {
+  private final val TakenAtOnce = 16 // each of them waits for Kafka most of the time
+
   private val BeatMs = 5000L
 
   /** Those of the running JVM; their heart begins to beat with the first use. */
   lazy val ofThisJvm: SinkProducers = {
     val spark = SparkEnv.get
     val isOnlyJvm = spark == null || spark.executorId == SparkContext.DRIVER_IDENTIFIER
-    val producers = new SinkProducers(KafkaBrokers, isOnlyJvm)
+    val producers = new SinkProducers(KafkaBrokers, isOnlyJvm, TakenAtOnce)
     val heart = Executors.newSingleThreadScheduledExecutor { beat =>
       val thread = new Thread(beat, "rejoin-ledger-heartbeat")
       thread.setDaemon(true)

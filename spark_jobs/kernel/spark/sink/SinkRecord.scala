@@ -1,5 +1,12 @@
 package org.apache.spark.sql.rejoin.sink
 
+import scala.reflect.classTag
+
+import org.apache.spark.sql.catalyst.encoders.AgnosticEncoder
+import org.apache.spark.sql.catalyst.encoders.AgnosticEncoders.{BinaryEncoder, IterableEncoder, OptionEncoder,
+  PrimitiveBooleanEncoder, PrimitiveIntEncoder, PrimitiveLongEncoder, StringEncoder}
+
+import org.apache.spark.sql.rejoin.columns.ClassEncoder
 import rejoin.core.row.Envelope
 
 /** A header of a record on its way to Kafka. */
@@ -30,3 +37,23 @@ final case class SinkRecord(
     isDeadLetter: Boolean,
     isRetraction: Boolean,
     recordMs: Long = Envelope.NoTime)
+
+object SinkRecord {
+  private val headers =
+    IterableEncoder(
+      classTag[Seq[SinkHeader]],
+      ClassEncoder[SinkHeader]("key" -> StringEncoder, "value" -> BinaryEncoder),
+      containsNull = true,
+      lenientSerialization = false)
+
+  private[rejoin] val encoder: AgnosticEncoder[SinkRecord] = ClassEncoder(
+    "topic" -> StringEncoder,
+    "key" -> BinaryEncoder,
+    "value" -> BinaryEncoder,
+    "hash" -> PrimitiveIntEncoder,
+    "timestamp" -> OptionEncoder(PrimitiveLongEncoder),
+    "headers" -> headers,
+    "isDeadLetter" -> PrimitiveBooleanEncoder,
+    "isRetraction" -> PrimitiveBooleanEncoder,
+    "recordMs" -> PrimitiveLongEncoder)
+}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.kernel.standalone import close
+from spark_jobs.kernel.jvm import close
 from tests.harness.spark import forget_jvm
 
 
