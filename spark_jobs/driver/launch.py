@@ -243,6 +243,7 @@ def _new_manifest(
         plan=now.plan,
         written_by=written_now(),
         matched_topics=matched,
+        even_groups=True,
     )
 
 

@@ -10,13 +10,14 @@ from spark_jobs import __version__
 from spark_jobs.errors import StateError
 from spark_jobs.plan.check.compatibility import Difference, differences, wrong
 from spark_jobs.plan.check.fingerprint import Fingerprint
-from spark_jobs.streaming.manifest import STATE_FORMAT, VERSION, Manifest, Writer
+from spark_jobs.streaming.manifest import STATE_FORMAT, Manifest, Writer
 
 Verdict: TypeAlias = Literal["identical", "compatible", "incompatible"]
 
 MAX_SHOWN = 8
 GUIDE = "docs/upgrades.md"
 PARALLELISM = "'rejoin.parallelism'"
+_WITH_PLAN = 2  # the version of a manifest that got its plan from this driver
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def accepted(manifest: Manifest, present: Present) -> Manifest:
     moved = manifest.plan is not None and manifest.plan.sink["topic"] != present.plan.sink["topic"]
     return manifest.model_copy(
         update={
-            "version": VERSION,
+            "version": max(manifest.version, _WITH_PLAN),
             "state": present.digest,
             "plan": present.plan,
             "written_by": written_now(),
@@ -150,7 +151,7 @@ def _by_digest(manifest: Manifest, present: Present, sources: int | None) -> Ite
         yield _mismatch("sources of the query", sources, present.sources(), reason)
     if manifest.state == present.digest:
         reason = "the state is the same; release 0.1.0 did not record anything else"
-        yield Difference("compatible", "", "manifest", "version 1", f"version {VERSION}", reason)
+        yield Difference("compatible", "", "manifest", "version 1", f"version {_WITH_PLAN}", reason)
     else:
         reason = "release 0.1.0 recorded only a digest of columns, keys, types and join kinds"
         yield wrong("STATE_INCOMPATIBLE", "state", manifest.state[:8], present.digest[:8], reason)

@@ -13,7 +13,7 @@ import org.apache.spark.sql.rejoin.checkpoint.{CheckpointCopy, CheckpointFiles}
 import org.apache.spark.sql.rejoin.format.avro.{AvroFit, RegistryWaits}
 import org.apache.spark.sql.rejoin.ingest.{ChangelogRow, EnvelopeRow, Gate, Ingest, IngestSpec, SourceGuard}
 import org.apache.spark.sql.rejoin.lookup.{LookupSpec, LookupTable, Lookups}
-import org.apache.spark.sql.rejoin.run.{BrokerClock, Clock, Counters, JvmCounts, Lifeline, LocalRun, Operator,
+import org.apache.spark.sql.rejoin.run.{BrokerClock, Clock, Counters, GroupKey, JvmCounts, Lifeline, LocalRun, Operator,
   RekeyRows, RekeySpec, StatePlaces, StateReader, StatefulAdapter, StoredOperator}
 import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducers, SinkRecord, SinkSpec, Takeover,
   TransactionalWriter}
@@ -29,7 +29,7 @@ object Kernel {
   def ingest(records: DataFrame, scan: String, query: String, chunked: Boolean, realTime: Boolean): DataFrame =
     Ingest(records, IngestSpec.read(scan, chunked, realTime), counters(records), query)
 
-  /** Envelopes through a stateful operator of a query; the last three as [[StatefulAdapter]] has them.
+  /** Envelopes through a stateful operator of a query; the others as [[StatefulAdapter]] and [[GroupKey]] have them.
     *
     * The output mode says append in either mode of Spark's: it is part of a checkpoint, which both continue.
     */
@@ -39,13 +39,15 @@ object Kernel {
       query: String,
       passesLoaded: Boolean,
       realTime: Boolean,
-      hearsEnd: Boolean): DataFrame = {
+      hearsEnd: Boolean,
+      evenGroups: Boolean): DataFrame = {
     val operator = Operator.read(node)
+    val key = GroupKey(evenGroups)
     val adapter =
-      new StatefulAdapter(operator, query, operator.node.id, passesLoaded, realTime, hearsEnd, counters(envelopes))
+      new StatefulAdapter(operator, query, operator.node.id, passesLoaded, realTime, hearsEnd, key, counters(envelopes))
     envelopes
       .as[Envelope](EnvelopeRow.encoder)
-      .groupBy(col("group"))
+      .groupBy(key.column("group"))
       .as[Int, Envelope](Encoders.scalaInt, EnvelopeRow.encoder)
       .transformWithState(adapter, TimeMode.None(), OutputMode.Append())(ChangelogRow.encoder)
       .toDF()
@@ -172,8 +174,8 @@ object Kernel {
   def registryWaits(): String = RegistryWaits.json
 
   /** Looks into the state that an epoch of a query left; `node` is an operator with its inputs. */
-  def stateReader(folder: String, number: Int, epoch: Long, node: String): StateReader =
-    new StateReader(new StoredOperator(folder, number, epoch), node)
+  def stateReader(folder: String, number: Int, epoch: Long, node: String, evenGroups: Boolean): StateReader =
+    new StateReader(new StoredOperator(folder, number, epoch, GroupKey(evenGroups)), node)
 
   /** Whether a table could read records of a registered schema, as [[AvroFit]] says it. */
   def fit(scan: String, isKey: Boolean, id: Long): String =

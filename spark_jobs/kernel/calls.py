@@ -161,16 +161,16 @@ class Kernel:
         passes_loaded: bool,
         real_time: bool,
         hears_end: bool,
+        even_groups: bool,
     ) -> DataFrame:
         """Envelopes through a stateful operator.
 
         `passes_loaded`: an operator further on has to hear which partitions are loaded.
         `real_time`: they come one by one. `hears_end`: all of them come from scans, which say when
-        an epoch of real-time mode ends.
+        an epoch of real-time mode ends. `even_groups`: as the manifest has it.
         """
-        made = self._scala.stateful(
-            envelopes._jdf, json.dumps(node), query, passes_loaded, real_time, hears_end
-        )
+        facts = (passes_loaded, real_time, hears_end, even_groups)
+        made = self._scala.stateful(envelopes._jdf, json.dumps(node), query, *facts)
         return _frame(envelopes, made)
 
     def lookup(
@@ -313,9 +313,12 @@ class Kernel:
         """Registries that tasks wait for, by URL: since when, in epoch milliseconds."""
         return dict(json.loads(str(self._scala.registryWaits())))
 
-    def state_reader(self, folder: str, number: int, epoch: int, node: Message) -> StateReader:
+    def state_reader(
+        self, folder: str, number: int, epoch: int, node: Message, *, even_groups: bool
+    ) -> StateReader:
         """Look into what an operator, the `number`th of its query, had in state at an epoch."""
-        return cast(StateReader, self._scala.stateReader(folder, number, epoch, json.dumps(node)))
+        made = self._scala.stateReader(folder, number, epoch, json.dumps(node), even_groups)
+        return cast(StateReader, made)
 
     def fit(self, scan: Message, *, is_key: bool, schema_id: int) -> Message:
         """Whether a table could read records of a registered schema, as AvroFit.scala says it."""

@@ -17,4 +17,5 @@ def build_stateful(node: Stateful, rows: DataFrame, running: Running) -> DataFra
         passes_loaded=node.passes_loaded,
         real_time=running.real_time,
         hears_end=all(isinstance(given, KafkaScan) for given in node.inputs),
+        even_groups=running.manifest.even_groups,
     )

@@ -99,7 +99,11 @@ class QueryState:
 
     def _reader(self, operator: StatefulOperator, epoch: int) -> StateReader:
         return self._kernel.state_reader(
-            self.folder, operator.number, epoch, to_json(operator.node)
+            self.folder,
+            operator.number,
+            epoch,
+            to_json(operator.node),
+            even_groups=self.manifest.even_groups,
         )
 
     def _unreadable(self, epoch: int, cause: Any) -> StateError:

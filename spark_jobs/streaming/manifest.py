@@ -19,7 +19,7 @@ from spark_jobs.kernel.calls import CheckpointFiles, Kernel
 from spark_jobs.plan.check.fingerprint import Fingerprint
 from spark_jobs.streaming.sources import ScanStart, offsets_json
 
-VERSION = 2
+VERSION = 3
 STATE_FORMAT = 1
 """The highest version byte that the kernel writes in front of a cell (kernel/Codec.scala)."""
 
@@ -51,6 +51,8 @@ class Manifest(BaseModel, frozen=True):
     `rescaled`: the first of the latest epochs that only moved state to other tasks, and the epoch
     after the last of them. `unledgered`: the first of the latest epochs that were written without
     epoch ledgers, at least once; None if the last one has ledgers.
+    `even_groups`: key groups are spread evenly over the tasks (GroupKey.scala). A checkpoint that
+    was begun otherwise stays as it is, with version 2.
     """
 
     version: int
@@ -69,6 +71,7 @@ class Manifest(BaseModel, frozen=True):
     matched_topics: dict[str, dict[str, int]] = {}
     rescaled: tuple[int, int] | None = None
     unledgered: int | None = None
+    even_groups: bool = False
 
     @classmethod
     def read(cls, text: str, query: str, path: str) -> Self:

@@ -181,6 +181,7 @@ class SparkBackend:
             state="",
             scans={scan.id: self._start_of(scan) for scan in scans(sink)},
             ledgers=self._bound.scenario.name,
+            even_groups=True,
         )
         return Running(
             spark=self._spark,

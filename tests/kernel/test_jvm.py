@@ -1,6 +1,5 @@
 """JVMs are started as Spark's own launcher would."""
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -25,10 +24,11 @@ def launched() -> list[str]:
     """The command that Spark's launcher makes."""
     submitted = [word for pair in SUBMITTED.items() for word in ("--conf", "=".join(pair))]
     launcher = ["-cp", f"{JARS}/*", "org.apache.spark.launcher.Main"]
-    given = {"SPARK_HOME": str(JARS.parent), "SPARK_SCALA_VERSION": "2.13"}
+    launcher += ["org.apache.spark.deploy.SparkSubmit", *submitted, "pyspark-shell"]
+    given = [f"SPARK_HOME={JARS.parent}", "SPARK_SCALA_VERSION=2.13"]
     done = subprocess.run(
-        [java(), *launcher, "org.apache.spark.deploy.SparkSubmit", *submitted, "pyspark-shell"],
-        env=dict(os.environ) | given, capture_output=True, text=True, check=True,
+        ["/usr/bin/env", *given, java(), *launcher],
+        capture_output=True, text=True, check=True,
     )  # fmt: skip
     return [word for word in done.stdout.strip("\n\0").split("\0") if word.strip()]
 

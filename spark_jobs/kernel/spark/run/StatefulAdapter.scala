@@ -29,6 +29,7 @@ final class StatefulAdapter(
     passesLoaded: Boolean,
     realTime: Boolean,
     hearsEnd: Boolean,
+    groupKey: GroupKey,
     counters: Counters)
     extends StatefulProcessor[Int, Envelope, Changelog] {
   private val streams = (operator.spec.timing.inputs.flatten ++ (operator.spec match {
@@ -42,13 +43,14 @@ final class StatefulAdapter(
 
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = cells = StoreCells.open(getHandle)
 
-  override def handleInputRows(group: Int, rows: Iterator[Envelope], timers: TimerValues): Iterator[Changelog] = {
+  override def handleInputRows(key: Int, rows: Iterator[Envelope], timers: TimerValues): Iterator[Changelog] = {
+    val group = groupKey.groupOf(key)
     val results = new Results(overflow)
     def out(batch: GroupBatch): Output =
       (kind, hash, left, right) => results.add(Changelog(kind, hash, left, right, batch.recordMs))
-    if (realTime) rows.foreach(addLive(group, _, out))
+    if (realTime) rows.foreach(addLive(key, _, out))
     else {
-      val stored = cells(group)
+      val stored = cells(key)
       val state = new BatchCells(stored)
       val batch = new GroupBatch(byKey = !stored.isInMemory)
       rows.foreach(batch.add)
@@ -61,16 +63,16 @@ final class StatefulAdapter(
     results.iterator
   }
 
-  private def addLive(group: Int, row: Envelope, out: GroupBatch => Output): Unit = {
-    def begin = new LiveGroup(machine, operator.spec.timing, group, cells(group), hearsEnd)
-    live.getOrElseUpdate(group, begin).add(row, out, counters.unhealed(query, _))
+  private def addLive(key: Int, row: Envelope, out: GroupBatch => Output): Unit = {
+    def begin = new LiveGroup(machine, operator.spec.timing, groupKey.groupOf(key), cells(key), hearsEnd)
+    live.getOrElseUpdate(key, begin).add(row, out, counters.unhealed(query, _))
   }
 
   /** Reports at the end of an epoch in real-time mode: after each row it would cost more than the row. */
-  override def close(): Unit = if (realTime) live.foreach { case (group, found) =>
+  override def close(): Unit = if (realTime) live.foreach { case (key, found) =>
     if (found.isWaiting) throw new IllegalStateException(s"operator $id: the clock did not tick in this epoch")
     if (found.isHolding) throw new IllegalStateException(s"operator $id: no task said that the epoch ended")
-    report(group, found.known)
+    report(groupKey.groupOf(key), found.known)
   }
 
   private def report(group: Int, state: GroupState): Unit = {

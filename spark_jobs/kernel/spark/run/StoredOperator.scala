@@ -15,7 +15,6 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{BinaryType, IntegerType, StructType}
-import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
 import org.apache.spark.sql.rejoin.checkpoint.HadoopSettings
 import rejoin.core.state.KeyedState
@@ -28,7 +27,7 @@ import rejoin.core.state.KeyedState
   * @param number
   *   Spark's of the operator within its query
   */
-final class StoredOperator(folder: String, number: Int, epoch: Long) {
+final class StoredOperator(folder: String, number: Int, epoch: Long, groupKey: GroupKey) {
   import StoredOperator._
 
   private val hadoop = HadoopSettings.forFilesIn(folder)
@@ -53,8 +52,8 @@ final class StoredOperator(folder: String, number: Int, epoch: Long) {
 
   def partitions: Int = versions.size
 
-  /** Spark's partition of a key group: the group is the key by which rows are exchanged. */
-  def partitionOf(group: Int): Int = Math.floorMod(Murmur3_x86_32.hashInt(group, Spark.Seed), partitions)
+  /** Spark's partition of a key group. */
+  def partitionOf(group: Int): Int = Math.floorMod(GroupKey.hash(groupKey.of(group)), partitions)
 
   def open(partition: Int): StoredPartition = {
     val run = UUID.randomUUID()
@@ -70,7 +69,7 @@ final class StoredOperator(folder: String, number: Int, epoch: Long) {
       hadoop,
       useMultipleValuesPerKey = false,
       stateSchemaProvider = None)
-    new StoredPartition(provider, epoch + 1, versions(partition))
+    new StoredPartition(provider, epoch + 1, versions(partition), groupKey)
   }
 
   /** What an entry of one of Spark's logs says of the epoch as a whole: the line below its format. */
@@ -81,7 +80,8 @@ final class StoredOperator(folder: String, number: Int, epoch: Long) {
 }
 
 /** One partition of a [[StoredOperator]], open until it is closed. */
-final class StoredPartition(provider: StateStoreProvider, version: Long, name: String) extends AutoCloseable {
+final class StoredPartition(provider: StateStoreProvider, version: Long, name: String, groupKey: GroupKey)
+    extends AutoCloseable {
   import StoredOperator._
 
   private val store = provider.getReadStore(version, Some(name))
@@ -94,13 +94,13 @@ final class StoredPartition(provider: StateStoreProvider, version: Long, name: S
   /** Group, name and value of every cell; cells of a group stand together. */
   def cells: Iterator[(Int, Array[Byte], Array[Byte])] =
     store.iterator(StoreCells.Variable).map { pair =>
-      (pair.key.getStruct(0, 1).getInt(0), pair.key.getStruct(1, 1).getBinary(0), pair.value.getBinary(0))
+      (groupKey.groupOf(pair.key.getStruct(0, 1).getInt(0)), pair.key.getStruct(1, 1).getBinary(0), pair.value.getBinary(0))
     }
 
   /** The cells of one key group; reading is all that can be done to them. */
   def group(group: Int): KeyedState = new KeyedState {
     def get(cell: Array[Byte]): Array[Byte] = {
-      val value = store.get(Spark.key(group, cell), StoreCells.Variable)
+      val value = store.get(Spark.key(groupKey.of(group), cell), StoreCells.Variable)
       if (value == null) null else value.getBinary(0)
     }
     def names(tag: Char): Seq[Array[Byte]] = throw new UnsupportedOperationException("a key is looked up, not searched")
@@ -118,8 +118,6 @@ private object StoredOperator {
 
   /** How Spark keeps the map of [[StoreCells]]. */
   object Spark {
-    /** The seed of the hash by which Spark distributes rows over partitions. */
-    final val Seed = 42
     val GroupSchema: StructType = new StructType().add("group", IntegerType)
     val ValueSchema: StructType = new StructType().add("value", BinaryType)
     val KeySchema: StructType = new StructType().add("key", GroupSchema).add("userKey", ValueSchema)
