@@ -94,7 +94,8 @@ final class StoredPartition(provider: StateStoreProvider, version: Long, name: S
   /** Group, name and value of every cell; cells of a group stand together. */
   def cells: Iterator[(Int, Array[Byte], Array[Byte])] =
     store.iterator(StoreCells.Variable).map { pair =>
-      (groupKey.groupOf(pair.key.getStruct(0, 1).getInt(0)), pair.key.getStruct(1, 1).getBinary(0), pair.value.getBinary(0))
+      val group = groupKey.groupOf(pair.key.getStruct(0, 1).getInt(0))
+      (group, pair.key.getStruct(1, 1).getBinary(0), pair.value.getBinary(0))
     }
 
   /** The cells of one key group; reading is all that can be done to them. */
