@@ -21,6 +21,7 @@ DRIVER_DEFAULT_JVM = "spark.driver.defaultJavaOptions"
 DRIVER_JVM = "spark.driver.extraJavaOptions"
 EXECUTOR_JVM = "spark.executor.extraJavaOptions"
 EXECUTOR_PATH = "spark.executor.extraClassPath"
+_AT_LAUNCH = (DRIVER_PATH, DRIVER_LIBRARIES, DRIVER_DEFAULT_JVM, DRIVER_JVM, EXECUTOR_JVM)
 PLUGINS = "spark.plugins"
 EXECUTOR_REPORTS = "org.apache.spark.sql.rejoin.run.ExecutorReports"
 
@@ -160,7 +161,7 @@ def refusals(properties: Mapping[str, str]) -> Iterator[str]:
                 yield f"'{key}' has to be {FIXED[key]}: {because}"
         elif key in _OTHERWISE:
             yield f"'{key}': {_OTHERWISE[key]}"
-        elif key in (DRIVER_PATH, DRIVER_JVM, EXECUTOR_JVM) and REFERENCE.search(value):
+        elif key in _AT_LAUNCH and REFERENCE.search(value):
             yield f"'{key}' ends on a command line, which may not hold secrets"
         elif _is_secret(key) and not REFERENCE.search(value):
             yield f"'{key}' is a secret: refer to it, ${{file:PATH}} or ${{env:NAME}}"

@@ -121,6 +121,7 @@ def test_a_master_of_another_form_is_refused(master: str) -> None:
         ("spark.driver.memory 4g", "use REJOIN_MEMORY_MB"),
         ("spark.hadoop.fs.s3a.secret.key abc", "is a secret: refer to it"),
         ("spark.driver.extraJavaOptions -Dp=${env:P}", "command line"),
+        ("spark.driver.defaultJavaOptions -Dp=${env:P}", "command line"),
         ("cores.max 4", "line 2 is no property of Spark"),
     ],
 )

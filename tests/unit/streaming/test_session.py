@@ -86,6 +86,19 @@ def test_variables_win(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["spark.log.level"] == "INFO"
 
 
+def test_the_jvm_gets_what_spark_submit_reads(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "spark.properties"
+    given = {"defaultJavaOptions": "-Da='b c'", "extraLibraryPath": "/lib", "extraClassPath": "b"}
+    file.write_text("".join(f"spark.driver.{name}={value}\n" for name, value in given.items()))
+    found = options(monkeypatch, MEMORY_MB="700", SPARK_PROPERTIES=str(file))
+    started = module._jvm_settings(found)
+    assert (started.heap, started.library_path) == ("700m", "/lib")
+    assert started.class_path == ["a.jar", "b"]
+    assert started.java_options[0] == "-Da=b c"
+
+
 def test_spark_is_local_and_quiet_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     found = options(monkeypatch)
     assert (found["spark.master"], found["spark.log.level"]) == ("local[3]", "ERROR")
