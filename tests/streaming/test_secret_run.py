@@ -187,4 +187,4 @@ def test_a_right_that_is_missing_at_the_start_needs_no_spark(stage: Stage) -> No
     assert code == 3
     assert "Read on topic 'orders' (source orders)" in output
     log = stage.folder / "runs" / "no-source" / "status" / "driver.log"
-    assert log.read_text(encoding="utf-8") == "", "the JVM on its way up was ended"
+    assert "org.apache.spark" not in log.read_text(encoding="utf-8")
