@@ -39,6 +39,7 @@ FIXED = {
     ),
     # the kernel writes the rows of the state store itself
     "spark.sql.streaming.stateStore.encodingFormat": "unsaferow",
+    "spark.sql.streaming.stateStore.rowChecksum.enabled": "false",
     # from the first epoch on, because v1 could never change to real-time mode
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     f"{ROCKSDB}changelogCheckpointing.enabled": "true",

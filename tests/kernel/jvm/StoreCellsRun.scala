@@ -56,8 +56,8 @@ final class StoreCellsRun(folder: String, memoryMb: Int) {
       stateSchemaProvider = None)
   }
 
-  /** Applies `[group, cell, value]` in hexadecimal, value null to remove, in a version of its own; gives what each
-    * `[group, cell]` of `readsJson` then has.
+  /** Applies `[group, cell, value]` in hexadecimal, value null to remove, in a version of its own, half of each group's
+    * together and half one by one; gives what each `[group, cell]` of `readsJson` then has.
     */
   def run(through: String, writesJson: String, readsJson: String): String = inVersion(through) { state =>
     write(state, writesJson)
@@ -78,11 +78,23 @@ final class StoreCellsRun(folder: String, memoryMb: Int) {
   /** The next version is made from this one. */
   def goBackTo(older: Long): Unit = version = older
 
-  private def write(state: Int => KeyedState, writesJson: String): Unit = parse(writesJson).children.foreach {
-    case JArray(List(JInt(group), JString(cell), JString(value))) => state(group.toInt).put(bytes(cell), bytes(value))
-    case JArray(List(JInt(group), JString(cell), _)) => state(group.toInt).remove(bytes(cell))
-    case other => throw new IllegalArgumentException(s"no write: $other")
-  }
+  private def write(state: Int => KeyedState, writesJson: String): Unit =
+    parse(writesJson).children.groupMap {
+      case JArray(JInt(group) :: _) => group.toInt
+      case other => throw new IllegalArgumentException(s"no write: $other")
+    } {
+      case JArray(List(_, JString(cell), JString(value))) => (bytes(cell), bytes(value))
+      case JArray(List(_, JString(cell), _)) => (bytes(cell), null)
+      case other => throw new IllegalArgumentException(s"no write: $other")
+    }.foreach { case (group, writes) =>
+      val cells = state(group)
+      val (together, alone) = writes.splitAt(writes.size / 2)
+      cells.write(together.iterator)
+      alone.foreach {
+        case (cell, null) => cells.remove(cell)
+        case (cell, value) => cells.put(cell, value)
+      }
+    }
 
   /** The names of a group's cells with this tag. */
   def names(through: String, group: Int, tag: String): String = inVersion(through) { state =>
@@ -130,10 +142,12 @@ final class StoreCellsRun(folder: String, memoryMb: Int) {
         spent(0) += lap()
         val values = names.map { case (group, name) => state(group).get(name) }
         spent(1) += lap()
-        values.indices.foreach { i =>
-          val value = if (values(i) == null) new Array[Byte](valueBytes) else values(i)
-          value(0) = (value(0) + 1).toByte
-          state(names(i)._1).put(names(i)._2, value)
+        values.indices.groupBy(names(_)._1).foreach { case (group, of) =>
+          state(group).write(of.iterator.map { i =>
+            val value = if (values(i) == null) new Array[Byte](valueBytes) else values(i)
+            value(0) = (value(0) + 1).toByte
+            (names(i)._2, value)
+          })
         }
         spent(2) += lap()
       }

@@ -50,7 +50,9 @@ def run(store: Any, through: str, writes: list[Write]) -> list[str | None]:
 
 def test_entries_are_those_of_sparks_map_state(open_store: OpenStore) -> None:
     own, sparks = open_store("own"), open_store("sparks")
-    writes = random_writes(random.Random(5))  # noqa: S311 - repeatable, not secret
+    rng = random.Random(5)  # noqa: S311 - repeatable, not secret
+    much = [(127, f"4c{n:02x}", rng.randbytes(30_000).hex()) for n in range(100)]
+    writes = random_writes(rng) + much
     assert run(own, "cells", writes) == run(sparks, "map", writes)
     entries = json.loads(own.entries())
     assert entries == json.loads(sparks.entries())

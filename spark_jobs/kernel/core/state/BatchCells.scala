@@ -60,10 +60,7 @@ final class BatchCells(stored: KeyedState, mostBytes: Long = BatchCells.MostByte
 
   /** Writes what has changed, in the order of the first changes. */
   def store(): Unit = {
-    for (i <- 0 until count if held(i).isChanged) {
-      val cell = held(i)
-      if (cell.value == null) stored.remove(cell.name) else stored.put(cell.name, cell.value)
-    }
+    stored.write(held.iterator.take(count).filter(_.isChanged).map(cell => (cell.name, cell.value)))
     util.Arrays.fill(slots.asInstanceOf[Array[AnyRef]], null)
     util.Arrays.fill(held.asInstanceOf[Array[AnyRef]], 0, count, null)
     count = 0

@@ -22,12 +22,15 @@ import rejoin.core.state.{Cell, CellCache, KeyedState}
   * }}}
   * The zeros are the version of Spark's encoding; the rows are UnsafeRows.
   *
+  * @param writes
+  *   takes what is written to the database
   * @param kept
   *   cells that need not be read from the database
   * @param snapshot
-  *   hears what the batch writes to the database
+  *   hears how much the batch writes
   */
-final class StoreCells(db: RocksDB, kept: CellCache, snapshot: BatchSnapshot, group: Int) extends KeyedState {
+final class StoreCells(db: RocksDB, writes: StoreWrites, kept: CellCache, snapshot: BatchSnapshot, group: Int)
+    extends KeyedState {
   import StoreCells._
 
   private val beginning = new Array[Byte](NameRowAt)
@@ -54,20 +57,34 @@ final class StoreCells(db: RocksDB, kept: CellCache, snapshot: BatchSnapshot, gr
   }
 
   def put(cell: Array[Byte], value: Array[Byte]): Unit = {
-    val stored = new Array[Byte](ValueAt + padded(value.length))
-    putField(stored, ValueRowAt, value.length)
-    System.arraycopy(value, 0, stored, ValueAt, value.length)
-    val place = key(cell)
-    db.put(place, stored, Variable)
-    snapshot.wrote(place.length + stored.length)
-    kept.put(group, cell, value)
+    add(cell, value)
+    writes.flush()
   }
 
   def remove(cell: Array[Byte]): Unit = {
+    add(cell, null)
+    writes.flush()
+  }
+
+  override def write(cells: Iterator[(Array[Byte], Array[Byte])]): Unit = {
+    cells.foreach { case (cell, value) => add(cell, value) }
+    writes.flush()
+  }
+
+  private def add(cell: Array[Byte], value: Array[Byte]): Unit = {
     val place = key(cell)
-    db.remove(place, Variable)
-    snapshot.wrote(place.length)
-    kept.remove(group, cell)
+    if (value == null) {
+      writes.add(place, null)
+      snapshot.wrote(place.length)
+      kept.remove(group, cell)
+    } else {
+      val stored = new Array[Byte](ValueAt + padded(value.length))
+      putField(stored, ValueRowAt, value.length)
+      System.arraycopy(value, 0, stored, ValueAt, value.length)
+      writes.add(place, stored)
+      snapshot.wrote(place.length + stored.length)
+      kept.put(group, cell, value)
+    }
   }
 
   def names(tag: Char): Seq[Array[Byte]] =
@@ -115,11 +132,11 @@ object StoreCells {
 
   /** Makes the place of the cells in the database, where it is not there yet. */
   private[run] def open(db: RocksDB): Int => StoreCells = {
-    db.createColFamilyIfAbsent(Variable, isInternal = false)
+    val writes = new StoreWrites(db, db.createColFamilyIfAbsent(Variable, isInternal = false))
     StoreInternals.silence(db)
     val kept = KeptCells.of(db)
     val snapshot = new BatchSnapshot(db)
-    new StoreCells(db, kept, snapshot, _)
+    new StoreCells(db, writes, kept, snapshot, _)
   }
 
   /** Writes the only field of the row that begins there: bytes, which follow the word of nulls and their own. */

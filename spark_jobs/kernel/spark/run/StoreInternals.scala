@@ -5,8 +5,8 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate
 import transformwithstate.statefulprocessor.StatefulProcessorHandleImpl
-import org.apache.spark.sql.execution.streaming.state.{RocksDB, StateStore}
-import org.rocksdb.{InfoLogLevel, Logger}
+import org.apache.spark.sql.execution.streaming.state.{RocksDB, StateStore, StateStoreChangelogWriter}
+import org.rocksdb.{InfoLogLevel, Logger, RocksDB => InnerRocksDB, WriteOptions}
 
 /** What Spark 4.3 keeps to itself of a state store, by its names. */
 private[run] object StoreInternals {
@@ -17,6 +17,14 @@ private[run] object StoreInternals {
 
   def loadedVersion(db: RocksDB): Long = call(db, "loadedVersion").asInstanceOf[Long]
   def lastSnapshotVersion(db: RocksDB): Long = call(db, "lastSnapshotVersion").asInstanceOf[Long]
+
+  /** The database itself, without Spark's accounts. */
+  def innerOf(db: RocksDB): InnerRocksDB = call(db, "db").asInstanceOf[InnerRocksDB]
+  def writeOptions(db: RocksDB): WriteOptions = call(db, "writeOptions").asInstanceOf[WriteOptions]
+
+  /** What writes the changelog file of the version that is being made. */
+  def changelogOf(db: RocksDB): Option[StateStoreChangelogWriter] =
+    call(db, "changelogWriter").asInstanceOf[Option[StateStoreChangelogWriter]]
 
   /** The id of the version that was loaded, and that of the load itself; none in checkpoints of format 1. */
   def idsOfLoad(db: RocksDB): (Option[String], Option[String]) =
