@@ -22,6 +22,7 @@ import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, 
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
 import org.apache.spark.sql.execution.datasources.DataSource
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.kafka010.rejoin.PlannedRecords
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.unsafe.types.UTF8String
@@ -364,7 +365,7 @@ object GatedKafka {
         def marker(offset: Long, kind: Int) = toUnsafe(row(topic, partition, offset, kind))
         val records = kafka.createReader(live.planned).asInstanceOf[SupportsRealTimeRead[InternalRow]]
         new LiveReader(records, live, LiveEpochs.of(checkpoint).running, marker)
-      case records => kafka.createReader(records)
+      case records => new PlannedRecords(records)
     }
 
     @transient private lazy val toUnsafe = UnsafeProjection.create(schema)
