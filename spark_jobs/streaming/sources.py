@@ -32,8 +32,9 @@ def source_options(
         "startingOffsets": offsets_json({t: start.starts[t] for t in topic_ids}),
         # a fetch waits this long for new records; the default, 500 ms, prolongs every epoch
         "kafka.fetch.max.wait.ms": "10",
-        "kafka.max.partition.fetch.bytes": str(4 << 20),
-        "kafka.max.poll.records": "5000",
+        # Spark's consumer seeks after each poll: what was fetched and not polled is fetched again
+        "kafka.max.partition.fetch.bytes": str(1 << 20),
+        "kafka.max.poll.records": "20000",
         "kafka.isolation.level": "read_committed",
         **{f"kafka.{k}": v for k, v in properties.items() if k not in _NOT_FOR_SPARK},
         "rejoin.topic-ids": json.dumps(dict(topic_ids)),
