@@ -353,7 +353,7 @@ object GatedKafka {
   /** Partitions that one task reads, one after the other. */
   private final case class Several(partitions: Seq[InputPartition]) extends InputPartition
 
-  /** Kafka's readers, and those for markers and for several partitions. */
+  /** Readers of records, in real-time mode with Kafka's own, of markers, and of several partitions. */
   private final class GatedReaders(kafka: PartitionReaderFactory, schema: StructType, checkpoint: String)
       extends PartitionReaderFactory {
     override def createReader(partition: InputPartition): PartitionReader[InternalRow] = partition match {
