@@ -417,7 +417,7 @@ private final class SeveralReader(readers: Iterator[PartitionReader[InternalRow]
       reader.currentMetricsValues().foreach(m => sums(m.name) = sums.getOrElse(m.name, 0L) + m.value)
 }
 
-private final case class CountedMetric(name: String, value: Long) extends CustomTaskMetric
+private[sql] final case class CountedMetric(name: String, value: Long) extends CustomTaskMetric
 
 /** Reads rows that are already there. */
 private[rejoin] final class RowReader(rows: Iterator[InternalRow], schema: StructType)

@@ -9,6 +9,7 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader}
 import org.apache.spark.sql.kafka010.KafkaBatchInputPartition
 import org.apache.spark.sql.kafka010.consumer.KafkaDataConsumer
+import org.apache.spark.sql.rejoin.ingest.CountedMetric
 import org.apache.spark.unsafe.types.UTF8String
 
 /** Reads what Spark's Kafka source has planned of a partition, with Spark's own consumer.
@@ -33,11 +34,9 @@ final class PlannedRecords(planned: InputPartition) extends PartitionReader[Inte
   override def close(): Unit = consumer.release()
 
   override def currentMetricsValues(): Array[CustomTaskMetric] = Array(
-    new RecordsMetric("offsetOutOfRange", consumer.getNumOffsetOutOfRange()),
-    new RecordsMetric("dataLoss", consumer.getNumDataLoss()))
+    CountedMetric("offsetOutOfRange", consumer.getNumOffsetOutOfRange()),
+    CountedMetric("dataLoss", consumer.getNumDataLoss()))
 }
-
-private final class RecordsMetric(override val name: String, override val value: Long) extends CustomTaskMetric
 
 /** A record as a row of Spark's Kafka source. */
 private final class RecordRow(topic: UTF8String, hasHeaders: Boolean) extends BaseGenericInternalRow {
