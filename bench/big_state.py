@@ -1,7 +1,8 @@
 """`python -m bench.big_state`: a join whose state is larger than its memory.
 
-An inner join of two upsert tables in which every record is a new row of state. A right row finds a
-left row that came a fifth of all records before, so that its cells have long left the memory.
+An inner join of two upsert tables in which every record is a new row of state. Of five right rows
+one finds no left row; the others find the left rows in turn, so that the result grows as evenly as
+the input. They lie a fifth of what was read apart, which soon is more than fits into memory.
 Printed are, for every step of the input, records per second, resident memory and the size of the
 checkpoint. Then the driver is killed and started again: how long until a new record's result is
 committed. The results are counted and their ids added up. Run it by hand on an idle machine.
@@ -53,10 +54,11 @@ class Sample:
 
 
 class Input:
-    """Two topics of `keys` records each; all right rows but the first `lag` find a left one."""
+    """Two topics of `keys` records each; four of five right rows find a left one."""
 
     def __init__(self, keys: int) -> None:
-        self.keys, self.lag = keys, keys // 5
+        self.keys = keys
+        self.alone = keys // 5  # right rows that find no left one
 
     def id(self, number: int) -> int:
         return number * _STRIDE % self.keys
@@ -65,18 +67,16 @@ class Input:
         return (_record(self.id(n)) for n in range(self.keys))
 
     def rights(self) -> Iterator[Record]:
-        for n in range(self.lag):
-            yield _record(self.keys + n)  # of no left row
-        for n in range(self.keys - self.lag):
-            yield _record(self.id(n))
+        for n in range(self.keys):
+            yield _record(self.keys + n if n % 5 == 4 else self.id(n - n // 5))
 
     def extra(self) -> Iterator[Record]:
         """The right rows that come after the restart."""
-        return (_record(self.id(self.keys - self.lag + n)) for n in range(_EXTRA))
+        return (_record(self.id(self.keys - self.alone + n)) for n in range(_EXTRA))
 
     def expected(self) -> tuple[int, int]:
         """The number of results, and the sum of their ids."""
-        count = self.keys - self.lag + _EXTRA
+        count = self.keys - self.alone + _EXTRA
         return count, sum(map(self.id, range(count)))
 
 

@@ -71,6 +71,7 @@ _DEFAULTS = {
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.stopTimeout": "5s",
     "spark.sql.streaming.stateStore.numStateStoreMaintenanceThreads": "2",
+    f"{ROCKSDB}writeBufferSizeMB": "128",  # so that there are few files to merge (Compaction.scala)
 }
 # Spark keeps for its page what thousands of past epochs did; nobody asks for it without the page
 _WITHOUT_PAGE = {

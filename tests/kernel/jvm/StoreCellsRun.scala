@@ -172,6 +172,11 @@ final class StoreCellsRun(folder: String, memoryMb: Int) {
     logger.invoke(database).asInstanceOf[Logger].infoLogLevel.toString
   }
 
+  /** By how much a level of RocksDB's files is larger than the one above it, once the cells were opened. */
+  def levelGrowth(): Double = inVersion("cells") { _ =>
+    StoreInternals.innerOf(database).getOptions(null).maxBytesForLevelMultiplier()
+  }
+
   private def database: RocksDB =
     store.asInstanceOf[RocksDBStateStoreProvider#RocksDBStateStore].dbInstance()
 

@@ -129,6 +129,16 @@ def test_rocksdb_cannot_keep_a_jvm_from_ending(open_store: OpenStore) -> None:
     assert open_store("silent").logLevel() == "NUM_INFO_LOG_LEVELS"
 
 
+def test_levels_of_files_grow_slowly_in_each_database_that_spark_opens(
+    open_store: OpenStore,
+) -> None:
+    store = open_store("levels")
+    assert store.levelGrowth() == 3
+    run(store, "cells", [(0, "4b01", "01")])
+    store.goBackTo(1)  # Spark opens it anew
+    assert store.levelGrowth() == 3
+
+
 def large_writes(rng: random.Random) -> list[Write]:
     """Of 600 cells, which together do not fit into a megabyte."""
     names = [f"4b{rng.randrange(200):04x}" for _ in range(rng.randrange(200))]

@@ -80,8 +80,8 @@ def test_no_number_of_cores_is_null() -> None:
 
 def test_memory_of_an_executor() -> None:
     made = report(TEMPORAL, replace(GIVEN, executor=Executor(memory_mb=1000)))
-    # the state's least is 768 MB, and Spark's own overhead 384
-    assert (made.state_memory_mb, made.container_mb) == (768, 2152)
+    # the state has at least 768 MB and may take a quarter more; 384 are Spark's own
+    assert (made.state_memory_mb, made.container_mb) == (768, 2344)
     assert made.cached_share(made.sizes[0]) == pytest.approx(
         768 * 2**20 / (50e6 * 62 * PLAIN.state_ratio)
     )

@@ -122,7 +122,7 @@ def test_a_cluster_gets_what_its_executors_need(
     assert found["spark.jars"] == "a.jar"
     assert found["spark.executor.memory"] == "4g"
     assert found[_ROCKSDB_MB] == "1280"  # of 2048 for state
-    assert found["spark.executor.memoryOverhead"] == f"{2048 + 409}m"
+    assert found["spark.executor.memoryOverhead"] == f"{2048 + 512 + 409}m"
     assert found["spark.executor.extraJavaOptions"].endswith(
         "-XX:+ExitOnOutOfMemoryError -Xms4096m -Dzone=a"
     )

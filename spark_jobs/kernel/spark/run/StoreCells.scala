@@ -134,6 +134,7 @@ object StoreCells {
   private[run] def open(db: RocksDB): Int => StoreCells = {
     val writes = new StoreWrites(db, db.createColFamilyIfAbsent(Variable, isInternal = false))
     StoreInternals.silence(db)
+    Compaction.set(db)
     val kept = KeptCells.of(db)
     val snapshot = new BatchSnapshot(db)
     new StoreCells(db, writes, kept, snapshot, _)
