@@ -90,8 +90,8 @@ def rocksdb_mb(state_mb: int) -> int:
 def overhead_mb(heap_mb: int, state_mb: int) -> int:
     """An executor's memory beside its heap: that of its state, and what Spark itself would add.
 
-    Where the state is larger than its memory, the JVM was seen to take a quarter of that beyond it
-    (docs/bench.md, State beyond memory): blocks that RocksDB has freed and the allocator keeps.
+    Where the state is larger than its memory, a job was seen to take nearly a quarter of that
+    beyond it (docs/bench.md, State beyond memory); what takes it is not known.
     """
     return state_mb + state_mb // 4 + max(heap_mb // 10, _LEAST_OVERHEAD_MB)
 
