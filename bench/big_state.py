@@ -10,7 +10,6 @@ committed. The results are counted and their ids added up. Run it by hand on an 
 
 import argparse
 import json
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -20,11 +19,12 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from bench.class_archive import ensure_class_archive
+from bench.folders import work_folder
 from bench.job_settings import set_statements, setting
 from bench.load import Loader, create_topics
 from bench.measure import BenchError, folder_bytes, stop_tree, tree_rss_bytes
 from bench.results import verify_ids
-from bench.turns import WORK, say, use_cores
+from bench.turns import say, use_cores
 from bench.workloads.records import PARTITIONS, Record
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import Child
@@ -198,10 +198,7 @@ def main() -> None:
     given = Input(options.rows // 2)
     ensure_class_archive()
     use_cores(2)
-    work = WORK / "big-state"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    with Broker(work / "kafka", heap="1g") as broker:
+    with work_folder("big-state") as work, Broker(work / "kafka", heap="1g") as broker:
         at = broker.bootstrap_servers
         create_topics(at, ["lefts", "rights", "results"])
         _send(at, "lefts", given.lefts())
@@ -216,7 +213,6 @@ def main() -> None:
             say(line)
         again_s = restarted_s(work, at, settings, given)
         say(f"killed and started again: {again_s:.1f} s to the first result")
-    shutil.rmtree(work, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ a collection, processor time, and seconds, which mean something on an idle machi
 import argparse
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,10 +21,11 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
+from bench.folders import work_folder
 from bench.load import create_topics
 from bench.measure import BenchError, process_tree, processor_s, stop_tree
 from bench.results import verify_ids
-from bench.turns import WORK, say, use_cores
+from bench.turns import say, use_cores
 from bench.workloads.records import PARTITIONS
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.process import Child
@@ -182,20 +182,17 @@ _ROWS = {"hot-key": 1_000 * _MATCHES, "gate": 2_000_000, "end": 2_000_000, "jump
 def run(name: str, rows: int, heap_mb: int, timeout_s: float) -> str:
     """One case; raises BenchError if the job fails or its results are wrong."""
     case = CASES[name]
-    work = WORK / f"bounded-output-{name}"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    with Broker(work / "kafka", heap="512m") as broker:
-        at = broker.bootstrap_servers
-        create_topics(at, ["probes", "builds", "results"])
-        for topic in ("probes", "builds"):
-            _send(at, topic, case.records(topic, rows))
-        job = work / "job.sql"
-        job.write_text(case.sql(at), encoding="utf-8")
-        seconds, processor = _measured(job, work, heap_mb, timeout_s)
-        found = verify_ids(at, "results", case.expected(rows))
-    peak = heap_peak_mb(work.glob("gc*.log"))
-    shutil.rmtree(work, ignore_errors=True)
+    with work_folder(f"bounded-output-{name}") as work:
+        with Broker(work / "kafka", heap="512m") as broker:
+            at = broker.bootstrap_servers
+            create_topics(at, ["probes", "builds", "results"])
+            for topic in ("probes", "builds"):
+                _send(at, topic, case.records(topic, rows))
+            job = work / "job.sql"
+            job.write_text(case.sql(at), encoding="utf-8")
+            seconds, processor = _measured(job, work, heap_mb, timeout_s)
+            found = verify_ids(at, "results", case.expected(rows))
+        peak = heap_peak_mb(work.glob("gc*.log"))
     return (
         f"{name:>8}: {found:,} results, heap at most {peak} MB of {heap_mb} after a collection,"
         f" {processor:.0f} s of processor time, {seconds:.0f} s"

@@ -10,7 +10,6 @@ machine.
 import argparse
 import json
 import random
-import shutil
 import sys
 import time
 import uuid
@@ -23,9 +22,10 @@ from tempfile import TemporaryDirectory
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from bench.folders import work_folder
 from bench.load import create_topics
 from bench.measure import BenchError, process_tree, processor_s, stop_tree
-from bench.turns import WORK, say
+from bench.turns import say
 from bench.workloads.records import PARTITIONS
 from service.trends import quantile_s
 from spark_jobs.embedded.broker import Broker
@@ -259,10 +259,8 @@ def main() -> None:
     parser.add_argument("--database", choices=tuple(_NUMBERED), default="postgres")
     given = parser.parse_args()
     probes = Probes(given.rows, _WARM_UP + given.rate * given.seconds)
-    work = WORK / "lookup"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
     with (
+        work_folder("lookup") as work,
         Broker(work / "kafka", heap="1g") as broker,
         _database(given.database, given.rows) as database,
     ):
@@ -270,7 +268,6 @@ def main() -> None:
             run = Run(broker.bootstrap_servers, database, work / name, name, cache)
             for line in run.measure(probes, given.rate).lines(name, probes.total - _WARM_UP):
                 say(line)
-    shutil.rmtree(work, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.figures import Outcome, RunFigures, conditions_now, read_outcome, write_outcome
+from bench.folders import WORK
 from bench.measure import BenchError, Measurement
 from bench.peers.peer import PARALLELISM, Folders, Peer
 from bench.results import Folded
-from bench.turns import WORK, Turns, turns, use_cores
+from bench.turns import Turns, turns, use_cores
 from bench.workloads.records import PARTITIONS
 from bench.workloads.workload import Workload
 from spark_jobs.errors import RejoinError

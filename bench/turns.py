@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.folders import work_folder
 from bench.load import create_topics, load
 from bench.measure import Measurement, SinkProgress, run_measured
 from bench.peers.peer import Folders, Peer, Run
@@ -19,7 +20,6 @@ from bench.workloads.workload import Guarantee, Workload
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
 
-WORK = Path(__file__).resolve().parents[1] / "build" / "bench"
 _BROKER_HEAP = "1g"
 
 
@@ -60,10 +60,8 @@ def turns(
     name: str, workload: Workload, data: BenchData, timeout_s: float, keep: bool = False
 ) -> Iterator[Turns]:
     """The folder of this name keeps the logs if a run fails, and everything with `keep`."""
-    work = WORK / f"{name}-{workload.name}"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
     with (
+        work_folder(f"{name}-{workload.name}", keep) as work,
         Broker(work / "kafka", heap=_BROKER_HEAP) as broker,
         RegistryServer(work / "schemas") as registry,
     ):
@@ -71,8 +69,6 @@ def turns(
         load_s = load(data, *kafka)
         expected = workload.in_micros(data.expected())
         yield Turns(workload, expected, work, kafka, load_s, timeout_s, keep)
-    if not keep:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def use_cores(count: int) -> None:

@@ -9,7 +9,6 @@ machine; `--write` replaces the model's data file, and `make golden` then renews
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
+from bench.folders import WORK, work_folder
 from bench.load import create_topics, load
 from bench.measure import BenchError, SinkProgress, run_measured
 from bench.peers.peer import Folders, Run
@@ -33,7 +33,7 @@ from bench.sizing.trace import (
     topic_bytes,
     warm_window,
 )
-from bench.turns import WORK, use_cores
+from bench.turns import use_cores
 from bench.workloads.records import BenchData, Expected, InputTopic, Record
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
@@ -83,14 +83,14 @@ class Loaded:
 
 @contextmanager
 def loaded(setup: Setup) -> Iterator[Loaded]:
-    work = _FOLDER / "run"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    with Broker(work / "kafka", heap="1g") as broker, RegistryServer(work / "schemas") as registry:
+    with (
+        work_folder("sizing/run") as work,
+        Broker(work / "kafka", heap="1g") as broker,
+        RegistryServer(work / "schemas") as registry,
+    ):
         data = CountedData(setup.bench_data())
         load(data, broker.bootstrap_servers, registry.url)
         yield Loaded(broker, registry.url, data, work)
-    shutil.rmtree(work, ignore_errors=True)  # not reached after a failure, which keeps the logs
 
 
 def measure(setup: Setup, on: Loaded, number: int, timeout_s: float) -> Point:

@@ -80,7 +80,7 @@ final class MachineRun(nodeJson: String, maxBytes: Long) {
     compact(render(JArray(parse(batchesJson).children.map(batch => JArray(runBatch(batch.children))))))
 
   private def runBatch(events: List[JValue]): List[JValue] = {
-    val batch = new GroupBatch(byKey = isByKey)
+    val batch = new GroupBatch(Option.when(isByKey)(_ => ()))
     isByKey = !isByKey
     if (isFirst) clockMarks.foreach(batch.add)
     isFirst = false

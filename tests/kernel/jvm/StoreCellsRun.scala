@@ -61,12 +61,23 @@ final class StoreCellsRun(folder: String, memoryMb: Int) {
     */
   def run(through: String, writesJson: String, readsJson: String): String = inVersion(through) { state =>
     write(state, writesJson)
+    readAhead(state, readsJson)
     compact(render(JArray(parse(readsJson).children.map {
       case JArray(List(JInt(group), JString(cell))) =>
         Option(state(group.toInt).get(bytes(cell))).fold[JValue](JNull)(value => JString(hex.formatHex(value)))
       case other => throw new IllegalArgumentException(s"no cell: $other")
     })))
   }
+
+  /** Every other cell is read ahead of the others. */
+  private def readAhead(state: Int => KeyedState, readsJson: String): Unit =
+    parse(readsJson).children.collect { case JArray(List(JInt(group), JString(cell))) => (group.toInt, bytes(cell)) }
+      .grouped(2).map(_.head).toSeq.groupMap(_._1)(_._2).foreach { case (group, cells) =>
+        state(group) match {
+          case stored: StoreCells => stored.readAhead(cells)
+          case _ => // Spark's map state
+        }
+      }
 
   /** Applies writes, and then fails. */
   def fail(through: String, writesJson: String): Unit = {
@@ -103,14 +114,19 @@ final class StoreCellsRun(folder: String, memoryMb: Int) {
 
   /** The cells' names with this tag, in the order in which a batch with a row for each of their keys visits them. */
   def visited(namesJson: String, tag: String): String = {
-    val batch = new GroupBatch(byKey = true)
+    val told = mutable.Queue.empty[Array[Byte]]
+    val batch = new GroupBatch(Some(told ++= _))
     parse(namesJson).children.foreach {
       case JString(name) =>
         batch.add(Envelope(0, 0, RowKind.Insert, 0L, 0, 0L, Cell.keyOf(bytes(name)), Array.emptyByteArray, 0L))
       case other => throw new IllegalArgumentException(s"no name: $other")
     }
     val found = List.newBuilder[JValue]
-    batch.foreachKey(rows => found += JString(hex.formatHex(Cell.key(tag.head, rows.key))))
+    batch.foreachKey { rows =>
+      require(java.util.Arrays.equals(told.dequeue(), rows.key), "keys are told before they are visited, in their order")
+      found += JString(hex.formatHex(Cell.key(tag.head, rows.key)))
+    }
+    require(told.isEmpty, "no other keys are told")
     compact(render(JArray(found.result())))
   }
 

@@ -161,7 +161,7 @@ private final class RunningEpoch(
       val results = new ArrayBuffer[Changelog]
       val out: Output = (kind, hash, left, right) => results += Changelog(kind, hash, left, right)
       for (group <- byGroup.keys.toSeq.sorted if group % operator.parallelism == partition) {
-        val batch = new GroupBatch(byKey = group % 2 == 1)
+        val batch = new GroupBatch(Option.when(group % 2 == 1)(_ => ()))
         byGroup(group).foreach(batch.add)
         val state = states.get(group).fold(new MemoryState)(_.snapshot())
         val cells = new BatchCells(state)

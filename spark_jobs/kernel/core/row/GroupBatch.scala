@@ -12,11 +12,11 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
   * Chains are a hash table over row numbers: no object per key, no sort unless a key's rows arrived
   * out of (source, seq) order.
   *
-  * @param byKey
-  *   whether keys are visited in the order in which a store on disk has them: keys whose cells lie in one block then
-  *   come one after the other, and the block is read once
+  * @param next
+  *   where there is one, keys are visited in the order in which a store on disk has them: keys whose cells lie in one
+  *   block then come one after the other, and the block is read once. It hears which keys come next, some at a time
   */
-final class GroupBatch(byKey: Boolean = false) {
+final class GroupBatch(next: Option[Seq[Array[Byte]] => Unit] = None) {
   val marks = new ArrayBuffer[Envelope]
   val rejects = new ArrayBuffer[Envelope]
   val truncations = new ArrayBuffer[Envelope]
@@ -24,7 +24,7 @@ final class GroupBatch(byKey: Boolean = false) {
   /** Of kind [[RowKind.News]]. */
   val news = new ArrayBuffer[Envelope]
   private var rows = new Array[Envelope](64)
-  private var next = new Array[Int](64)
+  private var links = new Array[Int](64)
   private var hashes = new Array[Int](64)
   private var count = 0
   private var heads: Array[Int] = _
@@ -67,23 +67,49 @@ final class GroupBatch(byKey: Boolean = false) {
 
   /** Calls `visit` once per distinct key with the key's rows in (source, seq) order. */
   def foreachKey(visit: KeyRows => Unit): Unit = {
-    if (byKey) visitSorted(visit) else visitChains(visit)
+    next match {
+      case Some(hear) => visitSorted(hear, visit)
+      case None => visitChains(visit)
+    }
     newestOfKey = Envelope.NoTime
   }
 
-  private def visitSorted(visit: KeyRows => Unit): Unit = {
+  private def visitSorted(hear: Seq[Array[Byte]] => Unit, visit: KeyRows => Unit): Unit = {
     util.Arrays.sort(rows, 0, count, GroupBatch.storeOrder)
     val keyRows = new KeyRows
     var row = 0
+    var heard = 0
     while (row < count) {
+      if (row == heard) heard = tellNext(row, hear)
       val key = rows(row).key
+      val following = afterKey(row)
       keyRows.start(key)
-      while (row < count && util.Arrays.equals(rows(row).key, key)) {
+      while (row < following) {
         keyRows.add(rows(row))
         row += 1
       }
       visitRows(keyRows, visit)
     }
+  }
+
+  /** Tells which keys come next, from a row on; returns the row after them. */
+  private def tellNext(first: Int, hear: Seq[Array[Byte]] => Unit): Int = {
+    val keys = new ArrayBuffer[Array[Byte]](GroupBatch.KeysAhead)
+    var row = first
+    while (row < count && keys.size < GroupBatch.KeysAhead) {
+      keys += rows(row).key
+      row = afterKey(row)
+    }
+    hear(keys.toSeq)
+    row
+  }
+
+  /** The first sorted row of the key after that of `row`. */
+  private def afterKey(row: Int): Int = {
+    val key = rows(row).key
+    var following = row + 1
+    while (following < count && util.Arrays.equals(rows(following).key, key)) following += 1
+    following
   }
 
   private def visitChains(visit: KeyRows => Unit): Unit = {
@@ -105,11 +131,11 @@ final class GroupBatch(byKey: Boolean = false) {
   private def chain(): Unit = {
     val slots = Integer.highestOneBit(math.max(count, 8) * 2 - 1)
     heads = Array.fill(slots)(-1)
-    if (next.length < count) next = new Array[Int](rows.length)
+    if (links.length < count) links = new Array[Int](rows.length)
     var row = count - 1
     while (row >= 0) {
       val slot = hashes(row) & (slots - 1)
-      next(row) = heads(slot)
+      links(row) = heads(slot)
       heads(slot) = row
       row -= 1
     }
@@ -121,13 +147,13 @@ final class GroupBatch(byKey: Boolean = false) {
     keyRows.start(first.key).add(first)
     var rest = -1
     var last = -1
-    var row = next(head)
+    var row = links(head)
     while (row >= 0) {
-      val following = next(row)
+      val following = links(row)
       if (hashes(row) == hashes(head) && util.Arrays.equals(rows(row).key, first.key)) keyRows.add(rows(row))
       else {
-        if (last < 0) rest = row else next(last) = row
-        next(row) = -1
+        if (last < 0) rest = row else links(last) = row
+        links(row) = -1
         last = row
       }
       row = following
@@ -138,6 +164,7 @@ final class GroupBatch(byKey: Boolean = false) {
 }
 
 object GroupBatch {
+  private final val KeysAhead = 64
 
   /** Independent of the hash that chose the group, whose low bits are alike inside a group. */
   def hash(key: Array[Byte]): Int =

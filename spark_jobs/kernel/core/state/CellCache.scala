@@ -43,6 +43,12 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   /** Whether it has every cell of the store, so that one which it does not have does not exist. */
   def isComplete: Boolean = missing == 0
 
+  /** Whether it keeps cells at all. */
+  def mayKeep: Boolean = capacity > 0
+
+  def keeps(group: Int, name: Array[Byte]): Boolean =
+    entries > 0 && slotAt(find(hashOf(group, name), group, name)) != 0
+
   /** Whether the store may have this cell, which is not kept. */
   def mayLack(group: Int, name: Array[Byte]): Boolean =
     missing != 0 && (left == null || left.mayHave(hashOf(group, name)))
@@ -142,7 +148,7 @@ final class CellCache(bytes: Long, isNew: Boolean) {
 
   /** The store has a cell of this hash that is not kept from now on. */
   private def leaves(hash: Int): Unit = {
-    if (isNew && left == null) left = new CellFilter(capacity / RingSixteenths)
+    if (isNew && left == null) left = new CellFilter(capacity / RingSixteenths * FilterSixteenths)
     if (isNew) left.add(hash)
     missing += 1
   }
@@ -263,7 +269,8 @@ private object CellCache {
   private final val MostBytes = 16L << 30
   // a cell that would push out more than such a part of the others is not kept
   private final val LargestPart = 8
-  private final val RingSixteenths = 13
+  private final val RingSixteenths = 12
+  private final val FilterSixteenths = 2
   // of cells that are not kept
   private final val Unknown = Long.MaxValue / 2
 
@@ -274,7 +281,7 @@ private object CellCache {
   private final val HoldsAt = 20
   private final val NameAt = 24
 
-  /** The index takes an eighth, the filter a sixteenth, the ring the rest. */
+  /** The index and the filter take an eighth each, the ring the rest. */
   private def ringBytes(bytes: Long): Long = math.min(bytes, MostBytes) / 16 * RingSixteenths & ~7L
   private def slotsIn(bytes: Long): Int = math.max(math.min(bytes, MostBytes) / 8 / SlotBytes, 4).toInt
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode, 
 import rejoin.core.machine.{LiveGroup, Machine, TemporalJoinSpec}
 import rejoin.core.results.Results
 import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, Output}
-import rejoin.core.state.BatchCells
+import rejoin.core.state.{BatchCells, Cell}
 import rejoin.core.time.{GroupState, Watermarks}
 
 /** Runs a state machine inside transformWithState: one call per key group and batch, or in real-time mode one per row.
@@ -52,7 +52,8 @@ final class StatefulAdapter(
     else {
       val stored = cells(key)
       val state = new BatchCells(stored)
-      val batch = new GroupBatch(byKey = !stored.isInMemory)
+      def read(keys: Seq[Array[Byte]]): Unit = stored.readAhead(keys.map(Cell.key(machine.keyTag, _)))
+      val batch = new GroupBatch(Option.unless(stored.isInMemory)(read))
       rows.foreach(batch.add)
       val after = Machine.run(machine, operator.spec.timing, group, batch, state, out(batch))
       state.store()

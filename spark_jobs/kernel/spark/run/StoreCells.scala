@@ -46,15 +46,24 @@ final class StoreCells(db: RocksDB, writes: StoreWrites, kept: CellCache, snapsh
     if (value != null || !kept.mayLack(group, cell)) value else read(cell)
   }
 
-  private def read(cell: Array[Byte]): Array[Byte] = {
-    val stored = db.get(key(cell), Variable)
+  /** Reads cells that soon will be asked for, by one call: RocksDB then finds those of one block together. */
+  def readAhead(cells: Seq[Array[Byte]]): Unit = if (kept.mayKeep) {
+    val unknown = cells.filter(cell => kept.mayLack(group, cell) && !kept.keeps(group, cell))
+    if (unknown.nonEmpty) {
+      val stored = db.multiGet(unknown.map(key).toArray, Variable)
+      unknown.iterator.zip(stored).foreach { case (cell, value) => found(cell, value) }
+    }
+  }
+
+  private def read(cell: Array[Byte]): Array[Byte] = found(cell, db.get(key(cell), Variable))
+
+  private def found(cell: Array[Byte], stored: Array[Byte]): Array[Byte] =
     if (stored == null) null
     else {
       val value = util.Arrays.copyOfRange(stored, ValueAt, ValueAt + fieldLength(stored, ValueRowAt))
       kept.putFound(group, cell, value)
       value
     }
-  }
 
   def put(cell: Array[Byte], value: Array[Byte]): Unit = {
     add(cell, value)
