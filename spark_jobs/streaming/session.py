@@ -72,7 +72,7 @@ _DEFAULTS = {
     "spark.sql.streaming.stopTimeout": "5s",
     "spark.sql.streaming.stateStore.numStateStoreMaintenanceThreads": "2",
     f"{ROCKSDB}writeBufferSizeMB": "128",  # so that there are few files to merge (Compaction.scala)
-    # of a block, a batch reads many cells; with RocksDB's own 4 KB indices take as much as the cells
+    # a batch reads many cells of a block; with 4 KB, indices take a good part of RocksDB's memory
     f"{ROCKSDB}blockSizeKB": "16",
 }
 # Spark keeps for its page what thousands of past epochs did; nobody asks for it without the page

@@ -2,7 +2,7 @@ package org.apache.spark.sql.rejoin.run
 
 import java.lang.management.ManagementFactory
 import java.nio.ByteBuffer
-import java.util.{HexFormat, UUID}
+import java.util.{Arrays, HexFormat, UUID}
 
 import scala.collection.mutable
 import scala.util.Random
@@ -24,11 +24,16 @@ import org.apache.spark.sql.internal.SQLConf
 import rejoin.core.row.{Envelope, GroupBatch, RowKind}
 import rejoin.core.state.{Cell, KeyedState}
 
-/** One partition of Spark's RocksDB store in a folder, written through [[StoreCells]] or through Spark's map state. */
-final class StoreCellsRun(folder: String, memoryMb: Int) {
+/** One partition of Spark's RocksDB store in a folder, written through [[StoreCells]] or through Spark's map state.
+  *
+  * @param blockKb
+  *   of RocksDB's files
+  */
+final class StoreCellsRun(folder: String, memoryMb: Int, blockKb: Int) {
   private final val Groups = 64
   private val hex = HexFormat.of()
   private val provider = open()
+  private val chosen = new Random(11)
   private var version = 0L
   private val ids = mutable.HashMap[Long, Option[String]](0L -> None)
 
@@ -40,6 +45,7 @@ final class StoreCellsRun(folder: String, memoryMb: Int) {
       "changelogCheckpointing.enabled" -> "true",
       "trackTotalNumberOfRows" -> "false",
       "boundedMemoryUsage" -> "true",
+      "blockSizeKB" -> blockKb.toString,
       "maxMemoryUsageMB" -> memoryMb.toString).foreach { case (key, value) => conf.setConfString(s"spark.sql.streaming.stateStore.rocksdb.$key", value) }
     val run = UUID.randomUUID()
     val hadoop = new Configuration
@@ -123,7 +129,7 @@ final class StoreCellsRun(folder: String, memoryMb: Int) {
     }
     val found = List.newBuilder[JValue]
     batch.foreachKey { rows =>
-      require(java.util.Arrays.equals(told.dequeue(), rows.key), "keys are told before they are visited, in their order")
+      require(Arrays.equals(told.dequeue(), rows.key), "keys are told before they are visited, in their order")
       found += JString(hex.formatHex(Cell.key(tag.head, rows.key)))
     }
     require(told.isEmpty, "no other keys are told")
@@ -171,6 +177,45 @@ final class StoreCellsRun(folder: String, memoryMb: Int) {
     }
     spent.zip(Seq(versions, versions * size, versions * size, versions * size)).map { case (ns, by) => ns / by }
       .mkString("[", ",", "]")
+  }
+
+  /** Writes a cell for each of so many keys, a million in a version, in no order. */
+  def fill(keys: Int, valueBytes: Int): Unit =
+    chosen.shuffle((0 until keys by 1_000).toVector).grouped(1_000).foreach { starts =>
+      inVersion("cells") { state =>
+        val of = starts.flatMap(start => start until math.min(start + 1_000, keys)).groupBy(_ % Groups)
+        of.foreach { case (group, keys) =>
+          state(group).write(keys.iterator.map(key => (name(key), chosen.nextBytes(valueBytes))))
+        }
+      }
+    }
+
+  /** Reads the cells of `size` keys, other ones each time, in the order in which a batch visits them.
+    *
+    * Gives nanoseconds of the thread for one cell.
+    *
+    * @param isAhead
+    *   whether cells are read ahead of being asked for, as in a batch
+    */
+  def readCost(keys: Int, size: Int, isAhead: Boolean): Long = {
+    val groups = Array.fill(size)(chosen.nextInt(keys)).distinct.groupBy(_ % Groups)
+      .map { case (group, keys) => (group, inOrder(keys.map(name))) }
+    inVersion("cells") { state =>
+      val before = threadNs()
+      groups.foreach { case (group, names) =>
+        val cells = state(group).asInstanceOf[StoreCells]
+        names.grouped(64).foreach { some =>
+          if (isAhead) cells.readAhead(some.toSeq)
+          some.foreach(name => require(cells.get(name) != null, "every cell was written"))
+        }
+      }
+      (threadNs() - before) / size
+    }
+  }
+
+  private def inOrder(names: Array[Array[Byte]]): Array[Array[Byte]] = {
+    Arrays.sort(names, Arrays.compareUnsigned(_: Array[Byte], _: Array[Byte]))
+    names
   }
 
   private def threadNs(): Long = ManagementFactory.getThreadMXBean.getCurrentThreadCpuTime

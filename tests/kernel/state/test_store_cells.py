@@ -13,6 +13,7 @@ from tests.harness.gateway import jvm
 Write: TypeAlias = tuple[int, str, str | None]  # group, name and value in hexadecimal
 GROUPS = (0, 1, 127, 32_767)
 MEMORY_MB = 513  # 512 are RocksDB's, so that all stores keep cells in one
+BLOCK_KB = 4
 OpenStore: TypeAlias = Callable[[str], Any]
 
 
@@ -22,7 +23,7 @@ def open_store(tmp_path: Path) -> Iterator[OpenStore]:
 
     def open_named(name: str) -> Any:
         run = jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun
-        opened.append(run(str(tmp_path / name), MEMORY_MB))
+        opened.append(run(str(tmp_path / name), MEMORY_MB, BLOCK_KB))
         return opened[-1]
 
     yield open_named

@@ -35,9 +35,13 @@ def test_a_second_benchmark_waits_for_its_turn() -> None:
 
 
 def test_a_failure_leaves_the_logs_and_lets_the_next_one_in() -> None:
-    with pytest.raises(ValueError, match="no luck"), work_folder("one") as work:
-        (work / "engine.log").touch()
-        raise ValueError("no luck")
-    assert (work / "engine.log").exists()
+    def fail() -> None:
+        with work_folder("one") as work:
+            (work / "engine.log").touch()
+            raise ValueError("no luck")
+
+    with pytest.raises(ValueError, match="no luck"):
+        fail()
+    assert (folders.WORK / "one" / "engine.log").exists()
     with work_folder("two"):
         pass
