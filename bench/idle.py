@@ -1,8 +1,8 @@
 """`python -m bench.idle`: what a job takes that has nothing to do.
 
 A left join of two upsert tables reads some rows, and then waits for more that never come. Printed
-are, for every minute, the share of a core that each of its processes computed, and the resident
-memory of each: the driver, its JVM, and the sidecar. The broker is not in them. Run it by hand on
+are, for every minute, the share of a core that the job computed, and the resident memory of each
+of its processes: the driver, its JVM, and the sidecar. The broker is not in them. Run it by hand on
 an idle machine.
 """
 

@@ -23,7 +23,7 @@ def test_a_folder_is_empty_at_the_start_and_gone_at_the_end() -> None:
     assert not again.exists()
 
 
-def test_a_second_benchmark_waits_for_its_turn() -> None:
+def test_a_second_benchmark_is_refused_as_long_as_the_first_runs() -> None:
     with work_folder("one") as work:
         (work / "data").touch()
         with pytest.raises(BenchError) as refused, work_folder("one"):
