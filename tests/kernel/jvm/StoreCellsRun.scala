@@ -85,6 +85,16 @@ final class StoreCellsRun(folder: String, memoryMb: Int, blockKb: Int) {
         }
       }
 
+  /** Which of `[group, cell]` are kept once all of them were read ahead, and none was asked for. */
+  def keptAhead(readsJson: String): String = inVersion("cells") { state =>
+    val asked = parse(readsJson).children.collect { case JArray(List(JInt(group), JString(cell))) => (group.toInt, cell) }
+    asked.groupMap(_._1)(_._2).foreach { case (group, cells) =>
+      state(group).asInstanceOf[StoreCells].readAhead(cells.map(bytes))
+    }
+    val kept = KeptCells.of(database)
+    compact(render(JArray(asked.map { case (group, cell) => JBool(kept.keeps(group, bytes(cell))) })))
+  }
+
   /** Applies writes, and then fails. */
   def fail(through: String, writesJson: String): Unit = {
     store = provider.getStore(version, ids(version))

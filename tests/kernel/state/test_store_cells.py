@@ -113,6 +113,16 @@ def test_cells_are_those_of_the_version_that_is_loaded(open_store: OpenStore, se
         versions.append(stored)
 
 
+def test_what_is_read_ahead_is_kept(open_store: OpenStore) -> None:
+    store = open_store("ahead")
+    written: list[Write] = [(n % 3, f"4b{n:04x}", "01") for n in range(100)]
+    run(store, "cells", written)
+    run(store, "cells", [(0, "4b", "02")])
+    store.goBackTo(1)  # Spark opens it anew
+    asked = [[n % 3, f"4b{n:04x}"] for n in range(120)]
+    assert json.loads(store.keptAhead(json.dumps(asked))) == [True] * 100 + [False] * 20
+
+
 def test_a_snapshot_is_made_where_a_start_would_replay_much(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
