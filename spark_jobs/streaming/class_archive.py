@@ -14,6 +14,8 @@ DUMP_WITHIN_S = 180
 
 Use = Literal["use", "make", "off"]
 
+# at another address the JVM would rewrite each pointer in it, and so have all of it in memory
+_WHERE_IT_WAS = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
@@ -28,6 +30,6 @@ def java_options(use: Use) -> list[str]:
             ARCHIVE.unlink(missing_ok=True)
             return [f"-XX:ArchiveClassesAtExit={ARCHIVE}", *_QUIET]
         case "use" if is_fresh():
-            return [f"-XX:SharedArchiveFile={ARCHIVE}", *_QUIET]
+            return [f"-XX:SharedArchiveFile={ARCHIVE}", *_WHERE_IT_WAS, *_QUIET]
         case _:
             return []

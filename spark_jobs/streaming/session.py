@@ -52,6 +52,9 @@ _JVM_OPTIONS = (
     "-XX:MetaspaceSize=256m",
     "-XX:+ExitOnOutOfMemoryError",
 )
+# how often memory that RocksDB's threads have freed goes back to the machine. It takes up to a
+# twentieth of a second in which they wait, so not in real-time mode
+_GIVEN_BACK = "-XX:TrimNativeHeapInterval=30000"
 # how often a method is called before the optimising compiler takes it: planning and start-up would
 # otherwise keep it busy while rows wait for it. In real-time mode rows come one by one, and would
 # take minutes to call a method that often
@@ -61,8 +64,9 @@ _CALLS_IN_REAL_TIME = 20_000
 _MALLOC_ARENAS = ("MALLOC_ARENA_MAX", "2")
 _EXECUTOR_HEAP_MB = 1024  # Spark's own default
 # what a quiet job fills, and so occupies, between two collections: the space for new objects grows
-# from here with the load
-_NEW_MB = 128
+# from here with the load. In real-time mode rows wait for each collection
+_NEW_MB = 48
+_NEW_IN_REAL_TIME_MB = 128
 # what a user's properties may change
 _DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -74,6 +78,8 @@ _DEFAULTS = {
     f"{ROCKSDB}writeBufferSizeMB": "128",  # so that there are few files to merge (Compaction.scala)
     # a batch reads many cells of a block; with 4 KB, indices take a good part of RocksDB's memory
     f"{ROCKSDB}blockSizeKB": "16",
+    # what each task sorts chunks of rows in, and keeps: Spark would take a hundredth of the heap
+    "spark.buffer.pageSize": "1m",
 }
 # Spark keeps for its page what thousands of past epochs did; nobody asks for it without the page
 _WITHOUT_PAGE = {
@@ -170,9 +176,12 @@ def _own(settings: JobSettings, jars: list[str]) -> dict[str, str]:
     """Lists that begin with rejoin's own entries, and go on with those of the user."""
     given, archive = settings.spark_properties, settings.environment.class_archive
     memory = _memory(settings)
-    calls = _CALLS_UNTIL_OPTIMISED if settings.real_time is None else _CALLS_IN_REAL_TIME
-    common = (*_optimised_after(calls), *_JVM_OPTIONS)
-    driver = (*common, *_heap_of_driver(memory.driver_mb), *java_options(archive))
+    is_real_time = settings.real_time is not None
+    calls = _CALLS_IN_REAL_TIME if is_real_time else _CALLS_UNTIL_OPTIMISED
+    new_mb = _NEW_IN_REAL_TIME_MB if is_real_time else _NEW_MB
+    given_back = () if is_real_time else (_GIVEN_BACK,)
+    common = (*_optimised_after(calls), *_JVM_OPTIONS, *given_back)
+    driver = (*common, *_heap_of_driver(memory.driver_mb, new_mb), *java_options(archive))
     executors = [*common, f"-Xms{memory.tasks_mb}m"]
     if archive == "use" and _executors_are_here(settings):
         executors += java_options("use")
@@ -231,9 +240,9 @@ def _memory(settings: JobSettings) -> _Memory:
     return _Memory(heap_mb, tasks_mb, state_mb)
 
 
-def _heap_of_driver(heap_mb: int) -> tuple[str, str]:
+def _heap_of_driver(heap_mb: int, new_mb: int) -> tuple[str, str]:
     """Old objects have their half from the start: to give them more, all would be collected."""
-    new_mb = min(_NEW_MB, heap_mb // 4)
+    new_mb = min(new_mb, heap_mb // 4)
     return f"-Xms{heap_mb // 2 + new_mb}m", f"-XX:NewSize={new_mb}m"
 
 

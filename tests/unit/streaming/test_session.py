@@ -42,11 +42,18 @@ def test_memory_is_the_machines(
     assert (found["spark.driver.memory"], found[_ROCKSDB_MB]) == (f"{heap_mb}m", str(rocksdb_mb))
 
 
-@pytest.mark.parametrize(("heap_mb", "begins"), [(3_000, (1_628, 128)), (400, (300, 100))])
+@pytest.mark.parametrize(
+    ("mode", "heap_mb", "begins"),
+    [
+        ("micro-batch", 3_000, (1_548, 48)),
+        ("real-time", 3_000, (1_628, 128)),
+        ("real-time", 400, (300, 100)),
+    ],
+)
 def test_a_quiet_driver_occupies_little_of_its_heap(
-    monkeypatch: pytest.MonkeyPatch, heap_mb: int, begins: tuple[int, int]
+    monkeypatch: pytest.MonkeyPatch, mode: str, heap_mb: int, begins: tuple[int, int]
 ) -> None:
-    found = options(monkeypatch, MEMORY_MB=str(heap_mb))
+    found = options(monkeypatch, mode, MEMORY_MB=str(heap_mb))
     begin_mb, new_mb = begins
     words = found["spark.driver.extraJavaOptions"].split()
     assert {f"-Xms{begin_mb}m", f"-XX:NewSize={new_mb}m"} <= set(words)
@@ -70,6 +77,15 @@ def test_the_jvm_optimises_what_is_called_often(
         assert f"-XX:Tier4MinInvocationThreshold={calls // 5}" in words
         assert f"-XX:Tier4CompileThreshold={calls * 2}" in words
         assert f"-XX:Tier4BackEdgeThreshold={calls * 6}" in words
+
+
+@pytest.mark.parametrize(("mode", "gives_back"), [("micro-batch", True), ("real-time", False)])
+def test_the_jvm_gives_back_what_rocksdb_freed(
+    monkeypatch: pytest.MonkeyPatch, mode: str, gives_back: bool
+) -> None:
+    found = options(monkeypatch, mode, MASTER="spark://host:7077")
+    for whose in ("driver", "executor"):
+        assert ("TrimNativeHeapInterval" in found[f"spark.{whose}.extraJavaOptions"]) == gives_back
 
 
 def test_variables_win(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +115,19 @@ def test_the_jvm_gets_what_spark_submit_reads(
     assert started.java_options[0] == "-Da=b c"
 
 
+def test_properties_of_the_user_win_over_sizes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rocksdb = "spark.sql.streaming.stateStore.rocksdb."
+    names = (f"{rocksdb}blockSizeKB", f"{rocksdb}writeBufferSizeMB", "spark.buffer.pageSize")
+    ours = options(monkeypatch)
+    assert [ours[name] for name in names] == ["16", "128", "1m"]
+    file = tmp_path / "spark.properties"
+    file.write_text("".join(f"{name}={size}\n" for name, size in zip(names, "123", strict=True)))
+    theirs = options(monkeypatch, SPARK_PROPERTIES=str(file))
+    assert [theirs[name] for name in names] == ["1", "2", "3"]
+
+
 def test_spark_is_local_and_quiet_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     found = options(monkeypatch)
     assert (found["spark.master"], found["spark.log.level"]) == ("local[3]", "ERROR")
@@ -124,7 +153,7 @@ def test_a_cluster_gets_what_its_executors_need(
     assert found[_ROCKSDB_MB] == "1280"  # of 2048 for state
     assert found["spark.executor.memoryOverhead"] == f"{2048 + 512 + 409}m"
     assert found["spark.executor.extraJavaOptions"].endswith(
-        "-XX:+ExitOnOutOfMemoryError -Xms4096m -Dzone=a"
+        "-XX:TrimNativeHeapInterval=30000 -Xms4096m -Dzone=a"
     )
     assert "spark.executor.extraClassPath" not in found  # the driver's paths are not theirs
     assert found["spark.plugins"] == "org.apache.spark.sql.rejoin.run.ExecutorReports"
