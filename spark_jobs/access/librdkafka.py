@@ -1,20 +1,9 @@
-"""Translates the properties of Kafka's Java client to librdkafka: same broker, same user.
-
-Certificates and keys are passed as PEM in memory, so that no secret is written to disk.
-"""
+"""Translates the properties of Kafka's Java client to librdkafka: same broker, same user."""
 
 import re
 from collections.abc import Mapping
 
 from spark_jobs.access.kerberos import kerberos_config
-from spark_jobs.access.stores import (
-    Identity,
-    pem_identity,
-    pem_text,
-    read_identity,
-    read_store,
-    read_trusted,
-)
 from spark_jobs.errors import ConfigError
 from spark_jobs.options.client_properties import CLIENT_CREDENTIALS, REFUSED, value_problem
 from spark_jobs.options.jaas import JaasEntry, parse_jaas
@@ -79,7 +68,10 @@ def admin_config(properties: Mapping[str, str]) -> dict[str, str]:
     config |= {name: _clamped(config[name], *_RANGES[name]) for name in _RANGES if name in config}
     protocol = java.get("security.protocol", "PLAINTEXT")
     if protocol in ("SSL", "SASL_SSL"):
-        config |= _tls(java)
+        # reads certificates with a library of 8 MB, which other protocols do without
+        from spark_jobs.access.tls import tls_config
+
+        config |= tls_config(java)
     if protocol.startswith("SASL"):
         config |= _sasl(java)
     return config
@@ -88,60 +80,6 @@ def admin_config(properties: Mapping[str, str]) -> dict[str, str]:
 def _clamped(value: str, least: int, most: int) -> str:
     """A number within the range; other text is kept for librdkafka to refuse."""
     return str(min(max(int(value), least), most)) if _NUMBER.fullmatch(value) else value
-
-
-def _tls(java: Mapping[str, str]) -> dict[str, str]:
-    config: dict[str, str] = {}
-    identification = java.get("ssl.endpoint.identification.algorithm", "https")
-    config["ssl.endpoint.identification.algorithm"] = identification or "none"
-    trusted = _trusted(java)
-    if trusted is not None:
-        config["ssl.ca.pem"] = trusted
-    identity = _identity(java)
-    if identity is not None:
-        config["ssl.certificate.pem"] = identity.chain_pem()
-        config["ssl.key.pem"] = identity.key_pem()
-    return config
-
-
-def _trusted(java: Mapping[str, str]) -> str | None:
-    if inline := java.get("ssl.truststore.certificates"):
-        _require_pem(java, "truststore", "ssl.truststore.certificates")
-        return read_trusted(pem_text(inline), None, "'ssl.truststore.certificates'")
-    data = _file(java, "truststore")
-    password = java.get("ssl.truststore.password")
-    return None if data is None else read_trusted(data, password, "'ssl.truststore.location'")
-
-
-def _identity(java: Mapping[str, str]) -> Identity | None:
-    key_password = java.get("ssl.key.password")
-    if key := java.get("ssl.keystore.key"):
-        _require_pem(java, "keystore", "ssl.keystore.key")
-        chain = pem_text(java.get("ssl.keystore.certificate.chain", ""))
-        return pem_identity(pem_text(key), chain, key_password, "'ssl.keystore.key'")
-    data = _file(java, "keystore")
-    if data is None:
-        return None
-    password = java.get("ssl.keystore.password")
-    return read_identity(data, password, key_password, "'ssl.keystore.location'")
-
-
-def _file(java: Mapping[str, str], store: str) -> bytes | None:
-    name = f"ssl.{store}.location"
-    if name not in java:
-        return None
-    data = read_store(java[name], f"'{name}'")
-    if b"-----BEGIN " in data:
-        _require_pem(java, store, name)
-    return data
-
-
-def _require_pem(java: Mapping[str, str], store: str, name: str) -> None:
-    if java.get(f"ssl.{store}.type") != "PEM":
-        raise _refused(
-            f"'{name}' is PEM, but 'ssl.{store}.type' is {java.get(f'ssl.{store}.type', 'JKS')}",
-            f"set 'properties.ssl.{store}.type' = 'PEM'",
-        )
 
 
 def _sasl(java: Mapping[str, str]) -> dict[str, str]:

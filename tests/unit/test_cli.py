@@ -3,6 +3,7 @@
 import json
 import shlex
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,3 +154,8 @@ def test_what_is_no_topic_starts_no_broker(
     assert ends_with(monkeypatch, "kafka", *asked) == 2
     assert "TOPIC_NAME" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
+
+
+def test_a_job_without_certificates_loads_nothing_that_reads_them() -> None:
+    check = "import spark_jobs.main, sys; sys.exit('cryptography' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], timeout=60, check=False).returncode == 0
