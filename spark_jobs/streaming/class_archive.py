@@ -14,7 +14,7 @@ DUMP_WITHIN_S = 180
 
 Use = Literal["use", "make", "off"]
 
-# at another address the JVM would rewrite each pointer in it, and so have all of it in memory
+# at another address the JVM would rewrite each pointer in it: pages that no other job can share
 _WHERE_IT_WAS = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
