@@ -101,6 +101,10 @@ class Project:
         found: list[dict[str, Any]] = json.loads(podman("inspect", self.container(service)))
         return found[0]
 
+    def address(self, service: str) -> str:
+        networks: dict[str, Any] = self.inspect(service)["NetworkSettings"]["Networks"]
+        return str(next(iter(networks.values()))["IPAddress"])
+
     def services(self, *profiles: str) -> list[str]:
         return [
             name
