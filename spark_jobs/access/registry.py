@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from spark_jobs.access.stores import read_identity, read_store, read_trusted, tls_context
 from spark_jobs.errors import ConfigError
 from spark_jobs.options.formats import RegistryOptions
 from spark_jobs.settings import resolve_all
@@ -28,9 +29,6 @@ def registry_access(
     options: RegistryOptions, timeout_s: float, headers: Mapping[str, str]
 ) -> RegistryAccess:
     """The client that a format's options describe; they may hold references."""
-    # reads certificates with a library of 8 MB, which jobs without a registry do without
-    from spark_jobs.access.stores import read_identity, read_store, read_trusted, tls_context
-
     if not options.url:
         raise ConfigError("REGISTRY_URL_MISSING", "the format's 'url' is not set")
     known = _resolved(options)

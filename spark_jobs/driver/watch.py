@@ -34,7 +34,7 @@ from spark_jobs.streaming.failure import JavaError
 from spark_jobs.streaming.manifest import COUNTERS
 from spark_jobs.streaming.object_store import check_store, reading
 
-POLL_S = 0.1
+POLL_S = 0.25
 REPORT_EVERY_S = 1.0
 SAVE_EVERY_S = 10.0
 PARTITIONS_EVERY_S = 60.0

@@ -8,7 +8,6 @@ from spark_jobs.formats.avro import avro_schema, envelope_schema
 from spark_jobs.formats.columns import with_columns
 from spark_jobs.formats.json_schema import json_schema
 from spark_jobs.formats.proto_text import registered_file
-from spark_jobs.formats.registry import PATIENCE_S, RegistryClient
 from spark_jobs.formats.written_schema import WrittenSchema
 from spark_jobs.options.formats import (
     AvroRegistryOptions,
@@ -55,6 +54,9 @@ def written_schema(declared: Format, columns: Sequence[RowField]) -> WrittenSche
 
 
 def _id(registry: RegistryOptions, subject: str, schema: WrittenSchema) -> int:
+    # a client of HTTP and a reader of certificates, which jobs without a registry do without
+    from spark_jobs.formats.registry import PATIENCE_S, RegistryClient
+
     patience_ms = registry.timeout_ms
     client = RegistryClient(registry, PATIENCE_S if patience_ms is None else patience_ms / 1000)
     try:

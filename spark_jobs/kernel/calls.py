@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, cast
 from urllib.parse import unquote, urlparse
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
@@ -131,15 +132,21 @@ class LocalRun(Protocol):
     def end(self) -> str: ...
 
 
+_KERNELS: WeakKeyDictionary[SparkSession, "Kernel"] = WeakKeyDictionary()
+
+
 class Kernel:
     """The kernel in one JVM: that of a Spark session, or one of its own (standalone.py)."""
 
     def __init__(self, jvm: Any) -> None:
-        self._scala = jvm.org.apache.spark.sql.rejoin.Kernel
+        # the object itself: py4j asks for each part of a class's name, and for each static method
+        self._scala = getattr(getattr(jvm.org.apache.spark.sql.rejoin, "Kernel$"), "MODULE$")
 
     @classmethod
     def of(cls, spark: SparkSession) -> "Kernel":
-        return cls(spark._jvm)
+        if spark not in _KERNELS:
+            _KERNELS[spark] = cls(spark._jvm)
+        return _KERNELS[spark]
 
     def ingest(
         self, records: DataFrame, scan: Message, query: str, *, chunked: bool, real_time: bool

@@ -24,9 +24,14 @@ from spark_jobs.kernel.build import java, spark_jars
 
 _SPARK_HOME = Path(pyspark.__file__).parent
 _SCALA = "2.13"
-# its functions are registered with each session, for which Scala reflects on all that it knows:
-# nearly a second, and no join uses them
-_OMITTED = "spark-mllib_"
+# of what no join uses, the jars with the most classes: a JVM keeps the directory of every jar. The
+# functions of MLlib would even be registered with each session, for which Scala reflects on all
+# that it knows: nearly a second
+_MLLIB = ("spark-mllib_", "breeze_", "spire_", "cats-kernel_", "algebra_", "arpack_combined_all-")
+_HIVE = (
+    "spark-hive", "hive-exec-", "hive-metastore-", "hive-service-rpc-", "datanucleus-", "derby-",
+)  # fmt: skip
+_OMITTED = (*_MLLIB, *_HIVE, "spark-connect_")
 _FIRST = "slf4j-api-"  # Spark's launcher puts it before the others
 # what Spark's launcher gives to each JVM: JavaModuleOptions.java
 _OPENED = (

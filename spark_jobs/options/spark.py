@@ -59,6 +59,7 @@ _OTHERWISE = {
     "spark.log.level": "use REJOIN_SPARK_LOG_LEVEL",
     "spark.sql.shuffle.partitions": "SET 'rejoin.parallelism'",
     f"{ROCKSDB}maxMemoryUsageMB": "use REJOIN_STATE_MEMORY_MB",
+    "spark.sql.catalogImplementation": "tables are those of the job's file; leave it out",
     "spark.jars": "rejoin lists its own jars there; leave it out",
     "spark.submit.deployMode": "the driver runs where `rejoin run` does; leave it out",
 }

@@ -65,7 +65,7 @@ _MALLOC_ARENAS = ("MALLOC_ARENA_MAX", "2")
 _EXECUTOR_HEAP_MB = 1024  # Spark's own default
 # what a quiet job fills, and so occupies, between two collections: the space for new objects grows
 # from here with the load. In real-time mode rows wait for each collection
-_NEW_MB = 48
+_NEW_MB = 32
 _NEW_IN_REAL_TIME_MB = 128
 # what a user's properties may change
 _DEFAULTS = {

@@ -42,7 +42,12 @@ def test_command_is_that_of_sparks_launcher() -> None:
     assert own[:3] == [first, conf, slf4j]
     assert rest == f"{JARS}/*"
     left_out = {jar.name for jar in JARS.glob("*.jar")} - {Path(entry).name for entry in own}
-    assert {name.split("_")[0] for name in left_out} == {"spark-mllib"}
+    assert {name for name in left_out if not name.startswith(module._OMITTED)} == set()
+
+
+@pytest.mark.parametrize("start", module._OMITTED)
+def test_each_jar_that_is_omitted_is_one_of_sparks(start: str) -> None:
+    assert list(JARS.glob(f"{start}*.jar"))
 
 
 def test_spark_env_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

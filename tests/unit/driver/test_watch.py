@@ -17,6 +17,7 @@ from spark_jobs.driver.state_lookups import StateLookups
 from spark_jobs.driver.watch import Watch
 from spark_jobs.embedded.process import Child
 from spark_jobs.errors import MachineError
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.options.settings import NOTHING_SET
 from spark_jobs.settings import Environment, Overrides, job_settings
 
@@ -31,13 +32,13 @@ def test_an_error_is_told_also_where_the_status_cannot_be_written(tmp_path: Path
 
 
 @pytest.mark.parametrize("error", [KeyError("a defect"), KeyboardInterrupt()])
-def test_no_query_runs_on_unwatched(tmp_path: Path, error: BaseException) -> None:
+def test_no_query_runs_on_unwatched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
     """The session may be the user's own, and go on."""
     stopped = list[str]()
-    kernel = SimpleNamespace(closeGate=lambda: stopped.append("gate"))
-    kernel = SimpleNamespace(rejoin=SimpleNamespace(Kernel=kernel))
-    jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(
-        sql=kernel))))  # fmt: skip
+    kernel = SimpleNamespace(close_gate=lambda: stopped.append("gate"))
+    monkeypatch.setattr(Kernel, "of", lambda _: kernel)
 
     class Broken:
         name, is_active, runs_epoch = "q", False, False
@@ -49,7 +50,7 @@ def test_no_query_runs_on_unwatched(tmp_path: Path, error: BaseException) -> Non
 
     report, replays = JobReport("job", tmp_path, []), Replays(tmp_path, "", Child)
     lives = [cast(QueryLife, Broken())]
-    session = cast(Any, SimpleNamespace(_jvm=jvm))
+    session = cast(Any, SimpleNamespace())
     settings = job_settings(NOTHING_SET, "job", Overrides(status_dir=tmp_path), Environment())
     lookups = StateLookups(settings, {}, Child)
     watch = Watch(session, [], lives, report, replays, lookups, TextConsole(StringIO()))

@@ -204,6 +204,12 @@ DEFINITIONS = [
     ),
     ("SET 'spark.master' = 'local[4]'", "SPARK_PROPERTY_REFUSED", "'spark.master'", None),
     (
+        "SET 'spark.sql.catalogImplementation' = 'hive'",
+        "SPARK_PROPERTY_REFUSED",
+        "'spark.sql.catalogImplementation'",
+        "tables are those of the job's file",
+    ),
+    (
         "SET 'spark.hadoop.fs.s3a.secret.key' = 'abc'",
         "SPARK_PROPERTY_REFUSED",
         "'spark.hadoop",

@@ -45,7 +45,7 @@ def test_memory_is_the_machines(
 @pytest.mark.parametrize(
     ("mode", "heap_mb", "begins"),
     [
-        ("micro-batch", 3_000, (1_548, 48)),
+        ("micro-batch", 3_000, (1_532, 32)),
         ("real-time", 3_000, (1_628, 128)),
         ("real-time", 400, (300, 100)),
     ],
