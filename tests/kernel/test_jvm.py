@@ -1,5 +1,6 @@
 """JVMs are started as Spark's own launcher would."""
 
+import signal
 import subprocess
 from pathlib import Path
 
@@ -7,8 +8,10 @@ import pytest
 
 from spark_jobs.errors import ConfigError
 from spark_jobs.kernel import jvm as module
-from spark_jobs.kernel.build import java, spark_jars
-from spark_jobs.kernel.jvm import Jvm, JvmSettings, class_path
+from spark_jobs.kernel.build import java, kernel_jar, spark_jars
+from spark_jobs.kernel.calls import Kernel
+from spark_jobs.kernel.jvm import Jvm, JvmSettings, class_path, close
+from spark_jobs.kernel.standalone import launch
 
 JARS = spark_jars()[0].parent
 SUBMITTED = {
@@ -77,3 +80,12 @@ def test_killed_jvm_leaves_nothing() -> None:
     starting.kill()
     assert starting._process.returncode is not None
     assert not folder.exists()
+
+
+def test_a_jvm_that_ends_itself_does_not_wait_for_the_exit_of_its_libraries() -> None:
+    gateway = launch(kernel_jar())
+    try:
+        Kernel(gateway.jvm).halt_after(0)
+        assert gateway.proc.wait(60) == -signal.SIGKILL
+    finally:
+        close(gateway)
