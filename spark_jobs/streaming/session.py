@@ -276,7 +276,7 @@ def _listed(given: Mapping[str, str], key: str) -> list[str]:
 
 
 def stop_session(spark: SparkSession, within_s: int) -> None:
-    """Stop Spark and its JVM; after `within_s` seconds the JVM halts itself."""
+    """Stop Spark and its JVM; after `within_s` seconds the JVM kills itself."""
     gateway, kernel = spark.sparkContext._gateway, Kernel.of(spark)
     kernel.halt_after(within_s)
     with contextlib.suppress(Exception):
