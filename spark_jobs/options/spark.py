@@ -72,20 +72,20 @@ _PROPERTY = re.compile(r"(spark\.[^\s=:]+)\s*[\s=:]\s*(.*)")
 
 
 def default_state_mb(heap_mb: int) -> int:
-    """Memory for state in a JVM with tasks, beside its heap."""
-    return max(heap_mb // 2, 768)
+    """Memory for state in a JVM with tasks, beside its heap: as much, as in Flink's task managers."""
+    return max(heap_mb, 768)
 
 
 def rocksdb_mb(state_mb: int) -> int:
     """RocksDB's part of the memory for state; the kernel keeps cells in the rest (KeptCells.scala).
 
     The first 512 MB are RocksDB's, because its cache has to hold the indices of its files; of what
-    is beyond both have a half.
+    is beyond it has a quarter.
 
     >>> rocksdb_mb(400), rocksdb_mb(768), rocksdb_mb(1536)
-    (400, 640, 1024)
+    (400, 576, 768)
     """
-    return state_mb - max(state_mb - _ROCKSDB_LEAST_MB, 0) // 2
+    return state_mb - max(state_mb - _ROCKSDB_LEAST_MB, 0) * 3 // 4
 
 
 def overhead_mb(heap_mb: int, state_mb: int) -> int:

@@ -80,10 +80,10 @@ def test_no_number_of_cores_is_null() -> None:
 
 def test_memory_of_an_executor() -> None:
     made = report(TEMPORAL, replace(GIVEN, executor=Executor(memory_mb=1000)))
-    # the state has at least 768 MB and may take a quarter more; 384 are Spark's own
-    assert (made.state_memory_mb, made.container_mb) == (768, 2344)
+    # the state has as much as the heap and may take a quarter more; 384 are Spark's own
+    assert (made.state_memory_mb, made.container_mb) == (1000, 2634)
     assert made.cached_share(made.sizes[0]) == pytest.approx(
-        768 * 2**20 / (50e6 * 62 * PLAIN.state_ratio)
+        1000 * 2**20 / (50e6 * 62 * PLAIN.state_ratio)
     )
 
 

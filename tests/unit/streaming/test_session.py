@@ -32,7 +32,7 @@ def options(
 
 @pytest.mark.parametrize(
     ("machine_mb", "heap_mb", "rocksdb_mb"),
-    [(4_000, 1_024, 640), (32_000, 4_000, 1_256), (256_000, 8_192, 2_304)],
+    [(4_000, 1_024, 640), (32_000, 4_000, 1_384), (256_000, 8_192, 2_432)],
 )
 def test_memory_is_the_machines(
     monkeypatch: pytest.MonkeyPatch, machine_mb: int, heap_mb: int, rocksdb_mb: int
@@ -97,7 +97,7 @@ def test_variables_win(monkeypatch: pytest.MonkeyPatch) -> None:
         SPARK_LOG_LEVEL="INFO",
     )
     assert found["spark.driver.memory"] == "3000m"
-    assert found[_ROCKSDB_MB] == "606"
+    assert found[_ROCKSDB_MB] == "559"
     assert found["spark.master"] == "spark://host:7077"
     assert found["spark.log.level"] == "INFO"
 
@@ -150,8 +150,8 @@ def test_a_cluster_gets_what_its_executors_need(
     assert "spark.driver.host" not in found  # Spark finds the address that the cluster reaches
     assert found["spark.jars"] == "a.jar"
     assert found["spark.executor.memory"] == "4g"
-    assert found[_ROCKSDB_MB] == "1280"  # of 2048 for state
-    assert found["spark.executor.memoryOverhead"] == f"{2048 + 512 + 409}m"
+    assert found[_ROCKSDB_MB] == "1408"  # of 4096 for state
+    assert found["spark.executor.memoryOverhead"] == f"{4096 + 1024 + 409}m"
     assert found["spark.executor.extraJavaOptions"].endswith(
         "-XX:TrimNativeHeapInterval=30000 -Xms4096m -Dzone=a"
     )

@@ -12,11 +12,13 @@ import rejoin.core.state.CellCache
   * is what a load has read and written; so it holds for the load of that version and for no other. Checkpoints that
   * have no such ids keep nothing.
   *
-  * Together they take as much as RocksDB may beyond 512 MB, by the conf of each store. RocksDB needs these for the
-  * indices of its files: where they do not fit into its cache, each read of a cell reads an index of a megabyte.
+  * Together they take three times as much as RocksDB may beyond 512 MB, by the conf of each store. RocksDB needs these
+  * 512 MB for the indices of its files: where they do not fit into its cache, each read of a cell reads an index of a
+  * megabyte.
   */
 object KeptCells {
   private final val OfRocksDBAloneMb = 512
+  private final val TimesBeyond = 3
 
   private final class Kept(val cells: CellCache, var load: Option[String])
 
@@ -27,7 +29,8 @@ object KeptCells {
     freeClosed()
     val (base, load) = StoreInternals.idsOfLoad(store)
     val found = stores.remove(store)
-    val share = math.max(store.conf.totalMemoryUsageMB - OfRocksDBAloneMb, 0) * (1 << 20) / (stores.size + 1)
+    val beyondMb = math.max(store.conf.totalMemoryUsageMB - OfRocksDBAloneMb, 0)
+    val share = beyondMb * TimesBeyond * (1 << 20) / (stores.size + 1)
     val kept = found.filter(kept => Seq(base, load).contains(kept.load) && kept.cells.narrow(share)).getOrElse {
       found.foreach(_.cells.free())
       val isNew = StoreInternals.loadedVersion(store) == 0L
