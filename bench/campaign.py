@@ -9,7 +9,8 @@ from bench.workloads.catalog import WORKLOADS
 _MAIN = ("regular-upsert", "temporal-left", "interval-left")
 _OTHERS = tuple(name for name in WORKLOADS if name not in _MAIN)
 # those whose plan has an operator that mini-batches change: no join by event time has one
-_MINI_BATCHED = tuple(name for name in WORKLOADS if not name.startswith(("temporal", "interval")))
+_UNBATCHED = ("temporal", "interval", "reading")
+_MINI_BATCHED = tuple(name for name in WORKLOADS if not name.startswith(_UNBATCHED))
 _OTHER_ENGINES = ("kafka-streams", "spark", "pathway")
 
 

@@ -7,6 +7,7 @@ from bench.workloads import (
     hot_key,
     interval,
     latest,
+    reading,
     regular,
     temporal,
     three_way,
@@ -110,6 +111,17 @@ _ALL = (
         columns=("order_id", "customer_id", "amount", "name"),
         keys=lambda rows: rows // 8,
         data=hot_key.HotKeyData,
+    ),
+    Workload(
+        name="reading",
+        title="the topics of regular-upsert, read and decoded without a join",
+        sql=reading.SQL,
+        sink="append",
+        columns=("id", "amount", "text", "placed_at"),
+        key_columns=3,
+        times=("placed_at",),
+        keys=lambda rows: rows // 10,
+        data=reading.ReadingData,
     ),
 )
 WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in _ALL}

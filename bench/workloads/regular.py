@@ -17,7 +17,7 @@ from bench.workloads.records import (
     random_bits,
 )
 
-_NOTES = tuple(f"note {n:04d}, please leave at the door" for n in range(997))
+NOTES = tuple(f"note {n:04d}, please leave at the door" for n in range(997))
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 ORDERS_A = InputTopic(
@@ -68,6 +68,13 @@ LEFT JOIN orders_b AS b ON a.id = b.id;
 """
 
 
+def orders_a(rows: int, keys: int, notes: int) -> Iterator[tuple[int, float, int, int]]:
+    """Key, amount, number of the note and time of each left record, in order."""
+    draw = random_bits(1)
+    for key, choice, number in zip(draw, draw, range(rows), strict=False):
+        yield key * keys >> 31, choice % 100_000 / 100, choice % notes, START_MS + number
+
+
 class RegularData:
     """Two upsert topics with the same keys and half of `rows` each.
 
@@ -82,10 +89,10 @@ class RegularData:
         """`note_bytes`: the length of each note, then of random letters, which hardly compress."""
         self.rows = rows
         self.keys = keys
-        self._notes = _NOTES
+        self._notes = NOTES
         if note_bytes:
             bits = random_bits(note_bytes)
-            letters = "".join(_LETTERS[next(bits) % 26] for _ in range(note_bytes * len(_NOTES)))
+            letters = "".join(_LETTERS[next(bits) % 26] for _ in range(note_bytes * len(NOTES)))
             starts = range(0, len(letters), note_bytes)
             self._notes = tuple(letters[start : start + note_bytes] for start in starts)
         self.text_bytes = {
@@ -109,10 +116,7 @@ class RegularData:
     def _orders_a(self, rows: int, key_frame: bytes, value_frame: bytes) -> Iterator[Record]:
         encoded = [encode_long(key) for key in range(self.keys)]
         notes, encoded_notes = self._notes, tuple(encode_string(text) for text in self._notes)
-        draw = random_bits(1)
-        for key, choice, number in zip(draw, draw, range(rows), strict=False):
-            key = key * self.keys >> 31
-            amount, note, at = choice % 100_000 / 100, choice % len(notes), START_MS + number
+        for key, amount, note, at in orders_a(rows, self.keys, len(notes)):
             self._left[key] = (amount, notes[note], at)
             value = encoded[key] + DOUBLE.pack(amount) + encoded_notes[note] + encode_instant(at)
             yield key % PARTITIONS, key_frame + encoded[key], value_frame + value

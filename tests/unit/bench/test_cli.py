@@ -27,8 +27,8 @@ def test_all_workloads(quick: bool) -> None:
     for step in steps:
         assert step.peers[0] == "rejoin"
         assert ("flink" in step.peers) != quick
-        by_event_time = step.workload.startswith(("temporal", "interval"))
-        assert ("flink-tuned-mini-batch" in step.peers) != by_event_time
+        no_batches = step.workload.startswith(("temporal", "interval", "reading"))
+        assert ("flink-tuned-mini-batch" in step.peers) != no_batches
 
 
 @pytest.mark.parametrize(

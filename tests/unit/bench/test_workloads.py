@@ -13,6 +13,7 @@ from bench.workloads.churn import ChurnData
 from bench.workloads.fan_out import FanOutData, places
 from bench.workloads.hot_key import HOT, HotKeyData
 from bench.workloads.latest import LatestData
+from bench.workloads.reading import ReadingData
 from bench.workloads.records import Expected
 from bench.workloads.three_way import ThreeWayData
 from bench.workloads.wide import COLUMNS, WideData
@@ -141,6 +142,15 @@ def test_one_key_has_a_fifth_of_the_records() -> None:
     hot = sum(order["customer_id"] == HOT for order in orders)
     assert hot == pytest.approx(0.2 * 8_000, rel=0.1)
     assert HOT in customers
+
+
+def test_reading_alone() -> None:
+    data = ReadingData(8_000, 800)
+    orders, parcels = ([value for _, value in changes(data, topic)] for topic in data.topics)
+    few = [order for order in orders if order is not None and order["amount"] < 10]
+    assert list(data.expected().values()) == [tuple(order.values()) for order in few]
+    assert len(few) == pytest.approx(40, rel=0.5)
+    assert max(parcel["weight"] for parcel in parcels if parcel is not None) < 5_000
 
 
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
