@@ -75,6 +75,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000, help="of each table, before it is idle")
     parser.add_argument("--minutes", type=int, default=5)
     given = parser.parse_args()
+    if given.minutes < 1 or given.rows < 0:
+        parser.error("--minutes has to be at least 1, and --rows at least 0")
     ensure_class_archive()
     use_cores(2)
     with work_folder("idle") as work, Broker(work / "kafka", heap="512m") as broker:
