@@ -72,7 +72,7 @@ _PROPERTY = re.compile(r"(spark\.[^\s=:]+)\s*[\s=:]\s*(.*)")
 
 
 def default_state_mb(heap_mb: int) -> int:
-    """Memory for state in a JVM with tasks, beside its heap: as much, as in Flink's task managers."""
+    """Memory for state in a JVM with tasks, beside its heap: as much, as Flink gives it."""
     return max(heap_mb, 768)
 
 
