@@ -85,7 +85,7 @@ def rocksdb_mb(state_mb: int) -> int:
     >>> rocksdb_mb(400), rocksdb_mb(768), rocksdb_mb(1536)
     (400, 576, 768)
     """
-    return state_mb - max(state_mb - _ROCKSDB_LEAST_MB, 0) * 3 // 4
+    return min(state_mb, _ROCKSDB_LEAST_MB) + max(state_mb - _ROCKSDB_LEAST_MB, 0) // 4
 
 
 def overhead_mb(heap_mb: int, state_mb: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from spark_jobs.options.spark import rocksdb_mb
 from tests.harness.gateway import jvm
 
 Cell: TypeAlias = tuple[int, str]  # group, name in hexadecimal
@@ -153,3 +154,10 @@ def test_it_takes_less_only_if_nothing_is_lost(new_cache: NewCache) -> None:
     assert cache.narrow(200_000), "as much as it had"
     assert not cache.narrow(190_000)
     assert kept(cache, many) == stayed
+
+
+@pytest.mark.parametrize("state_mb", [300, 512, 768, 1_536, 3_013, 8_192])
+def test_rocksdb_and_the_kept_cells_share_the_memory_for_state(state_mb: int) -> None:
+    rocksdb = rocksdb_mb(state_mb)
+    kept = jvm().org.apache.spark.sql.rejoin.run.KeptCells.besideMb(rocksdb)
+    assert state_mb - 3 <= rocksdb + kept <= state_mb

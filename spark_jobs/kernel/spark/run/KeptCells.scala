@@ -24,13 +24,15 @@ object KeptCells {
 
   private val stores = new mutable.HashMap[RocksDB, Kept]
 
+  /** What the cells of all stores take beside so much for RocksDB. */
+  def besideMb(rocksDBMb: Long): Long = math.max(rocksDBMb - OfRocksDBAloneMb, 0) * TimesBeyond
+
   /** What is kept of a store that a task has loaded. */
   def of(store: RocksDB): CellCache = synchronized {
     freeClosed()
     val (base, load) = StoreInternals.idsOfLoad(store)
     val found = stores.remove(store)
-    val beyondMb = math.max(store.conf.totalMemoryUsageMB - OfRocksDBAloneMb, 0)
-    val share = beyondMb * TimesBeyond * (1 << 20) / (stores.size + 1)
+    val share = besideMb(store.conf.totalMemoryUsageMB) * (1 << 20) / (stores.size + 1)
     val kept = found.filter(kept => Seq(base, load).contains(kept.load) && kept.cells.narrow(share)).getOrElse {
       found.foreach(_.cells.free())
       val isNew = StoreInternals.loadedVersion(store) == 0L
