@@ -206,7 +206,11 @@ METRICS: tuple[MetricInfo, ...] = (
     MetricInfo(
         "rejoin_state_rows", "Rows of one input that an operator keeps.", (*_OPERATOR, "side")
     ),
-    MetricInfo("rejoin_state_bytes", "Size of an operator's state.", _OPERATOR),
+    MetricInfo(
+        "rejoin_state_bytes",
+        "Size of an operator's state: RocksDB's files and memory, as of its last snapshot.",
+        _OPERATOR,
+    ),
 )
 _STATUS_METRICS = tuple(metric for metric in METRICS if not metric.is_of_clock)
 _CLOCK_METRICS = tuple(metric for metric in METRICS if metric.is_of_clock)

@@ -32,7 +32,7 @@ import rejoin.core.state.{Cell, KeyedState}
 final class StoreCellsRun(folder: String, memoryMb: Int, blockKb: Int) {
   private final val Groups = 64
   private val hex = HexFormat.of()
-  private val provider = open()
+  private var provider = open()
   private val chosen = new Random(11)
   private var version = 0L
   private val ids = mutable.HashMap[Long, Option[String]](0L -> None)
@@ -91,7 +91,7 @@ final class StoreCellsRun(folder: String, memoryMb: Int, blockKb: Int) {
     asked.groupMap(_._1)(_._2).foreach { case (group, cells) =>
       state(group).asInstanceOf[StoreCells].readAhead(cells.map(bytes))
     }
-    val kept = KeptCells.of(database)
+    val kept = KeptCells.of(database, null) // nothing waits that was only read
     compact(render(JArray(asked.map { case (group, cell) => JBool(kept.keeps(group, bytes(cell))) })))
   }
 
@@ -146,11 +146,23 @@ final class StoreCellsRun(folder: String, memoryMb: Int, blockKb: Int) {
     compact(render(JArray(found.result())))
   }
 
-  /** All entries as they stand in RocksDB. */
-  def entries(): String = inVersion("cells") { _ =>
+  /** All entries as they stand in RocksDB where the checkpoint is loaded. */
+  def entries(): String = inVersion("map") { _ =>
     val found = database.prefixScan(Array.emptyByteArray, StoreCells.Variable)
     compact(render(JArray(found.map(e => JString(s"${hex.formatHex(e.key)} ${hex.formatHex(e.value)}")).toList)))
   }
+
+  /** How many entries there are where the checkpoint is loaded. */
+  def count(): Int = inVersion("map")(_ => database.prefixScan(Array.emptyByteArray, StoreCells.Variable).size)
+
+  /** Applies writes in a version of which Spark makes a snapshot, which nothing has said before. */
+  def runToSnapshot(writesJson: String): Unit = inVersion("cells") { state =>
+    write(state, writesJson)
+    StoreInternals.forceSnapshot(database)
+  }
+
+  /** Applies writes in a version of which Spark's coordinator wants a snapshot. */
+  def runAsked(writesJson: String): Unit = inVersion("cells", isAsked = true)(write(_, writesJson))
 
   /** Reads and rewrites `size` of `keys` cells in each of so many versions.
     *
@@ -248,18 +260,23 @@ final class StoreCellsRun(folder: String, memoryMb: Int, blockKb: Int) {
     StoreInternals.innerOf(database).getOptions(null).maxBytesForLevelMultiplier()
   }
 
-  private def database: RocksDB =
-    store.asInstanceOf[RocksDBStateStoreProvider#RocksDBStateStore].dbInstance()
+  private def rocksDBStore = store.asInstanceOf[RocksDBStateStoreProvider#RocksDBStateStore]
+  private def database: RocksDB = rocksDBStore.dbInstance()
 
   private def opened(through: String): Int => KeyedState =
-    if (through == "cells") StoreCells.open(database)
+    if (through == "cells") StoreCells.open(rocksDBStore)
     else {
       val cells = new MapCells(store)
       cells.of(_)
     }
 
-  private def inVersion[T](through: String)(use: (Int => KeyedState) => T): T = {
-    store = provider.getStore(version, ids(version))
+  /** Spark's map state knows of no cells that wait, so that it gets a database of its own from the checkpoint. */
+  private def inVersion[T](through: String, isAsked: Boolean = false)(use: (Int => KeyedState) => T): T = {
+    if (through == "map") {
+      provider.close()
+      provider = open()
+    }
+    store = provider.getStore(version, ids(version), isAsked)
     val result = try use(opened(through)) catch { case e: Throwable => store.abort(); throw e }
     version = store.commit()
     ids(version) = store.getStateStoreCheckpointInfo().stateStoreCkptId

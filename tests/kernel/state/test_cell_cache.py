@@ -45,6 +45,11 @@ def kept(cache: Any, known: list[Cell]) -> dict[Cell, str]:
     return {cell: value for cell, value in zip(known, found, strict=True) if value is not None}
 
 
+def behind(cache: Any) -> dict[Cell, str]:
+    """What the store has."""
+    return {(group, name): value for group, name, value in json.loads(cache.stored())}
+
+
 def lacking(cache: Any, asked: list[Cell]) -> set[Cell]:
     """Cells of which the cache does not know that the store has none."""
     return {(group, name) for group, name in json.loads(cache.mayLack(json.dumps(asked)))}
@@ -52,9 +57,13 @@ def lacking(cache: Any, asked: list[Cell]) -> set[Cell]:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("size", [0, 200, 4_000, 60_000, 1 << 20])
-def test_what_is_kept_is_what_was_put_last(new_cache: NewCache, size: int, seed: int) -> None:
+@pytest.mark.parametrize("is_new", [True, False])
+def test_what_is_kept_is_what_was_put_last(
+    new_cache: NewCache, size: int, is_new: bool, seed: int
+) -> None:
+    """What is not kept is in the store, and where nothing waits all of it is."""
     rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
-    cache, stored = new_cache(size, True), dict[Cell, str]()
+    cache, stored = new_cache(size, is_new), dict[Cell, str]()
     known = cells(rng, 10 ** rng.randrange(1, 4))
     longest = 3 ** rng.randrange(1, 7)
     for _ in range(20):
@@ -68,11 +77,39 @@ def test_what_is_kept_is_what_was_put_last(new_cache: NewCache, size: int, seed:
         assert found.items() <= stored.items()
         assert not cache.isComplete() or found == stored
         assert stored.keys() - found.keys() <= lacking(cache, known)
+        assert behind(cache) | found == stored
+        if rng.random() < 0.2:
+            cache.writeAll()
+        assert cache.isAhead() or behind(cache) == stored
         read = rng.sample(sorted(stored), rng.randrange(len(stored) + 1))
         cache.readThrough(json.dumps([(*cell, stored[cell]) for cell in read]))
         found = kept(cache, known)
         assert found.items() <= stored.items()
         assert not cache.isComplete() or found == stored
+
+
+def test_a_cell_is_written_once_however_often_it_changes(new_cache: NewCache) -> None:
+    cache = new_cache(1 << 20, True)
+    some: list[Cell] = [(n % 128, f"{n:08x}") for n in range(1_000)]
+    for size in range(1, 100, 10):
+        cache.write(json.dumps([(*cell, f"{size:02x}" * size) for cell in some]))
+    cache.write(json.dumps([(*cell, None) for cell in some[500:]]))
+    assert cache.written() == 0
+    cache.writeAll()
+    assert cache.written() == 500, "those that came and went need not be known to the store"
+    assert behind(cache) == kept(cache, some)
+    cache.write(json.dumps([(*cell, None) for cell in some]))
+    assert behind(cache) == {}
+
+
+def test_cells_that_have_to_leave_are_written_before(new_cache: NewCache) -> None:
+    cache = new_cache(1 << 20, True)
+    many: list[Cell] = [(n % 128, f"{n:08x}") for n in range(50_000)]
+    cache.write(json.dumps([(*cell, "00" * 100) for cell in many]))
+    stayed = kept(cache, many)
+    assert len(stayed) < 10_000
+    assert behind(cache).keys() >= set(many) - stayed.keys()
+    assert cache.written() <= 50_000
 
 
 def test_all_cells_are_kept_until_one_has_to_leave(new_cache: NewCache) -> None:

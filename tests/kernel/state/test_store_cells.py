@@ -133,6 +133,27 @@ def test_a_snapshot_is_made_where_a_start_would_replay_much(
     snapshots = (tmp_path / "large").rglob("*.zip")
     made = sorted(path.name.split("_")[0] for path in snapshots)
     assert made == ["1", "8"], "the first version makes the place of the cells"
+    assert store.count() == 5_000, "it has what waited when it became due, and what came after"
+
+
+def test_a_snapshot_that_the_coordinator_wants_has_what_waits(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = open_store("asked")
+    for version in range(4):
+        run(store, "cells", [(0, f"4b{version:02x}", "01")])
+    store.runAsked(json.dumps([(0, "4b04", "01")]))
+    made = {path.name.split("_")[0] for path in (tmp_path / "asked").rglob("*.zip")}
+    assert made == {"1", "5"}
+    assert store.count() == 5
+
+
+def test_a_snapshot_that_nothing_said_was_due_is_noticed(open_store: OpenStore) -> None:
+    store = open_store("unforeseen")
+    run(store, "cells", [(0, "4b01", "01")])
+    store.runToSnapshot(json.dumps([(0, "4b02", "02")]))
+    with pytest.raises(Exception, match="a snapshot of version 2 that nothing said was due"):
+        store.run("cells", "[]", "[]")
 
 
 def test_rocksdb_cannot_keep_a_jvm_from_ending(open_store: OpenStore) -> None:

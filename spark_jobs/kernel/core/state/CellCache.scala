@@ -1,7 +1,6 @@
 package rejoin.core.state
 
 import org.apache.spark.unsafe.Platform
-import org.apache.spark.unsafe.array.ByteArrayMethods
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
 /** The newest cells of a store, kept outside the heap in front of it. For one thread at a time.
@@ -10,9 +9,11 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
   * become longer is a gap. Where the ring is full, its oldest entries move together as long as there are enough gaps
   * between them, and leave otherwise. A Bloom filter has those that left. The operating system gives the ring its
   * memory as it is filled.
+  *
+  * What is put here waits, and is written to the store before an entry that waits would move or leave, all of it at
+  * once: a cell that changes again before that is written once.
   * {{{
-  * entry : its bytes, those of the name, those of the value, group, hash, 1 if it holds (4 each), name, value
-  * slot  : hash (4), place of the entry in words + 1 (4); 0 where it is empty
+  * slot : hash (4), place of the entry in words + 1 (4); 0 where it is empty
   * }}}
   *
   * @param bytes
@@ -22,10 +23,11 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
   */
 final class CellCache(bytes: Long, isNew: Boolean) {
   import CellCache._
+  import CellEntries.{Holds, NoPlace, Stored, Waits, sizeOf}
 
   private var capacity = ringBytes(bytes)
   private var mostSlots = slotsIn(bytes)
-  private val ring = if (capacity == 0) 0L else Platform.allocateMemory(capacity)
+  private val ring = new CellEntries(capacity)
   private var slots = math.min(FirstSlots, mostSlots)
   private var index = if (capacity == 0) 0L else emptyIndex(slots)
   private var entries = 0
@@ -33,6 +35,8 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   // at least as many cells of the store are not kept
   private var missing = if (isNew && capacity > 0) 0L else Unknown
   private var left: CellFilter = _ // these cells, if they are known and there are some
+  private var waiting = NoPlace // the entry that began to wait last; there are gaps among those that wait
+  private var store: Store = _
 
   // entries stand from `oldest` to `end`, and if the ring has begun again to `turn` and from its beginning to `end`
   private var oldest = 0L
@@ -50,51 +54,74 @@ final class CellCache(bytes: Long, isNew: Boolean) {
     entries > 0 && slotAt(find(hashOf(group, name), group, name)) != 0
 
   /** Whether the store may have this cell, which is not kept. */
-  def mayLack(group: Int, name: Array[Byte]): Boolean =
-    missing != 0 && (left == null || left.mayHave(hashOf(group, name)))
+  def mayLack(group: Int, name: Array[Byte]): Boolean = mayHave(hashOf(group, name))
 
   /** The cell's value, or null where it is not kept. */
   def get(group: Int, name: Array[Byte]): Array[Byte] =
     if (entries == 0) null
     else {
       val slot = slotAt(find(hashOf(group, name), group, name))
-      if (slot == 0) null else valueOf(placeIn(slot))
+      if (slot == 0) null else ring.value(placeIn(slot))
     }
 
+  /** Where cells are written from now on. */
+  def writesTo(store: Store): Unit = this.store = store
+
+  /** Whether the store lacks what was put here. */
+  def isAhead: Boolean = waiting != NoPlace
+
   /** Keeps what was found in the store because it was not kept. */
-  def putFound(group: Int, name: Array[Byte], value: Array[Byte]): Unit = {
+  def putFound(group: Int, name: Array[Byte], value: Array[Byte]): Unit = if (capacity > 0) {
     missing -= 1
-    put(group, name, value)
+    append(hashOf(group, name), Stored, group, name, value)
     if (missing == 0) forgetLeft()
   }
 
-  /** Keeps what the store has from now on. */
-  def put(group: Int, name: Array[Byte], value: Array[Byte]): Unit = if (capacity > 0) {
+  /** Keeps what the store is to have later; false where it cannot, so that the store has to have it now. */
+  def put(group: Int, name: Array[Byte], value: Array[Byte]): Boolean = capacity > 0 && {
     val hash = hashOf(group, name)
     val found = find(hash, group, name)
     val slot = slotAt(found)
-    val size = words(NameAt + name.length + value.length)
-    if (slot != 0 && sizeAt(placeIn(slot)) >= size) writeValue(placeIn(slot), name, value)
-    else {
+    if (slot != 0 && ring.size(placeIn(slot)) >= sizeOf(name, value)) {
+      ring.writeValue(placeIn(slot), value)
+      await(placeIn(slot))
+      true
+    } else {
+      val mayBeStored = if (slot == 0) mayHave(hash) else ring.is(placeIn(slot), Stored)
       if (slot != 0) drop(found)
-      if (size > capacity / LargestPart) leaves(hash)
-      else {
-        makeRoom(size)
-        write(end, size, hash, group, name, value)
-        link(hash, end)
-        held += size
-        end += size
-      }
+      val place = append(hash, if (mayBeStored) Stored else 0, group, name, value)
+      if (place != NoPlace) await(place)
+      place != NoPlace
     }
   }
 
-  /** The store does not have this cell any more. */
-  def remove(group: Int, name: Array[Byte]): Unit = if (entries > 0) {
-    val found = find(hashOf(group, name), group, name)
-    if (slotAt(found) != 0) drop(found)
+  /** Forgets a cell that the store is not to have any more; false if it never had it. */
+  def remove(group: Int, name: Array[Byte]): Boolean = capacity == 0 || {
+    val hash = hashOf(group, name)
+    val found = find(hash, group, name)
+    val slot = slotAt(found)
+    if (slot == 0) mayHave(hash)
+    else {
+      drop(found)
+      ring.is(placeIn(slot), Stored)
+    }
   }
 
-  /** Takes no more than `bytes` from now on; false if it would have to forget cells for that. */
+  /** Writes all that waits. */
+  def writeAll(): Unit = if (isAhead) {
+    while (isAhead) {
+      val place = waiting
+      waiting = ring.link(place)
+      ring.clear(place, Waits)
+      if (ring.is(place, Holds)) {
+        ring.set(place, Stored)
+        store.add(ring.group(place), ring.name(place), ring.value(place))
+      }
+    }
+    store.flush()
+  }
+
+  /** Takes no more than `bytes` from now on; false if it would have to forget cells for that, which then may wait. */
   def narrow(bytes: Long): Boolean = {
     val isFree = left == null && turn < 0 && end <= ringBytes(bytes) && slots <= slotsIn(bytes)
     val fits = capacity <= ringBytes(bytes) || isFree
@@ -107,12 +134,13 @@ final class CellCache(bytes: Long, isNew: Boolean) {
 
   /** Gives its memory back. It keeps nothing after that. */
   def free(): Unit = if (capacity > 0) {
-    Platform.freeMemory(ring)
+    ring.free()
     Platform.freeMemory(index)
     forgetLeft()
     capacity = 0
     entries = 0
     missing = Unknown
+    waiting = NoPlace
   }
 
   /** Lets the oldest entries move or leave until one of this size has a place at `end`, and a slot. */
@@ -136,11 +164,12 @@ final class CellCache(bytes: Long, isNew: Boolean) {
     turn = -1
   } else {
     val place = oldest
-    oldest += sizeAt(place)
-    if (Platform.getInt(null, ring + place + HoldsAt) == 1) {
+    if (ring.is(place, Waits)) writeAll()
+    oldest += ring.size(place)
+    if (ring.is(place, Holds)) {
       if (mayMove) move(place)
       else {
-        leaves(Platform.getInt(null, ring + place + HashAt))
+        leaves(ring.hash(place))
         drop(slotOf(place))
       }
     }
@@ -153,6 +182,8 @@ final class CellCache(bytes: Long, isNew: Boolean) {
     missing += 1
   }
 
+  private def mayHave(hash: Int): Boolean = missing != 0 && (left == null || left.mayHave(hash))
+
   private def forgetLeft(): Unit = if (left != null) {
     left.free()
     left = null
@@ -160,47 +191,40 @@ final class CellCache(bytes: Long, isNew: Boolean) {
 
   /** Moves an entry back to `end`; there is room, because it was the oldest. */
   private def move(place: Long): Unit = {
-    val size = sizeAt(place)
-    putSlot(slotOf(place), slotFor(Platform.getInt(null, ring + place + HashAt), end))
-    Platform.copyMemory(null, ring + place, null, ring + end, size)
-    end += size
+    putSlot(slotOf(place), slotFor(ring.hash(place), end))
+    ring.copy(place, end)
+    end += ring.size(end)
   }
 
-  private def write(place: Long, size: Int, hash: Int, group: Int, name: Array[Byte], value: Array[Byte]): Unit = {
-    Platform.putInt(null, ring + place, size)
-    Platform.putInt(null, ring + place + NameLengthAt, name.length)
-    Platform.putInt(null, ring + place + GroupAt, group)
-    Platform.putInt(null, ring + place + HashAt, hash)
-    Platform.putInt(null, ring + place + HoldsAt, 1)
-    Platform.copyMemory(name, Platform.BYTE_ARRAY_OFFSET, null, ring + place + NameAt, name.length)
-    writeValue(place, name, value)
+  /** Keeps a new entry; gives its place, or none if it is too large. */
+  private def append(hash: Int, flags: Int, group: Int, name: Array[Byte], value: Array[Byte]): Long = {
+    val size = sizeOf(name, value)
+    if (size > capacity / LargestPart) {
+      leaves(hash)
+      NoPlace
+    } else {
+      makeRoom(size)
+      val place = end
+      ring.write(place, hash, group, name, value)
+      ring.set(place, flags | Holds)
+      link(hash, place)
+      held += size
+      end += size
+      place
+    }
   }
 
-  private def writeValue(place: Long, name: Array[Byte], value: Array[Byte]): Unit = {
-    Platform.putInt(null, ring + place + ValueLengthAt, value.length)
-    val at = ring + place + NameAt + name.length
-    Platform.copyMemory(value, Platform.BYTE_ARRAY_OFFSET, null, at, value.length)
+  private def await(place: Long): Unit = if (!ring.is(place, Waits)) {
+    ring.set(place, Waits)
+    ring.setLink(place, waiting)
+    waiting = place
   }
-
-  private def valueOf(place: Long): Array[Byte] = {
-    val value = new Array[Byte](Platform.getInt(null, ring + place + ValueLengthAt))
-    val at = ring + place + NameAt + Platform.getInt(null, ring + place + NameLengthAt)
-    Platform.copyMemory(null, at, value, Platform.BYTE_ARRAY_OFFSET, value.length)
-    value
-  }
-
-  private def sizeAt(place: Long): Int = Platform.getInt(null, ring + place)
-
-  private def has(place: Long, group: Int, name: Array[Byte]): Boolean =
-    Platform.getInt(null, ring + place + GroupAt) == group &&
-      Platform.getInt(null, ring + place + NameLengthAt) == name.length &&
-      ByteArrayMethods.arrayEquals(name, Platform.BYTE_ARRAY_OFFSET, null, ring + place + NameAt, name.length)
 
   /** Where the slot of a cell is, or the empty one that it would have. */
   private def find(hash: Int, group: Int, name: Array[Byte]): Int = {
     var at = firstSlot(hash)
     var slot = slotAt(at)
-    while (slot != 0 && !(hashIn(slot) == hash && has(placeIn(slot), group, name))) {
+    while (slot != 0 && !(hashIn(slot) == hash && ring.isOf(placeIn(slot), group, name))) {
       at = after(at)
       slot = slotAt(at)
     }
@@ -208,7 +232,7 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   }
 
   private def slotOf(place: Long): Int = {
-    val hash = Platform.getInt(null, ring + place + HashAt)
+    val hash = ring.hash(place)
     val slot = slotFor(hash, place)
     var at = firstSlot(hash)
     while (slotAt(at) != slot) at = after(at)
@@ -225,8 +249,8 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   /** Takes the entry of a slot away; slots behind it that were put off by it move up. */
   private def drop(slot: Int): Unit = {
     val place = placeIn(slotAt(slot))
-    Platform.putInt(null, ring + place + HoldsAt, 0)
-    held -= sizeAt(place)
+    ring.clear(place, Holds)
+    held -= ring.size(place)
     var hole = slot
     var at = after(hole)
     while (slotAt(at) != 0) {
@@ -263,7 +287,17 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   private def putSlot(at: Int, slot: Long): Unit = Platform.putLong(null, index + at.toLong * SlotBytes, slot)
 }
 
-private object CellCache {
+object CellCache {
+
+  /** What is behind the cells that are kept. */
+  trait Store {
+
+    def add(group: Int, name: Array[Byte], value: Array[Byte]): Unit
+
+    /** It has what was added, once this returns. */
+    def flush(): Unit
+  }
+
   private final val SlotBytes = 8
   private final val FirstSlots = 1 << 10
   private final val MostBytes = 16L << 30
@@ -273,13 +307,6 @@ private object CellCache {
   private final val FilterSixteenths = 2
   // of cells that are not kept
   private final val Unknown = Long.MaxValue / 2
-
-  private final val NameLengthAt = 4
-  private final val ValueLengthAt = 8
-  private final val GroupAt = 12
-  private final val HashAt = 16
-  private final val HoldsAt = 20
-  private final val NameAt = 24
 
   /** The index and the filter take an eighth each, the ring the rest. */
   private def ringBytes(bytes: Long): Long = math.min(bytes, MostBytes) / 16 * RingSixteenths & ~7L
@@ -293,8 +320,6 @@ private object CellCache {
     Platform.setMemory(index, 0.toByte, slots.toLong * SlotBytes)
     index
   }
-
-  private def words(bytes: Int): Int = (bytes + 7) & ~7
 
   private def hashOf(group: Int, name: Array[Byte]): Int =
     Murmur3_x86_32.hashUnsafeBytes(name, Platform.BYTE_ARRAY_OFFSET, name.length, group)

@@ -12,12 +12,18 @@ private[run] final class BatchSnapshot(db: RocksDB) {
   private val versions = StoreInternals.loadedVersion(db) + 1 - StoreInternals.lastSnapshotVersion(db)
   private val most = BatchSnapshot.MostBytes / math.max(versions, 1)
   private var written = 0L
+  private var due = StoreInternals.endsWithSnapshot(db)
+
+  /** Whether the commit makes a snapshot, which then has to have all that the batches until now wrote. */
+  def isDue: Boolean = due
 
   /** Bytes of a key and its value. */
   def wrote(bytes: Int): Unit = {
-    val before = written
     written += bytes
-    if (before < most && written >= most) StoreInternals.forceSnapshot(db)
+    if (!due && written >= most) {
+      StoreInternals.forceSnapshot(db)
+      due = true
+    }
   }
 }
 

@@ -27,20 +27,33 @@ object KeptCells {
   /** What the cells of all stores take beside so much for RocksDB. */
   def besideMb(rocksDBMb: Long): Long = math.max(rocksDBMb - OfRocksDBAloneMb, 0) * TimesBeyond
 
-  /** What is kept of a store that a task has loaded. */
-  def of(store: RocksDB): CellCache = synchronized {
+  /** What is kept of a store that a task has loaded, and is written to it later. */
+  def of(store: RocksDB, behind: CellCache.Store): CellCache = synchronized {
     freeClosed()
     val (base, load) = StoreInternals.idsOfLoad(store)
     val found = stores.remove(store)
     val share = besideMb(store.conf.totalMemoryUsageMB) * (1 << 20) / (stores.size + 1)
-    val kept = found.filter(kept => Seq(base, load).contains(kept.load) && kept.cells.narrow(share)).getOrElse {
+    val valid = found.filter(kept => Seq(base, load).contains(kept.load))
+    valid.filter(_.load == base).foreach(kept => checkSnapshot(store, kept.cells))
+    valid.foreach(_.cells.writesTo(behind))
+    val kept = valid.filter(_.cells.narrow(share)).getOrElse {
+      valid.foreach(_.cells.writeAll())
       found.foreach(_.cells.free())
       val isNew = StoreInternals.loadedVersion(store) == 0L
       new Kept(new CellCache(if (load.isEmpty) 0 else share, isNew), load)
     }
+    kept.cells.writesTo(behind)
     kept.load = load
     stores(store) = kept
     kept.cells
+  }
+
+  /** Before a commit makes a snapshot, the store has all that waited. */
+  private def checkSnapshot(store: RocksDB, cells: CellCache): Unit = {
+    val version = StoreInternals.loadedVersion(store)
+    if (cells.isAhead && StoreInternals.lastSnapshotVersion(store) == version) throw new IllegalStateException(
+      s"Spark made a snapshot of version $version that nothing said was due: it lacks cells, and its folder in the " +
+        "checkpoint must not be loaded")
   }
 
   /** Spark removes the folder of a store that it closes. */

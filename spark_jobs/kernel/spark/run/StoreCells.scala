@@ -5,7 +5,7 @@ import java.util
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate
 import transformwithstate.statefulprocessor.StatefulProcessorHandleImpl
-import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBStateStoreProvider}
+import org.apache.spark.sql.execution.streaming.state.RocksDB
 import org.apache.spark.sql.streaming.{StatefulProcessorHandle, TTLConfig}
 import org.apache.spark.unsafe.Platform
 
@@ -22,21 +22,19 @@ import rejoin.core.state.{Cell, CellCache, KeyedState}
   * }}}
   * The zeros are the version of Spark's encoding; the rows are UnsafeRows.
   *
+  * The changelog of the batch has what is written here at once. RocksDB has it when it leaves the kept cells, and
+  * before a commit that makes a snapshot.
+  *
   * @param writes
-  *   takes what is written to the database
+  *   takes what is written
   * @param kept
-  *   cells that need not be read from the database
+  *   cells that need not be read from the database, and are not all written to it yet
   * @param snapshot
   *   hears how much the batch writes
   */
 final class StoreCells(db: RocksDB, writes: StoreWrites, kept: CellCache, snapshot: BatchSnapshot, group: Int)
     extends KeyedState {
   import StoreCells._
-
-  private val beginning = new Array[Byte](NameRowAt)
-  Platform.putInt(beginning, Start, GroupBytes)
-  putField(beginning, GroupRowAt, length = 16)
-  Platform.putInt(beginning, Start + GroupAt, group)
 
   /** Whether no read goes to the database. */
   def isInMemory: Boolean = kept.isComplete
@@ -50,12 +48,12 @@ final class StoreCells(db: RocksDB, writes: StoreWrites, kept: CellCache, snapsh
   def readAhead(cells: Seq[Array[Byte]]): Unit = if (kept.mayKeep) {
     val unknown = cells.filter(cell => kept.mayLack(group, cell) && !kept.keeps(group, cell))
     if (unknown.nonEmpty) {
-      val stored = db.multiGet(unknown.map(key).toArray, Variable)
+      val stored = db.multiGet(unknown.map(key(group, _)).toArray, Variable)
       unknown.iterator.zip(stored).foreach { case (cell, value) => found(cell, value) }
     }
   }
 
-  private def read(cell: Array[Byte]): Array[Byte] = found(cell, db.get(key(cell), Variable))
+  private def read(cell: Array[Byte]): Array[Byte] = found(cell, db.get(key(group, cell), Variable))
 
   private def found(cell: Array[Byte], stored: Array[Byte]): Array[Byte] =
     if (stored == null) null
@@ -67,45 +65,37 @@ final class StoreCells(db: RocksDB, writes: StoreWrites, kept: CellCache, snapsh
 
   def put(cell: Array[Byte], value: Array[Byte]): Unit = {
     add(cell, value)
-    writes.flush()
+    end()
   }
 
   def remove(cell: Array[Byte]): Unit = {
     add(cell, null)
-    writes.flush()
+    end()
   }
 
   override def write(cells: Iterator[(Array[Byte], Array[Byte])]): Unit = {
     cells.foreach { case (cell, value) => add(cell, value) }
+    end()
+  }
+
+  private def end(): Unit = {
+    if (snapshot.isDue) kept.writeAll()
     writes.flush()
   }
 
   private def add(cell: Array[Byte], value: Array[Byte]): Unit = {
-    val place = key(cell)
-    if (value == null) {
-      writes.add(place, null)
-      snapshot.wrote(place.length)
-      kept.remove(group, cell)
-    } else {
-      val stored = new Array[Byte](ValueAt + padded(value.length))
-      putField(stored, ValueRowAt, value.length)
-      System.arraycopy(value, 0, stored, ValueAt, value.length)
-      writes.add(place, stored)
-      snapshot.wrote(place.length + stored.length)
-      kept.put(group, cell, value)
-    }
+    val place = writes.place(key(group, cell))
+    val stored = if (value == null) null else storedValue(value)
+    writes.log(place, stored)
+    snapshot.wrote(place.length + (if (stored == null) 0 else stored.length))
+    val isLeft = if (value == null) kept.remove(group, cell) else !kept.put(group, cell, value)
+    if (isLeft) writes.add(place, stored)
   }
 
-  def names(tag: Char): Seq[Array[Byte]] =
-    db.prefixScan(util.Arrays.copyOf(beginning, NameRowAt - 1), Variable).map(entry => nameOf(entry.key))
+  def names(tag: Char): Seq[Array[Byte]] = {
+    kept.writeAll()
+    db.prefixScan(beginning(group, NameRowAt - 1), Variable).map(entry => nameOf(entry.key))
       .filter(Cell.hasTag(_, tag)).toVector
-
-  private def key(cell: Array[Byte]): Array[Byte] = {
-    val bytes = util.Arrays.copyOf(beginning, NameAt + padded(cell.length))
-    putField(bytes, NameRowAt, 16 + padded(cell.length))
-    putField(bytes, NameRowAt + 16, cell.length)
-    System.arraycopy(cell, 0, bytes, NameAt, cell.length)
-    bytes
   }
 
   private def nameOf(key: Array[Byte]): Array[Byte] =
@@ -129,24 +119,53 @@ object StoreCells {
 
   /** The cells of a task, by key group; null on the driver, which asks only which variables an operator has. */
   def open(handle: StatefulProcessorHandle): Int => StoreCells = handle match {
-    case task: StatefulProcessorHandleImpl =>
-      StoreInternals.storeOf(task) match {
-        case store: RocksDBStateStoreProvider#RocksDBStateStore => open(store.dbInstance())
-        case other => throw new IllegalStateException(s"state is kept in RocksDB, not in ${other.getClass.getName}")
-      }
+    case task: StatefulProcessorHandleImpl => open(StoreInternals.storeOf(task))
     case driver =>
       driver.getMapState(Variable, Encoders.BINARY, Encoders.BINARY, TTLConfig.NONE)
       null
   }
 
   /** Makes the place of the cells in the database, where it is not there yet. */
-  private[run] def open(db: RocksDB): Int => StoreCells = {
+  private[run] def open(store: StoreInternals.Store): Int => StoreCells = {
+    val db = store.dbInstance()
+    if (StoreInternals.isAskedForSnapshot(store)) StoreInternals.forceSnapshot(db)
     val writes = new StoreWrites(db, db.createColFamilyIfAbsent(Variable, isInternal = false))
     StoreInternals.silence(db)
     Compaction.set(db)
-    val kept = KeptCells.of(db)
+    val kept = KeptCells.of(db, writeTo(writes))
     val snapshot = new BatchSnapshot(db)
+    if (snapshot.isDue) kept.writeAll()
     new StoreCells(db, writes, kept, snapshot, _)
+  }
+
+  private def writeTo(writes: StoreWrites): CellCache.Store = new CellCache.Store {
+    def add(group: Int, cell: Array[Byte], value: Array[Byte]): Unit =
+      writes.add(writes.place(key(group, cell)), storedValue(value))
+    def flush(): Unit = writes.flush()
+  }
+
+  private def key(group: Int, cell: Array[Byte]): Array[Byte] = {
+    val bytes = beginning(group, NameAt + padded(cell.length))
+    putField(bytes, NameRowAt, 16 + padded(cell.length))
+    putField(bytes, NameRowAt + 16, cell.length)
+    System.arraycopy(cell, 0, bytes, NameAt, cell.length)
+    bytes
+  }
+
+  /** So many bytes, with what the keys of a group begin with. */
+  private def beginning(group: Int, length: Int): Array[Byte] = {
+    val bytes = new Array[Byte](length)
+    Platform.putInt(bytes, Start, GroupBytes)
+    putField(bytes, GroupRowAt, length = 16)
+    Platform.putInt(bytes, Start + GroupAt, group)
+    bytes
+  }
+
+  private def storedValue(value: Array[Byte]): Array[Byte] = {
+    val stored = new Array[Byte](ValueAt + padded(value.length))
+    putField(stored, ValueRowAt, value.length)
+    System.arraycopy(value, 0, stored, ValueAt, value.length)
+    stored
   }
 
   /** Writes the only field of the row that begins there: bytes, which follow the word of nulls and their own. */

@@ -6,15 +6,14 @@ import org.rocksdb.WriteBatch
 
 import rejoin.core.row.GrowingBytes
 
-/** Writes to the RocksDB of a task, many by one call.
+/** Writes to the RocksDB of a task, many by one call, and to Spark's changelog, which hears of each change at once.
   *
-  * They are collected in the form that RocksDB itself has for them (`write_batch.cc`):
+  * Those to RocksDB are collected in the form that RocksDB itself has for them (`write_batch.cc`):
   * {{{
   * 0 (8 bytes), number of entries (4 bytes, little-endian), and of each entry
   * 1, length of the key, key, length of the value, value  : where it is put
   * 0, length of the key, key                              : where it is deleted
   * }}}
-  * Spark's changelog hears of each of them, as from Spark's own `put` and `remove`.
   *
   * @param variable
   *   the number of the map variable, which keys begin with
@@ -29,17 +28,18 @@ private[run] final class StoreWrites(db: RocksDB, variable: Short) extends Growi
 
   begin()
 
-  /** Of a value that is null, the key is deleted. */
-  def add(key: Array[Byte], value: Array[Byte]): Unit = {
-    val place = RocksDBStateStoreProvider.encodeStateRowWithPrefix(key, variable)
+  /** What a key of the variable is in the database. */
+  def place(key: Array[Byte]): Array[Byte] = RocksDBStateStoreProvider.encodeStateRowWithPrefix(key, variable)
+
+  /** The changelog has this of a place, as from Spark's own `put` and `remove`; null where it is deleted. */
+  def log(place: Array[Byte], value: Array[Byte]): Unit =
+    changelog.foreach(log => if (value == null) log.delete(place) else log.put(place, value))
+
+  /** Of a value that is null, the place is deleted. */
+  def add(place: Array[Byte], value: Array[Byte]): Unit = {
     count += 1
-    if (value == null) {
-      byte(0).varLong(place.length).write(place)
-      changelog.foreach(_.delete(place))
-    } else {
-      byte(1).varLong(place.length).write(place).varLong(value.length).write(value)
-      changelog.foreach(_.put(place, value))
-    }
+    if (value == null) byte(0).varLong(place.length).write(place)
+    else byte(1).varLong(place.length).write(place).varLong(value.length).write(value)
     if (size > MostBytes) flush()
   }
 
