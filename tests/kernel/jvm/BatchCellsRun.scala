@@ -31,7 +31,7 @@ final class BatchCellsRun(mostBytes: Long) {
     */
   def run(batchJson: String): String = {
     writes = Nil
-    val cells = new BatchCells(store, mostBytes)
+    val cells = new BatchCells(store, mostBytes = mostBytes)
     val found = parse(batchJson).children.flatMap {
       case JArray(List(JString("get"), JString(name))) =>
         val value = cells.get(hex.parseHex(name))

@@ -23,7 +23,7 @@ import rejoin.core.time.{GroupState, Timing}
   */
 final class LiveGroup(machine: Machine, timing: Timing, groupId: Int, stored: KeyedState, hearsEnd: Boolean) {
   private val group = GroupState.load(stored)
-  private var held = if (hearsEnd) new BatchCells(stored, LiveGroup.HeldBytes) else null
+  private var held = if (hearsEnd) new BatchCells(stored, mostBytes = LiveGroup.HeldBytes) else null
   private var waiting: ArrayBuffer[Envelope] = if (timing.usesClock) new ArrayBuffer[Envelope] else null
   private var resumed: Envelope = _ // until the clock's next mark, which it belongs to
 

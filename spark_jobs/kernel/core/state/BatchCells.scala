@@ -12,14 +12,17 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
   *
   * @param stored
   *   the cells behind it
+  * @param expected
+  *   so many cells as a guess: until there are more, nothing grows
   * @param mostBytes
   *   of memory for changes and for cells that were asked for in vain; what takes more is written earlier
   */
-final class BatchCells(stored: KeyedState, mostBytes: Long = BatchCells.MostBytes) extends KeyedState {
+final class BatchCells(stored: KeyedState, expected: Int = 0, mostBytes: Long = BatchCells.MostBytes)
+    extends KeyedState {
   import BatchCells._
 
-  private var slots = new Array[Held](FirstSlots)
-  private var held = new Array[Held](FirstSlots)
+  private var held = new Array[Held](firstSlots(expected))
+  private var slots = new Array[Held](held.length)
   private var count = 0
   private var bytes = 0L
 
@@ -108,7 +111,8 @@ final class BatchCells(stored: KeyedState, mostBytes: Long = BatchCells.MostByte
 }
 
 private object BatchCells {
-  private final val FirstSlots = 64
+  private final val FewestSlots = 64
+  private final val MostFirstSlots = 1 << 16
   private final val HeldBytes = 64
   private final val MostBytes = 32L << 20
 
@@ -123,6 +127,10 @@ private object BatchCells {
     var next: Held = _
     def bytes: Int = if (value == null) 0 else value.length
   }
+
+  /** A power of two. */
+  private def firstSlots(expected: Int): Int =
+    Integer.highestOneBit(math.min(math.max(expected, FewestSlots), MostFirstSlots) * 2 - 1)
 
   private def hashOf(name: Array[Byte]): Int =
     Murmur3_x86_32.hashUnsafeBytes(name, Platform.BYTE_ARRAY_OFFSET, name.length, 0)

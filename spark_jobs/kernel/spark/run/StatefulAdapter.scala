@@ -51,10 +51,10 @@ final class StatefulAdapter(
     if (realTime) rows.foreach(addLive(key, _, out))
     else {
       val stored = cells(key)
-      val state = new BatchCells(stored)
       def read(keys: Seq[Array[Byte]]): Unit = stored.readAhead(keys.map(Cell.key(machine.keyTag, _)))
       val batch = new GroupBatch(Option.unless(stored.isInMemory)(read))
       rows.foreach(batch.add)
+      val state = new BatchCells(stored, expected = batch.size)
       val after = Machine.run(machine, operator.spec.timing, group, batch, state, out(batch))
       state.store()
       if (passesLoaded && group == 0) Mark.passLoaded(batch, out(batch))
