@@ -167,12 +167,12 @@ class OpenQuery:
                 folder=self.folder.path,
                 live=None if live is None else self._prepare_real_time(live),
             )
-            running = self.ledgers.take_over(self.reading, running)
-            self._record_ledgers()
-            self.refresh_partitions()
-            self.spark.conf.set("spark.sql.shuffle.partitions", self.manifest.parallelism)
-            writer = build_query(self.reading, running).queryName(self.name)
-            writer = writer.option("checkpointLocation", self.folder.path)
+            with self.ledgers.taken_over(self.reading, running) as numbered:
+                self._record_ledgers()
+                self.refresh_partitions()
+                self.spark.conf.set("spark.sql.shuffle.partitions", self.manifest.parallelism)
+                writer = build_query(self.reading, numbered).queryName(self.name)
+                writer = writer.option("checkpointLocation", self.folder.path)
             if bounded:
                 return writer.trigger(availableNow=True).start()
             if live is not None:

@@ -1,6 +1,10 @@
 """The epoch ledgers of an exactly-once sink: taking them over from the drivers before this one."""
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 from spark_jobs.driver.ownership import Ownership
@@ -27,34 +31,26 @@ class Ledgers:
     epoch_written: EpochWritten | None
     _taken: int | None = None
 
-    def take_over(self, sink: KafkaSink, running: Running) -> Running:
-        """Fence the writers of earlier drivers and read their ledgers; later calls do nothing.
+    @contextmanager
+    def taken_over(self, sink: KafkaSink, running: Running) -> Iterator[Running]:
+        """Fence the writers of earlier drivers and read their ledgers while the block runs.
 
-        Returns the start with the number of ledgers.
+        Gives the start with the number of ledgers. They are taken over once; what goes wrong is
+        raised at the end of the block, unless the block has raised something else.
         """
         if sink.guarantee != "exactly-once":
-            return running
-        if self._taken is None:
-            self._taken = self._take_over(sink, running)
-        return replace(running, ledgers=self._taken)
-
-    def _take_over(self, sink: KafkaSink, running: Running) -> int:
-        writers = most_writers(sink, running.manifest.parallelism)
-        epoch, repeated = self.folder.next_epoch, self.folder.repeated_epoch() is not None
-        # an epoch that was begun without ledgers is written as if it were new
-        repeated = repeated and running.manifest.may_be_ledgered(epoch)
-        known = self.ownership.own.writers
-        if self.ownership.before is None and is_dense(sink) and epoch > 0:
-            known = writers  # drivers of older releases did not record the number
-        answers_used = Kernel.of(running.spark).take_over(
-            describe(sink, replace(running, ledgers=writers)),
-            writers,
-            epoch,
-            since=running.manifest.since(epoch),
-            repeated=repeated,
-            known=known,
-            written=self.epoch_written,
-        )
+            yield running
+            return
+        writers = self._taken or most_writers(sink, running.manifest.parallelism)
+        numbered = replace(running, ledgers=writers)
+        if self._taken is not None:
+            yield numbered
+            return
+        take_over = self._call(sink, numbered, writers)
+        with ThreadPoolExecutor(1) as pool:
+            taking = pool.submit(take_over)
+            yield numbered
+            answers_used = taking.result()
         if self.epoch_written is not None and answers_used == 0:
             raise ConfigError(
                 "EPOCH_KNOWN",
@@ -62,7 +58,26 @@ class Ledgers:
                 hint="leave the option out",
             )
         self.ownership.record_ledgers(writers)
-        return writers
+        self._taken = writers
+
+    def _call(self, sink: KafkaSink, running: Running, writers: int) -> Callable[[], int]:
+        """What takes them over, and returns how many ledgers needed the user's answer."""
+        epoch, repeated = self.folder.next_epoch, self.folder.repeated_epoch() is not None
+        # an epoch that was begun without ledgers is written as if it were new
+        repeated = repeated and running.manifest.may_be_ledgered(epoch)
+        known = self.ownership.own.writers
+        if self.ownership.before is None and is_dense(sink) and epoch > 0:
+            known = writers  # drivers of older releases did not record the number
+        return partial(
+            Kernel.of(running.spark).take_over,
+            describe(sink, running),
+            writers,
+            epoch,
+            since=running.manifest.since(epoch),
+            repeated=repeated,
+            known=known,
+            written=self.epoch_written,
+        )
 
 
 def most_writers(sink: KafkaSink, parallelism: int) -> int:
