@@ -102,6 +102,9 @@ final class StoreCellsRun(folder: String, memoryMb: Int, blockKb: Int) {
     store.abort()
   }
 
+  /** A task ends between the load of its store and the opening of its cells; the next load opens the database anew. */
+  def failBeforeOpening(): Unit = provider.getStore(version, ids(version)).abort()
+
   /** The next version is made from this one. */
   def goBackTo(older: Long): Unit = version = older
 

@@ -148,6 +148,18 @@ def test_a_snapshot_that_the_coordinator_wants_has_what_waits(
     assert store.count() == 5
 
 
+def test_cells_that_waited_are_removed_from_a_database_that_was_opened_anew(
+    open_store: OpenStore,
+) -> None:
+    store = open_store("anew")
+    run(store, "cells", [(0, "4b00", "01")])
+    run(store, "cells", [(0, "4b01", "01")])
+    store.failBeforeOpening()
+    run(store, "cells", [(0, "4b01", None)])
+    store.runAsked(json.dumps([(0, "4b02", "01")]))
+    assert store.count() == 2
+
+
 def test_a_snapshot_that_nothing_said_was_due_is_noticed(open_store: OpenStore) -> None:
     store = open_store("unforeseen")
     run(store, "cells", [(0, "4b01", "01")])
