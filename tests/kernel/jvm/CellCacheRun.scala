@@ -44,6 +44,7 @@ final class CellCacheRun(bytes: Long, isNew: Boolean) {
   def written(): Int = writes
 
   def writeAll(): Unit = cache.writeAll()
+  def closeGaps(): Unit = cache.closeGaps()
   def isAhead: Boolean = cache.isAhead
 
   /** Reads `[group, name]` from a store where they are not kept; `storedJson` has `[group, name, value]` of all its cells. */

@@ -80,6 +80,10 @@ def test_what_is_kept_is_what_was_put_last(
         assert behind(cache) | found == stored
         if rng.random() < 0.2:
             cache.writeAll()
+        if rng.random() < 0.3:
+            cache.closeGaps()
+            assert kept(cache, known) == found
+            assert behind(cache) | found == stored
         assert cache.isAhead() or behind(cache) == stored
         read = rng.sample(sorted(stored), rng.randrange(len(stored) + 1))
         cache.readThrough(json.dumps([(*cell, stored[cell]) for cell in read]))
@@ -132,6 +136,24 @@ def test_cells_that_grow_push_none_out_as_long_as_they_fit(new_cache: NewCache) 
         cache.write(json.dumps([(*cell, f"{size:02x}" * size) for cell in many]))
         assert cache.isComplete()
         assert set(kept(cache, many).values()) == {f"{size:02x}" * size}
+
+
+def test_gaps_of_cells_that_grew_are_closed_and_nothing_is_written_for_that(
+    new_cache: NewCache,
+) -> None:
+    cache = new_cache(1 << 20, True)
+    some: list[Cell] = [(n % 128, f"{n:08x}") for n in range(1_000)]
+    for size in range(1, 50, 5):
+        cache.write(json.dumps([(*cell, f"{size:02x}" * size) for cell in some]))
+    before = kept(cache, some)
+    assert not cache.narrow(300_000)
+    cache.closeGaps()
+    assert cache.narrow(300_000)
+    assert kept(cache, some) == before
+    assert cache.written() == 0
+    cache.writeAll()
+    assert behind(cache) == before
+    assert cache.written() == 1_000
 
 
 def test_all_cells_are_kept_again_once_those_that_left_were_read(new_cache: NewCache) -> None:

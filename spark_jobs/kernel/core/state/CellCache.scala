@@ -121,6 +121,26 @@ final class CellCache(bytes: Long, isNew: Boolean) {
     store.flush()
   }
 
+  /** Moves all entries together where gaps take a third of what the ring is filled to: those that come next then take
+    * no new memory. What waits still waits.
+    */
+  def closeGaps(): Unit = if (turn < 0 && end > capacity / LeastPart && end - held > held / 2) {
+    val behindAll = end
+    var place = oldest
+    oldest = 0
+    end = 0
+    waiting = NoPlace
+    while (place < behindAll) {
+      val size = ring.size(place)
+      if (ring.is(place, Holds)) {
+        val to = end
+        move(place)
+        if (ring.is(to, Waits)) waitsAt(to)
+      }
+      place += size
+    }
+  }
+
   /** Takes no more than `bytes` from now on; false if it would have to forget cells for that, which then may wait. */
   def narrow(bytes: Long): Boolean = {
     val isFree = left == null && turn < 0 && end <= ringBytes(bytes) && slots <= slotsIn(bytes)
@@ -189,7 +209,7 @@ final class CellCache(bytes: Long, isNew: Boolean) {
     left = null
   }
 
-  /** Moves an entry back to `end`; there is room, because it was the oldest. */
+  /** Moves an entry back to `end`; there is room, because no entry is before it. */
   private def move(place: Long): Unit = {
     putSlot(slotOf(place), slotFor(ring.hash(place), end))
     ring.copy(place, end)
@@ -216,6 +236,10 @@ final class CellCache(bytes: Long, isNew: Boolean) {
 
   private def await(place: Long): Unit = if (!ring.is(place, Waits)) {
     ring.set(place, Waits)
+    waitsAt(place)
+  }
+
+  private def waitsAt(place: Long): Unit = {
     ring.setLink(place, waiting)
     waiting = place
   }
@@ -301,6 +325,8 @@ object CellCache {
   private final val SlotBytes = 8
   private final val FirstSlots = 1 << 10
   private final val MostBytes = 16L << 30
+  // a ring that is filled to no more than such a part keeps its gaps
+  private final val LeastPart = 256
   // a cell that would push out more than such a part of the others is not kept
   private final val LargestPart = 8
   private final val RingSixteenths = 12

@@ -45,6 +45,7 @@ object KeptCells {
       new Kept(new CellCache(if (load.isEmpty) 0 else share, isNew), database, load)
     }
     kept.cells.writesTo(behind)
+    kept.cells.closeGaps()
     kept.load = load
     stores(store) = kept
     kept.cells
