@@ -6,16 +6,16 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.folders import work_folder
 from bench.load import create_topics, load
 from bench.measure import Measurement, SinkProgress, run_measured
 from bench.peers.peer import Folders, Peer, Run
-from bench.results import Folded, verified
+from bench.results import Folded, Verifier
 from bench.workloads.catalog import WORKLOADS
-from bench.workloads.records import BenchData, Expected
+from bench.workloads.records import BenchData
 from bench.workloads.workload import Guarantee, Workload
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.embedded.registry import RegistryServer
@@ -25,10 +25,10 @@ _BROKER_HEAP = "1g"
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """A broker whose topics hold the data of the workload, and the result that is right."""
+    """A broker whose topics hold the data of the workload, and what verifies results."""
 
     workload: Workload
-    expected: Expected
+    verifier: Verifier
     work: Path
     kafka: tuple[str, str]  # servers, and the registry's address
     load_s: float
@@ -48,8 +48,7 @@ class Turns:
             measured = run_measured(command, folders.log, folders.state, progress, self.timeout_s)
         finally:
             progress.close()
-        written = replace(self.workload, sink=peer.sink(self.workload))
-        found = verified(written, self.expected, *self.kafka, name)
+        found = self.verifier.verified(peer.sink(self.workload), name)
         if not self.keep:
             shutil.rmtree(folders.root, ignore_errors=True)
         return measured, found
@@ -67,8 +66,8 @@ def turns(
     ):
         kafka = (broker.bootstrap_servers, registry.url)
         load_s = load(data, *kafka)
-        expected = workload.in_micros(data.expected())
-        yield Turns(workload, expected, work, kafka, load_s, timeout_s, keep)
+        verifier = Verifier(workload, workload.in_micros(data.expected()), *kafka)
+        yield Turns(workload, verifier, work, kafka, load_s, timeout_s, keep)
 
 
 def use_cores(count: int) -> None:

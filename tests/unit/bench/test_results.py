@@ -11,7 +11,7 @@ import pytest
 from bench import results
 from bench.avro import frame
 from bench.measure import BenchError
-from bench.results import Decoder, Folded, differences, fold
+from bench.results import Decoder, Folded, Verifier, differences, fold
 from bench.workloads.catalog import WORKLOADS
 from spark_jobs.errors import FormatError
 
@@ -119,6 +119,23 @@ def test_a_key_in_two_partitions_has_no_order(feed: Feed) -> None:
 def test_appends_count_every_row(feed: Feed) -> None:
     feed([Record(None, row(1, 1.0)), Record(None, row(2, 1.0)), Record(None, row(1, 1.0))])
     assert fold(WORKLOADS["temporal-left"], "", "", "t").repeated == (1,)
+
+
+def test_appended_rows_are_decoded_once(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = {n: (n, 0, float(n)) for n in (1, 2, 3)}
+    verifier = Verifier(PRICES, expected, "", "")
+    one, two, three = (Record(None, row(n, float(n))) for n in (1, 2, 3))
+    feed([one, two, three])
+    assert verifier.verified("append", "t") == Folded(expected, 3, ())
+    feed([one, two, two])
+    with pytest.raises(BenchError, match="written twice: 2"):
+        verifier.verified("append", "t")
+    feed([one, two])
+    with pytest.raises(BenchError, match=r"only the expected result has \(3,"):
+        verifier.verified("append", "t")
+    feed([three, one, two])
+    monkeypatch.setattr(results, "Decoder", lambda _url, _workload: None)
+    assert verifier.verified("append", "t") == Folded(expected, 3, ())
 
 
 def change(before: dict[str, object] | None, after: dict[str, object] | None) -> Record:
