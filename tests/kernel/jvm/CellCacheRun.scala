@@ -16,6 +16,7 @@ final class CellCacheRun(bytes: Long, isNew: Boolean) {
   private val store = new mutable.HashMap[(Int, String), String]
   private var writes = 0
   cache.writesTo(new CellCache.Store {
+    def begin(count: Int): Boolean = count % 2 == 0
     def add(group: Int, name: Array[Byte], value: Array[Byte]): Unit =
       toStore(group, hex.formatHex(name), hex.formatHex(value))
     def flush(): Unit = ()

@@ -28,8 +28,10 @@ import rejoin.core.state.{Cell, KeyedState}
   *
   * @param blockKb
   *   of RocksDB's files
+  * @param leastInFile
+  *   kept cells that are handed over as a file
   */
-final class StoreCellsRun(folder: String, memoryMb: Int, blockKb: Int) {
+final class StoreCellsRun(folder: String, memoryMb: Int, blockKb: Int, leastInFile: Int) {
   private final val Groups = 64
   private val hex = HexFormat.of()
   private var provider = open()
@@ -267,7 +269,7 @@ final class StoreCellsRun(folder: String, memoryMb: Int, blockKb: Int) {
   private def database: RocksDB = rocksDBStore.dbInstance()
 
   private def opened(through: String): Int => KeyedState =
-    if (through == "cells") StoreCells.open(rocksDBStore)
+    if (through == "cells") StoreCells.open(rocksDBStore, leastInFile)
     else {
       val cells = new MapCells(store)
       cells.of(_)

@@ -2,9 +2,9 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pytest
 
@@ -14,16 +14,20 @@ Write: TypeAlias = tuple[int, str, str | None]  # group, name and value in hexad
 GROUPS = (0, 1, 127, 32_767)
 MEMORY_MB = 513  # 512 are RocksDB's, so that all stores keep cells in one
 BLOCK_KB = 4
-OpenStore: TypeAlias = Callable[[str], Any]
+ALL_IN_FILES, NONE_IN_FILES = 1, 1_000_000  # least cells of a file
+
+
+class OpenStore(Protocol):
+    def __call__(self, name: str, least_in_file: int = NONE_IN_FILES) -> Any: ...
 
 
 @pytest.fixture
 def open_store(tmp_path: Path) -> Iterator[OpenStore]:
     opened: list[Any] = []
 
-    def open_named(name: str) -> Any:
+    def open_named(name: str, least_in_file: int = NONE_IN_FILES) -> Any:
         run = jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun
-        opened.append(run(str(tmp_path / name), MEMORY_MB, BLOCK_KB))
+        opened.append(run(str(tmp_path / name), MEMORY_MB, BLOCK_KB, least_in_file))
         return opened[-1]
 
     yield open_named
@@ -49,8 +53,9 @@ def run(store: Any, through: str, writes: list[Write]) -> list[str | None]:
     return found
 
 
-def test_entries_are_those_of_sparks_map_state(open_store: OpenStore) -> None:
-    own, sparks = open_store("own"), open_store("sparks")
+@pytest.mark.parametrize("least_in_file", [ALL_IN_FILES, NONE_IN_FILES])
+def test_entries_are_those_of_sparks_map_state(open_store: OpenStore, least_in_file: int) -> None:
+    own, sparks = open_store("own", least_in_file), open_store("sparks")
     rng = random.Random(5)  # noqa: S311 - repeatable, not secret
     much = [(127, f"4c{n:02x}", rng.randbytes(30_000).hex()) for n in range(100)]
     writes = random_writes(rng) + much
@@ -88,10 +93,16 @@ def test_a_batch_visits_keys_in_the_order_of_the_store(open_store: OpenStore) ->
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_cells_are_those_of_the_version_that_is_loaded(open_store: OpenStore, seed: int) -> None:
+@pytest.mark.parametrize("least_in_file", [ALL_IN_FILES, 50, NONE_IN_FILES])
+def test_cells_are_those_of_the_version_that_is_loaded(
+    open_store: OpenStore, least_in_file: int, seed: int
+) -> None:
     """Epochs that fail, that are run again from an older version, and that do not use the cache."""
     rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
-    stores = [(open_store(name), [dict[tuple[int, str], str]()]) for name in ("one", "other")]
+    stores = [
+        (open_store(name, least_in_file), [dict[tuple[int, str], str]()])
+        for name in ("one", "other")
+    ]
     for _ in range(60):
         store, versions = rng.choice(stores)
         match rng.random():
@@ -123,11 +134,12 @@ def test_what_is_read_ahead_is_kept(open_store: OpenStore) -> None:
     assert json.loads(store.keptAhead(json.dumps(asked))) == [True] * 100 + [False] * 20
 
 
+@pytest.mark.parametrize("least_in_file", [1_000, NONE_IN_FILES])
 def test_a_snapshot_is_made_where_a_start_would_replay_much(
-    open_store: OpenStore, tmp_path: Path
+    open_store: OpenStore, tmp_path: Path, least_in_file: int
 ) -> None:
     """40 MB two versions after the last one are not much, seven versions after it they are."""
-    store = open_store("large")
+    store = open_store("large", least_in_file)
     for cells in (10, 10, 5_000, 10, 10, 10, 10, 5_000, 10):
         store.cost("cells", cells, cells, 1, 8_000)
     snapshots = (tmp_path / "large").rglob("*.zip")

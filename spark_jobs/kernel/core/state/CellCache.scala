@@ -1,5 +1,7 @@
 package rejoin.core.state
 
+import java.util
+
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
@@ -37,6 +39,7 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   private var left: CellFilter = _ // these cells, if they are known and there are some
   private var waiting = NoPlace // the entry that began to wait last; there are gaps among those that wait
   private var store: Store = _
+  private val storeOrder: util.Comparator[java.lang.Long] = (one, other) => ring.compare(one, other)
 
   // entries stand from `oldest` to `end`, and if the ring has begun again to `turn` and from its beginning to `end`
   private var oldest = 0L
@@ -109,16 +112,25 @@ final class CellCache(bytes: Long, isNew: Boolean) {
 
   /** Writes all that waits. */
   def writeAll(): Unit = if (isAhead) {
+    val places = takeWaiting()
+    if (store.begin(places.length)) util.Arrays.sort(places, storeOrder)
+    places.foreach { place =>
+      ring.set(place, Stored)
+      store.add(ring.group(place), ring.name(place), ring.value(place))
+    }
+    store.flush()
+  }
+
+  /** The places of the entries that waited. */
+  private def takeWaiting(): Array[java.lang.Long] = {
+    val places = Array.newBuilder[java.lang.Long]
     while (isAhead) {
       val place = waiting
       waiting = ring.link(place)
       ring.clear(place, Waits)
-      if (ring.is(place, Holds)) {
-        ring.set(place, Stored)
-        store.add(ring.group(place), ring.name(place), ring.value(place))
-      }
+      if (ring.is(place, Holds)) places += place
     }
-    store.flush()
+    places.result()
   }
 
   /** Moves all entries together where gaps take a third of what the ring is filled to: those that come next then take
@@ -315,6 +327,9 @@ object CellCache {
 
   /** What is behind the cells that are kept. */
   trait Store {
+
+    /** So many cells are added next; whether in its order ([[CellEntries.compare]]). */
+    def begin(count: Int): Boolean
 
     def add(group: Int, name: Array[Byte], value: Array[Byte]): Unit
 

@@ -52,6 +52,26 @@ private final class CellEntries(bytes: Long) {
     int(place, GroupAt) == group && int(place, NameLengthAt) == name.length &&
       ByteArrayMethods.arrayEquals(name, Platform.BYTE_ARRAY_OFFSET, null, memory + place + NameAt, name.length)
 
+  /** The order of a store, whose keys are made of the group, the length of the row with the name, that of the name, and
+    * the name; numbers are compared from their lowest byte on.
+    */
+  def compare(one: Long, other: Long): Int = {
+    val (length, otherLength) = (int(one, NameLengthAt), int(other, NameLengthAt))
+    if (group(one) != group(other)) fromLowest(group(one), group(other))
+    else if (rowLength(length) != rowLength(otherLength)) fromLowest(rowLength(length), rowLength(otherLength))
+    else if (length != otherLength) fromLowest(length, otherLength)
+    else compareNames(memory + one + NameAt, memory + other + NameAt, length)
+  }
+
+  private def compareNames(one: Long, other: Long, length: Int): Int = {
+    var at = 0
+    while (at + WordBytes <= length && Platform.getLong(null, one + at) == Platform.getLong(null, other + at))
+      at += WordBytes.toInt
+    while (at < length && Platform.getByte(null, one + at) == Platform.getByte(null, other + at)) at += 1
+    if (at == length) 0
+    else java.lang.Byte.compareUnsigned(Platform.getByte(null, one + at), Platform.getByte(null, other + at))
+  }
+
   private def valueAt(place: Long): Long = memory + place + NameAt + int(place, NameLengthAt)
   private def int(place: Long, at: Int): Int = Platform.getInt(null, memory + place + at)
   private def putInt(place: Long, at: Int, value: Int): Unit = Platform.putInt(null, memory + place + at, value)
@@ -82,6 +102,11 @@ private object CellEntries {
   private final val NameAt = 24
 
   def sizeOf(name: Array[Byte], value: Array[Byte]): Int = (NameAt + name.length + value.length + 7) & ~7
+
+  private def fromLowest(one: Int, other: Int): Int =
+    Integer.compareUnsigned(Integer.reverseBytes(one), Integer.reverseBytes(other))
+
+  private def rowLength(nameLength: Int): Int = 16 + ((nameLength + 7) & ~7)
 
   private def bytesAt(at: Long, length: Int): Array[Byte] = {
     val bytes = new Array[Byte](length)

@@ -125,26 +125,24 @@ object StoreCells {
       null
   }
 
-  /** Makes the place of the cells in the database, where it is not there yet. */
-  private[run] def open(store: StoreInternals.Store): Int => StoreCells = {
+  /** Makes the place of the cells in the database, where it is not there yet.
+    *
+    * @param leastInFile
+    *   kept cells that are written to the database as a file of their own
+    */
+  private[run] def open(store: StoreInternals.Store, leastInFile: Int = StoreFiles.Least): Int => StoreCells = {
     val db = store.dbInstance()
     if (StoreInternals.isAskedForSnapshot(store)) StoreInternals.forceSnapshot(db)
     val writes = new StoreWrites(db, db.createColFamilyIfAbsent(Variable, isInternal = false))
     StoreInternals.silence(db)
     Compaction.set(db)
-    val kept = KeptCells.of(db, writeTo(writes))
+    val kept = KeptCells.of(db, new StoreFiles(db, writes, leastInFile))
     val snapshot = new BatchSnapshot(db)
     if (snapshot.isDue) kept.writeAll()
     new StoreCells(db, writes, kept, snapshot, _)
   }
 
-  private def writeTo(writes: StoreWrites): CellCache.Store = new CellCache.Store {
-    def add(group: Int, cell: Array[Byte], value: Array[Byte]): Unit =
-      writes.add(writes.place(key(group, cell)), storedValue(value))
-    def flush(): Unit = writes.flush()
-  }
-
-  private def key(group: Int, cell: Array[Byte]): Array[Byte] = {
+  private[run] def key(group: Int, cell: Array[Byte]): Array[Byte] = {
     val bytes = beginning(group, NameAt + padded(cell.length))
     putField(bytes, NameRowAt, 16 + padded(cell.length))
     putField(bytes, NameRowAt + 16, cell.length)
@@ -161,7 +159,7 @@ object StoreCells {
     bytes
   }
 
-  private def storedValue(value: Array[Byte]): Array[Byte] = {
+  private[run] def storedValue(value: Array[Byte]): Array[Byte] = {
     val stored = new Array[Byte](ValueAt + padded(value.length))
     putField(stored, ValueRowAt, value.length)
     System.arraycopy(value, 0, stored, ValueAt, value.length)

@@ -6,7 +6,7 @@ import java.util.concurrent.atomic.AtomicBoolean
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate
 import transformwithstate.statefulprocessor.StatefulProcessorHandleImpl
 import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBStateStoreProvider, StateStoreChangelogWriter}
-import org.rocksdb.{InfoLogLevel, Logger, RocksDB => InnerRocksDB, WriteOptions}
+import org.rocksdb.{InfoLogLevel, Logger, Options, RocksDB => InnerRocksDB, WriteOptions}
 
 /** What Spark 4.3 keeps to itself of a state store, by its names. */
 private[run] object StoreInternals {
@@ -31,6 +31,7 @@ private[run] object StoreInternals {
   /** The database itself, without Spark's accounts. */
   def innerOf(db: RocksDB): InnerRocksDB = call(db, "db").asInstanceOf[InnerRocksDB]
   def writeOptions(db: RocksDB): WriteOptions = call(db, "writeOptions").asInstanceOf[WriteOptions]
+  def optionsOf(db: RocksDB): Options = call(db, "rocksDbOptions").asInstanceOf[Options]
 
   /** What writes the changelog file of the version that is being made. */
   def changelogOf(db: RocksDB): Option[StateStoreChangelogWriter] =
