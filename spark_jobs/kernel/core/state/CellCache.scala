@@ -1,7 +1,5 @@
 package rejoin.core.state
 
-import java.util
-
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
@@ -39,7 +37,6 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   private var left: CellFilter = _ // these cells, if they are known and there are some
   private var waiting = NoPlace // the entry that began to wait last; there are gaps among those that wait
   private var store: Store = _
-  private val storeOrder: util.Comparator[java.lang.Long] = (one, other) => ring.compare(one, other)
 
   // entries stand from `oldest` to `end`, and if the ring has begun again to `turn` and from its beginning to `end`
   private var oldest = 0L
@@ -113,7 +110,7 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   /** Writes all that waits. */
   def writeAll(): Unit = if (isAhead) {
     val places = takeWaiting()
-    if (store.begin(places.length)) util.Arrays.sort(places, storeOrder)
+    if (store.begin(places.length)) ring.sort(places)
     places.foreach { place =>
       ring.set(place, Stored)
       store.add(ring.group(place), ring.name(place), ring.value(place))
@@ -122,8 +119,8 @@ final class CellCache(bytes: Long, isNew: Boolean) {
   }
 
   /** The places of the entries that waited. */
-  private def takeWaiting(): Array[java.lang.Long] = {
-    val places = Array.newBuilder[java.lang.Long]
+  private def takeWaiting(): Array[Long] = {
+    val places = Array.newBuilder[Long]
     while (isAhead) {
       val place = waiting
       waiting = ring.link(place)
@@ -328,7 +325,7 @@ object CellCache {
   /** What is behind the cells that are kept. */
   trait Store {
 
-    /** So many cells are added next; whether in its order ([[CellEntries.compare]]). */
+    /** So many cells are added next; whether in its order ([[CellEntries.sort]]). */
     def begin(count: Int): Boolean
 
     def add(group: Int, name: Array[Byte], value: Array[Byte]): Unit

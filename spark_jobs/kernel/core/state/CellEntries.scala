@@ -1,5 +1,7 @@
 package rejoin.core.state
 
+import java.util
+
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.array.ByteArrayMethods
 
@@ -52,14 +54,30 @@ private final class CellEntries(bytes: Long) {
     int(place, GroupAt) == group && int(place, NameLengthAt) == name.length &&
       ByteArrayMethods.arrayEquals(name, Platform.BYTE_ARRAY_OFFSET, null, memory + place + NameAt, name.length)
 
-  /** The order of a store, whose keys are made of the group, the length of the row with the name, that of the name, and
-    * the name; numbers are compared from their lowest byte on.
+  /** Sorts entries as a store does, whose keys are made of the group, the length of the row with the name, that of the
+    * name, and the name; numbers are compared from their lowest byte on.
+    *
+    * Those of a group are sorted apart from the others, because they fit into the processor's cache.
     */
-  def compare(one: Long, other: Long): Int = {
+  def sort(places: Array[Long]): Unit = {
+    val grouped = places.map(place => (fromLowest(group(place)) << 32) | (place >>> 3))
+    util.Arrays.sort(grouped)
+    var from = 0
+    while (from < grouped.length) {
+      var until = from + 1
+      while (until < grouped.length && grouped(until) >> 32 == grouped(from) >> 32) until += 1
+      val ofGroup = Array.tabulate(until - from)(at => Long.box((grouped(from + at) & 0xffffffffL) << 3))
+      util.Arrays.sort(ofGroup, nameOrder)
+      for (at <- ofGroup.indices) places(from + at) = ofGroup(at)
+      from = until
+    }
+  }
+
+  private val nameOrder: util.Comparator[java.lang.Long] = (one, other) => {
     val (length, otherLength) = (int(one, NameLengthAt), int(other, NameLengthAt))
-    if (group(one) != group(other)) fromLowest(group(one), group(other))
-    else if (rowLength(length) != rowLength(otherLength)) fromLowest(rowLength(length), rowLength(otherLength))
-    else if (length != otherLength) fromLowest(length, otherLength)
+    if (rowLength(length) != rowLength(otherLength))
+      java.lang.Long.compare(fromLowest(rowLength(length)), fromLowest(rowLength(otherLength)))
+    else if (length != otherLength) java.lang.Long.compare(fromLowest(length), fromLowest(otherLength))
     else compareNames(memory + one + NameAt, memory + other + NameAt, length)
   }
 
@@ -103,8 +121,8 @@ private object CellEntries {
 
   def sizeOf(name: Array[Byte], value: Array[Byte]): Int = (NameAt + name.length + value.length + 7) & ~7
 
-  private def fromLowest(one: Int, other: Int): Int =
-    Integer.compareUnsigned(Integer.reverseBytes(one), Integer.reverseBytes(other))
+  /** A number that is ordered as the bytes of `number` are, from the lowest on. */
+  private def fromLowest(number: Int): Long = (Integer.reverseBytes(number) ^ Int.MinValue).toLong
 
   private def rowLength(nameLength: Int): Int = 16 + ((nameLength + 7) & ~7)
 
