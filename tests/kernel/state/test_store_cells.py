@@ -37,7 +37,8 @@ def open_store(tmp_path: Path) -> Iterator[OpenStore]:
 
 def random_writes(rng: random.Random) -> list[Write]:
     """Names of the lengths that cells have, and longer; values of every length up to 40."""
-    names = [bytes([rng.choice(b"GKLR"), *rng.randbytes(n)]).hex() for n in range(40)]
+    lengths = (*range(40), *range(230, 260), 300)  # a length above 255 has two bytes
+    names = [bytes([rng.choice(b"GKLR"), *rng.randbytes(n)]).hex() for n in lengths]
     writes: list[Write] = [
         (rng.choice(GROUPS), rng.choice(names), rng.randbytes(n % 41).hex()) for n in range(300)
     ]
