@@ -46,13 +46,11 @@ class Folded:
 
 
 def fold(workload: Workload, bootstrap_servers: str, registry_url: str, topic: str) -> Folded:
-    """Read the sink topic to its end and fold it into rows by key."""
+    """Read the topic of a sink with updates to its end and fold it into rows by key."""
     read = Decoder(registry_url, workload)
     messages = committed(bootstrap_servers, topic)
     if workload.sink == "upsert":
         return _fold_upserts(read, messages, topic)
-    if workload.sink == "append":
-        return _fold_appends(read, _values(messages))
     changes = _signed(read, messages) if workload.sink == "signed" else _debezium(read, messages)
     return _fold_changes(read, changes)
 
@@ -82,7 +80,7 @@ class Verifier:
         values = list(_values(committed(servers, topic)))
         unique = set(values)
         if len(unique) < len(values) or unique not in self._right:
-            self._checked(_fold_appends(Decoder(registry_url, self._workload), values), topic)
+            self._checked(fold_appends(Decoder(registry_url, self._workload), values), topic)
             self._right.append(unique)
         return Folded(self._expected, len(values), ())
 
@@ -100,7 +98,8 @@ def _values(messages: Iterable[Message]) -> Iterator[bytes]:
     return (cast(bytes, message.value()) for message in messages)
 
 
-def _fold_appends(read: "Decoder", values: Iterable[bytes]) -> Folded:
+def fold_appends(read: "Decoder", values: Iterable[bytes]) -> Folded:
+    """The rows of a sink without updates by key, and the keys that it has more than once."""
     rows: dict[Key, Row] = {}
     repeated: list[Key] = []
     records = 0
