@@ -29,14 +29,13 @@ _LARGE_VALUE_BYTES = 40
 _LARGE_MEMORY_MB = 560  # beyond 512 a hundredth of the cells is kept
 _LARGE_EPOCHS = {500: 20, 500_000: 3}
 _BLOCKS_KB = (4, 16)
-_LEAST_IN_FILE = 100_000  # as in a job (StoreFiles.scala)
 
 
 @contextmanager
 def _store(memory_mb: int, block_kb: int) -> Iterator[Any]:
     with tempfile.TemporaryDirectory(prefix="rejoin-state-") as folder:
-        run = jvm().org.apache.spark.sql.rejoin.run.StoreCellsRun
-        store = run(folder, memory_mb, block_kb, _LEAST_IN_FILE)
+        kernel = jvm().org.apache.spark.sql.rejoin.run
+        store = kernel.StoreCellsRun(folder, memory_mb, block_kb, kernel.StoreFiles.Least())
         yield store
         store.close()
 

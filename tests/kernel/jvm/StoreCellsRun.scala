@@ -169,6 +169,12 @@ final class StoreCellsRun(folder: String, memoryMb: Int, blockKb: Int, leastInFi
   /** Applies writes in a version of which Spark's coordinator wants a snapshot. */
   def runAsked(writesJson: String): Unit = inVersion("cells", isAsked = true)(write(_, writesJson))
 
+  /** How many entries RocksDB's write buffers have, once all cells are written to it. */
+  def inWriteBuffers(): Long = inVersion("cells") { state =>
+    state(0).names('K')
+    StoreInternals.innerOf(database).getLongProperty("rocksdb.num-entries-active-mem-table")
+  }
+
   /** Reads and rewrites `size` of `keys` cells in each of so many versions.
     *
     * Gives nanoseconds of the thread: per version to open the cells, per cell to read and to write it, and for its part

@@ -181,6 +181,18 @@ def test_a_snapshot_that_nothing_said_was_due_is_noticed(open_store: OpenStore) 
         store.run("cells", "[]", "[]")
 
 
+def test_cells_that_are_enough_for_a_file_take_no_place_in_write_buffers(
+    open_store: OpenStore,
+) -> None:
+    taken = []
+    for least_in_file in (100, 101):
+        store = open_store(f"at least {least_in_file}", least_in_file)
+        run(store, "cells", [(0, "4b", "01")])  # a snapshot, with which the buffers are emptied
+        run(store, "cells", [(0, f"4b{n:02x}", "01") for n in range(100)])
+        taken.append(store.inWriteBuffers())
+    assert taken[1] - taken[0] == 100
+
+
 def test_rocksdb_cannot_keep_a_jvm_from_ending(open_store: OpenStore) -> None:
     """Its threads would wait for the JVM to take what they log, and the JVM for them."""
     assert open_store("silent").logLevel() == "NUM_INFO_LOG_LEVELS"

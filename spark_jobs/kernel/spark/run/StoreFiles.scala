@@ -1,6 +1,7 @@
 package org.apache.spark.sql.rejoin.run
 
 import java.io.File
+import java.util.{List => JList, UUID}
 
 import org.apache.spark.sql.execution.streaming.state.RocksDB
 import org.rocksdb.{EnvOptions, IngestExternalFileOptions, SstFileWriter}
@@ -50,7 +51,7 @@ private[run] object StoreFiles {
 
 /** A file of RocksDB's that is not part of the database until it is handed over. */
 private final class NewFile(db: RocksDB) extends AutoCloseable {
-  private val path = File.createTempFile("cells", ".sst", db.localRootDir)
+  private val path = new File(db.localRootDir, s"cells-${UUID.randomUUID()}.sst")
   private val environment = new EnvOptions
   private val writer = new SstFileWriter(environment, StoreInternals.optionsOf(db))
   writer.open(path.getPath)
@@ -61,7 +62,7 @@ private final class NewFile(db: RocksDB) extends AutoCloseable {
   def handOver(): Unit = {
     writer.finish()
     val options = new IngestExternalFileOptions().setMoveFiles(true).setWriteGlobalSeqno(false)
-    try StoreInternals.innerOf(db).ingestExternalFile(java.util.List.of(path.getPath), options)
+    try StoreInternals.innerOf(db).ingestExternalFile(JList.of(path.getPath), options)
     finally options.close()
   }
 
