@@ -220,14 +220,14 @@ class DeclaredSettings:
         "rejoin.real-time.warm-up-epochs",
         "how many short epochs real-time mode begins with, so that the JVM has compiled what"
         " results wait for between two long ones",
-        "50",
+        "100",
     )
     marks_ms: int = option(
         "rejoin.real-time.watermark-interval",
         "how often watermarks come while records are read in real-time mode",
         "a duration of at least '1 ms'",
         lambda value: _at_least(value, 1),
-        "20 ms",
+        "10 ms",
     )
     on_data_loss: OneOf["fail", "continue"] = choice(
         "rejoin.on-data-loss",
