@@ -88,8 +88,9 @@ class Sample:
 class Trace:
     """Watches a run: call it again and again, then ask for its epochs.
 
-    Broker and job are descendants of this process. Offset files are read as soon as they appear,
-    because old ones are removed.
+    Broker and job are descendants of this process; but for the broker, one that runs already when
+    the trace is made is not of the job. Offset files are read as soon as they appear, because old
+    ones are removed.
     """
 
     checkpoint: Path
@@ -103,15 +104,17 @@ class Trace:
     _cpu: dict[int, float] = field(default_factory=dict)
     _executors: dict[int, bool] = field(default_factory=dict)
     _logs: Path | None = None
+    _not_of_job: frozenset[int] = field(
+        default_factory=lambda: frozenset(process_tree(os.getpid()))
+    )
 
     def __call__(self) -> int:
         """Take a sample; the number of records in the sink."""
-        tree = [p for p in process_tree(os.getpid()) if p != os.getpid()]
-        for pid in tree:
+        for pid in process_tree(os.getpid()):
             self._cpu[pid] = processor_s(pid, self._cpu.get(pid, 0.0))
             if pid not in self._executors or not self._executors[pid]:
                 self._executors[pid] = _is_executor(pid)
-        of_job = {pid: used for pid, used in self._cpu.items() if pid != self.broker_pid}
+        of_job = {pid: used for pid, used in self._cpu.items() if pid not in self._not_of_job}
         driver = sum(used for pid, used in of_job.items() if not self._executors.get(pid))
         results = self.progress()
         broker = self._cpu.get(self.broker_pid, 0.0)

@@ -45,7 +45,7 @@ class Broker:
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
+def idle_broker(tmp_path: Path) -> Iterator[Broker]:
     idle = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     for topic, size in (("orders_a", 100_000), ("orders_b", 50_000), ("result_0", 40_000)):
         folder = tmp_path / "kafka" / "log" / f"{topic}-0"
@@ -54,6 +54,15 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     yield Broker(tmp_path / "kafka", idle.pid)
     idle.kill()
     idle.wait()
+
+
+@pytest.fixture
+def busy_neighbour() -> Iterator[None]:
+    """A process that computes as long as the test, as one that an earlier test has left."""
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    yield
+    busy.kill()
+    busy.wait()
 
 
 class Progress:
@@ -69,8 +78,9 @@ class Progress:
         pass
 
 
+@pytest.mark.usefixtures("busy_neighbour")
 def test_a_run_becomes_a_point(
-    tmp_path: Path, broker: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, idle_broker: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sizing, "_engine", lambda _setup, root: _with_events(root))
     monkeypatch.setattr(sizing, "create_topics", lambda *_: None)
@@ -79,7 +89,7 @@ def test_a_run_becomes_a_point(
     data = CountedData(RegularData(_SETUP.rows, _SETUP.keys))
     for topic in data.topics:
         assert list(data.records(topic, 1, 2))
-    point = measure(_SETUP, Loaded(broker, "http://r:1", data, tmp_path), 0, 60.0)
+    point = measure(_SETUP, Loaded(idle_broker, "http://r:1", data, tmp_path), 0, 60.0)
 
     # from the fifth epoch, the first with half of the records, to the tenth
     assert point.epochs == 5
