@@ -1,7 +1,6 @@
 """The life of a query: start, restart, drain if its inputs end, graceful stop."""
 
 import contextlib
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -52,6 +51,7 @@ class QueryLife:
     _epoch: tuple[object, float] | None = field(
         default=None, init=False
     )  # the one that runs, since
+    _reported: Mapping[str, Any] = field(default_factory=dict, init=False)  # the newest report
     _renewed: bool = field(default=False, init=False)  # it was stopped to be started anew
     _judged: bool = field(default=False, init=False)  # `phase` takes the last run into account
     _retry_at: float = field(default=0.0, init=False)
@@ -113,30 +113,21 @@ class QueryLife:
             return False
         return not (self.live and self.name in self.held())
 
-    @property
-    def _runs_records(self) -> bool:
-        """Whether the running epoch has records, rather than looking for some."""
-        query = self.query
-        return self.runs_epoch and query is not None and bool(query.status["isDataAvailable"])
-
-    def observe(self) -> Mapping[str, Any] | None:
-        """Note how long the running epoch has run; returns the newest report."""
-        latest = self.progress
-        last = None if latest is None else latest["batchId"]
-        now = time.monotonic()
-        if self.live or not self._runs_records:
+    def observe(self, kernel: Kernel) -> Mapping[str, Any] | None:
+        """Note how long the running epoch has run; returns Spark's report of an epoch, if new."""
+        if self.query is None:
+            return None
+        seen = kernel.observed(self.query, self._reported.get("timestamp", ""))
+        progress, now = seen.get("progress"), time.monotonic()
+        if progress is not None:
+            self._reported = progress
+        last = self._reported.get("batchId")
+        if self.live or not seen["runsRecords"]:
             self._epoch = None
         elif self._epoch is None or self._epoch[0] != last:
             self._epoch = (last, now)
         self.running_ms = 0 if self._epoch is None else int((now - self._epoch[1]) * 1000)
-        return latest
-
-    @property
-    def progress(self) -> Mapping[str, Any] | None:
-        """Spark's newest report of an epoch; None before the first one."""
-        handle: Any = self.query
-        latest = None if handle is None else handle._jsq.lastProgress()
-        return None if latest is None else json.loads(latest.json())
+        return progress
 
 
 def stop_queries(spark: SparkSession, lives: Sequence[QueryLife], wait_s: float) -> None:

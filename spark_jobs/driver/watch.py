@@ -209,10 +209,10 @@ class Watch:
 
     def _write_status(self, state: State) -> None:
         """Write the status and show it; a full disk there does not end the job."""
-        for life in self._lives:
-            if (latest := life.observe()) is not None:
-                self._progress[life.name] = latest
         kernel = Kernel.of(self._spark)
+        for life in self._lives:
+            if (latest := life.observe(kernel)) is not None:
+                self._progress[life.name] = latest
         counted, waits = kernel.counters(self._spark), kernel.registry_waits()
         self._report.replay = self._replays.status
         with contextlib.suppress(OSError):

@@ -7,7 +7,7 @@ import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.classic.{DataFrame, Dataset, ExpressionUtils, SparkSession}
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions.col
-import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode, TimeMode}
+import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode, StreamingQuery, TimeMode}
 
 import org.apache.spark.sql.rejoin.checkpoint.{CheckpointCopy, CheckpointFiles}
 import org.apache.spark.sql.rejoin.format.avro.{AvroFit, RegistryWaits}
@@ -114,6 +114,16 @@ object Kernel {
     val word = Option(written).map(_ == "yes")
     val by = Takeover(spec.checkpoint, spec.generation, epoch, since, repeated, known, word, spec.dense)
     SinkProducers.ofThisJvm.takeOver(spec, writers, by)
+  }
+
+  /** What a query does: JSON `{runsRecords, progress}`; `runsRecords` says whether an epoch with records runs, and
+    * `progress`, Spark's newest report of an epoch, is left out if its timestamp is `known`.
+    */
+  def observed(query: StreamingQuery, known: String): String = {
+    val status = query.status
+    val runsRecords = query.isActive && status.isTriggerActive && status.isDataAvailable
+    val progress = Option(query.lastProgress).filter(_.timestamp != known)
+    s"""{"runsRecords":$runsRecords${progress.fold("")(p => s""","progress":${p.json}""")}}"""
   }
 
   /** The ids of topics: JSON `{topic: id}`; `client` are Kafka's properties as JSON. */

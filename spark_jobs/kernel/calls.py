@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, cast
+from typing import Any, Literal, Protocol, Required, TypeAlias, TypedDict, cast
 from urllib.parse import unquote, urlparse
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _JavaError: type[Exception] = import_module("py4j.protocol").Py4JJavaError  # py4j has no types
@@ -69,6 +70,13 @@ class QueryCounters(TypedDict, total=False):
     latency_ms: int
     lookups: dict[str, dict[str, int]]
     operators: dict[str, OperatorLevels]
+
+
+class Observed(TypedDict, total=False):
+    """What a query does: whether an epoch with records runs, and Spark's newest report of one."""
+
+    runsRecords: Required[bool]
+    progress: Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +251,11 @@ class Kernel:
         """
         described = json.dumps(sink)
         return int(self._scala.takeOver(described, writers, epoch, since, repeated, known, written))
+
+    def observed(self, query: StreamingQuery, known: str) -> Observed:
+        """What a query does; without its newest report if that has the timestamp `known`."""
+        found: Observed = json.loads(self._scala.observed(query._jsq, known))
+        return found
 
     def topic_ids(self, client: Mapping[str, str], topics: Sequence[str]) -> dict[str, str]:
         """The ids of topics by name; `client` are properties of Kafka's clients."""

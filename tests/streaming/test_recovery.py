@@ -26,6 +26,7 @@ CREATE TABLE sink (id BIGINT) WITH ('connector' = 'kafka', 'topic' = '{prefix}-o
   'properties.bootstrap.servers' = '{servers}', 'value.format' = 'json');
 """
 _COPY = "INSERT INTO sink SELECT id FROM source;"
+SILENT_S = 7.0  # more than the five seconds after which a table counts as silent
 
 
 class Copies(Drivers):
@@ -43,6 +44,18 @@ class Copies(Drivers):
         for text, count in self.results().items():
             found[json.loads(text)["id"]] += count
         return found
+
+    def add_partitions(self, name: str, count: int) -> None:
+        topic = self.topic(name)
+        self.admin.create_partitions([NewPartitions(topic, count)])[topic].result(WAIT_S)
+
+    def delete(self, name: str) -> None:
+        topic = self.topic(name)
+        self.admin.delete_topics([topic])[topic].result(WAIT_S)
+        deadline = time.monotonic() + WAIT_S
+        while topic in self.admin.list_topics(timeout=WAIT_S).topics:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
 
     def forget_loaded_state(self) -> None:
         """As in a new JVM: the next epoch reads the state from its files."""
@@ -110,17 +123,34 @@ def test_recreated_topic_stops_the_job_or_is_read_from_its_beginning(copies: Cop
     copies.driver()
     copies.until_read("in", 10)
     copies.end()
-    copies.admin.delete_topics([copies.topic("in")])[copies.topic("in")].result(WAIT_S)
-    deadline = time.monotonic() + WAIT_S
-    while copies.topic("in") in copies.admin.list_topics(timeout=WAIT_S).topics:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    copies.delete("in")
     copies.create("in")
     copies.send_ids(100, 130)  # beyond the offsets of the old one: Spark would read on at 10
     assert copies.refusal().code == "TOPIC_RECREATED"
     copies.driver(on_data_loss="continue")
     copies.until_read("in", 30)
     assert copies.copied() == Counter([*range(10), *range(100, 130)])
+
+
+def test_what_happens_to_a_silent_topic_is_noticed(copies: Copies) -> None:
+    """Of a silent table only the known partitions are asked for, most of the time."""
+    copies.send_ids(0, 10)
+    life = copies.driver()
+    copies.until_read("in", 10)
+    time.sleep(SILENT_S)
+    copies.send_ids(10, 20)
+    copies.until_read("in", 20)
+    time.sleep(SILENT_S)
+    copies.add_partitions("in", 2)
+    copies.send("in", ({"id": number} for number in range(20, 30)), partition=1)
+    copies.until_read("in", 10, partition=1)
+    assert copies.copied() == Counter(range(30))
+    time.sleep(SILENT_S)
+    assert life.restarts.total == 0
+    copies.delete("in")
+    with pytest.raises(StateError) as failed:
+        copies.until(lambda: False)
+    assert failed.value.code == "TOPIC_DELETED"
 
 
 @pytest.mark.parametrize("name", ["offsets/0", "commits/0"])
@@ -207,9 +237,7 @@ def test_partition_that_expired_within_an_epoch_leaves_the_others_their_writers(
     copies.driver()
     copies.until_read("in", 10)
     copies.end()
-    copies.admin.create_partitions([NewPartitions(copies.topic("in"), 5)])[
-        copies.topic("in")
-    ].result(WAIT_S)
+    copies.add_partitions("in", 5)
     for partition in range(1, 5):
         copies.send("in", ({"id": 100 * partition + n} for n in range(5)), partition)
     copies.send("in", [b"{broken"], partition=4)

@@ -19,7 +19,7 @@ def asked_at(table: Any, until_ms: int, has_more: bool = False) -> list[int]:
     found = []
     for ms in range(0, until_ms, 100):
         if table.isDue(BEGAN + ms * MS):
-            table.asked(BEGAN + ms * MS, has_more)
+            table.looked(BEGAN + ms * MS, has_more)
             found.append(ms)
     return found
 
@@ -39,5 +39,22 @@ def test_a_silent_one_is_asked_less_and_less_and_twice_a_second_at_least() -> No
 def test_a_record_ends_the_silence() -> None:
     table = backoff()
     asked_at(table, 20_000)
-    table.asked(BEGAN + 20_000 * MS, True)
+    table.looked(BEGAN + 20_000 * MS, True)
     assert table.isDue(BEGAN + 20_100 * MS)
+
+
+def test_of_a_silent_one_most_asks_are_for_the_ends_alone() -> None:
+    table = backoff()
+    looks = []
+    for ms in range(0, 20_000, 100):
+        if not table.isDue(BEGAN + ms * MS):
+            continue
+        if table.isLookDue(BEGAN + ms * MS):
+            looks.append(ms)
+            table.looked(BEGAN + ms * MS, False)
+        else:
+            table.asked(BEGAN + ms * MS)
+    assert min(b - a for a, b in pairwise(looks) if a >= 5_000) >= 5_000
+    assert max(b - a for a, b in pairwise(looks)) < 5_600
+    table.looked(BEGAN + 20_000 * MS, True)
+    assert table.isLookDue(BEGAN + 20_100 * MS)

@@ -1,6 +1,5 @@
 """The life of a query, and the error a person gets out of Java's, without Spark."""
 
-import json
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -110,42 +109,53 @@ def test_a_query_that_is_stopped_to_be_renewed_starts_again(
         run(found, 2)
 
 
-class WorkingQuery:
-    """Runs epochs; a test says which one ended last, and what Spark says of the present one."""
-
-    isActive = True
+class Observer:
+    """In place of the kernel: a test says which epoch ended last, and what the query does."""
 
     def __init__(self) -> None:
-        self.status = {"isTriggerActive": True, "isDataAvailable": True}
+        self.runs_records = True
         self.ended: int | None = None
-        self._jsq = self
 
-    def lastProgress(self) -> "WorkingQuery | None":
-        return None if self.ended is None else self
+    def observed(self, _query: object, known: str) -> dict[str, Any]:
+        seen: dict[str, Any] = {"runsRecords": self.runs_records}
+        if self.ended is not None and known != f"end of {self.ended}":
+            seen["progress"] = {"batchId": self.ended, "timestamp": f"end of {self.ended}"}
+        return seen
 
-    def json(self) -> str:
-        return json.dumps({"batchId": self.ended})
+
+def observed_life() -> QueryLife:
+    found = QueryLife("q", lambda _: cast(Any, None), None, lambda: True, never())
+    found.query = cast(Any, object())
+    return found
 
 
 def test_how_long_an_epoch_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
     monkeypatch.setattr(module, "time", clock)
-    query = WorkingQuery()
-    found = QueryLife("q", lambda _: cast(Any, query), None, lambda: True, never())
-    found.query = cast(Any, query)
+    kernel, found = Observer(), observed_life()
 
     def running_ms(after_s: float) -> int:
         clock.now += after_s
-        found.observe()
+        found.observe(cast(Any, kernel))
         return found.running_ms
 
     assert (running_ms(1), running_ms(40), running_ms(1)) == (0, 40_000, 41_000)
-    query.ended = 0
+    kernel.ended = 0
     assert (running_ms(1), running_ms(2)) == (0, 2_000)
-    query.status["isDataAvailable"] = False  # it looks for new records
+    kernel.runs_records = False
     assert (running_ms(1), running_ms(1)) == (0, 0)
-    query.status = {"isTriggerActive": False, "isDataAvailable": True}
-    assert running_ms(1) == 0
+
+
+def test_a_report_of_an_epoch_is_returned_once() -> None:
+    kernel, found = Observer(), observed_life()
+    seen: list[object] = []
+    for ended in (None, 0, 0, 1):
+        kernel.ended = ended
+        report = found.observe(cast(Any, kernel))
+        seen.append(report and report["batchId"])
+    assert seen == [None, 0, None, 1]
+    found.query = None
+    assert found.observe(cast(Any, kernel)) is None
 
 
 def test_end_that_lies_ahead_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

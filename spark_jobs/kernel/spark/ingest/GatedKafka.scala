@@ -221,6 +221,7 @@ object GatedKafka {
     private val guard = options.guard()
     private val name = s"$query/$table" // a query's name has no slash
     private val backoff = new PollBackoff(System.nanoTime)
+    private var known = Option.empty[(Offset, Ends)] // of a silent table, parsed once
     private lazy val epochs = LiveEpochs.of(checkpoint)
     private val plan = ends.map(_ => BoundedScans.add(query))
 
@@ -235,13 +236,22 @@ object GatedKafka {
         Gate.pass(query)
         epochs.end()
         kafka.latestOffset(start, limit)
-      } else if (Gate.isClosed || (ends.isEmpty && !backoff.isDue(System.nanoTime))) start
+      } else if (Gate.isClosed || (ends.isEmpty && !mayHaveMore(start))) start
       else {
         guard.checkTopics()
         val next = bounded(kafka.latestOffset(withUnread(start), limit))
-        backoff.asked(System.nanoTime, next != start)
+        backoff.looked(System.nanoTime, next != start)
         if (alignment.exists(isAhead(_, next != start))) start else next
       }
+
+    private def mayHaveMore(start: Offset): Boolean = {
+      val now = System.nanoTime
+      backoff.isDue(now) && (backoff.isLookDue(now) || {
+        backoff.asked(now)
+        if (!known.exists(_._1 == start)) known = Some(start -> parse(withUnread(start).json()).extract[Ends])
+        !known.exists { case (_, ends) => guard.haveEnds(ends) }
+      })
+    }
 
     private def isAhead(alignment: Alignment, hasMore: Boolean): Boolean = {
       Alignment.report(name, alignment, hasMore)

@@ -5,9 +5,10 @@ import java.util.concurrent.{ExecutionException, TimeUnit}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Using
+import scala.util.control.NonFatal
 
-import org.apache.kafka.clients.admin.{Admin, AdminClientConfig, OffsetSpec}
-import org.apache.kafka.common.TopicPartition
+import org.apache.kafka.clients.admin.{Admin, AdminClientConfig, ListOffsetsOptions, OffsetSpec}
+import org.apache.kafka.common.{IsolationLevel, TopicPartition}
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException
 
 import org.apache.spark.sql.rejoin.run.References
@@ -67,12 +68,24 @@ final class SourceGuard(table: String, ids: Map[String, String], toleratesLoss: 
     total
   }
 
+  /** Whether the partitions end at these offsets: one request. No if it fails: Spark's own look says what is wrong. */
+  def haveEnds(ends: Map[String, Map[String, Long]]): Boolean = {
+    opened = true
+    val at = for ((topic, offsets) <- ends; (partition, end) <- offsets)
+      yield new TopicPartition(topic, partition.toInt) -> end
+    try {
+      val found = SourceGuard.await(admin.listOffsets(at.map(_._1 -> OffsetSpec.latest).asJava, SourceGuard.Latest).all)
+      at.forall { case (partition, end) => found.get(partition).offset == end }
+    } catch { case NonFatal(_) => false }
+  }
+
   override def close(): Unit = if (opened) admin.close()
 }
 
 object SourceGuard {
   private val EveryNs = TimeUnit.SECONDS.toNanos(1)
   private val TimeoutS = 60L
+  private val Latest = new ListOffsetsOptions(IsolationLevel.READ_COMMITTED).timeoutMs(5000)
 
   def topicIds(client: Map[String, String], topics: Seq[String]): Map[String, String] =
     Using.resource(Admin.create(settings(client)))(topicIds(_, topics))
