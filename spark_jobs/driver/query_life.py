@@ -116,6 +116,7 @@ class QueryLife:
     def observe(self, kernel: Kernel) -> Mapping[str, Any] | None:
         """Note how long the running epoch has run; returns Spark's report of an epoch, if new."""
         if self.query is None:
+            self._epoch, self.running_ms = None, 0
             return None
         seen = kernel.observed(self.query, self._reported.get("timestamp", ""))
         progress, now = seen.get("progress"), time.monotonic()

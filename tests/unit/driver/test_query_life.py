@@ -144,6 +144,10 @@ def test_how_long_an_epoch_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (running_ms(1), running_ms(2)) == (0, 2_000)
     kernel.runs_records = False
     assert (running_ms(1), running_ms(1)) == (0, 0)
+    kernel.runs_records = True
+    assert (running_ms(1), running_ms(1)) == (0, 1_000)
+    found.query = None  # it has failed, and waits for its restart
+    assert running_ms(1) == 0
 
 
 def test_a_report_of_an_epoch_is_returned_once() -> None:
