@@ -44,7 +44,7 @@ EXECUTORS_EVERY_S = 5.0
 def open_watch(
     spark: SparkSession, job: PlannedJob, report: JobReport, console: Console
 ) -> "Watch":
-    """Open the checkpoints of all queries, or of none, and continue their counters."""
+    """Open the checkpoints of all queries, or of none; their status continues the counters."""
     check_store(spark, job.settings.checkpoint)
     words = epoch_words(job.settings.epoch_written, list(job.sinks))
     with reading(job.settings.checkpoint):  # what is wrong with a store shows up here
@@ -66,6 +66,7 @@ def open_watch(
         saved = next(filter(None, (query.folder.read(COUNTERS) for query in queries)), None)
         if saved is not None:
             Kernel.of(spark).restore_counters(spark, saved)
+        report.write("starting", Kernel.of(spark).counters(spark))
         opened.pop_all()
     replays = Replays(job.settings.status_dir, job.text, Child)
     lookups = StateLookups(job.settings, job.sinks, Child)

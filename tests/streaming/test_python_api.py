@@ -70,6 +70,7 @@ def test_the_notebook_and_a_restart_from_its_checkpoint(
     cells["producer"].produce(cells["TOPICS"][0], json.dumps(order))
     cells["producer"].flush(30)
     with job.start(spark) as again:
+        assert [query.input_rows_total for query in again.status.queries] in ([2], [3])
         with pytest.raises(ConfigError, match="JOB_RUNNING"):
             job.start(spark, checkpoint=str(tmp_path / "another"))
         assert again.await_termination(0) is False
