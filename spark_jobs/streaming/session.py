@@ -102,10 +102,10 @@ _EXECUTOR_DEFAULTS = {
     "spark.executor.failuresValidityInterval": "10m",
     f"spark.executorEnv.{_MALLOC_ARENAS[0]}": _MALLOC_ARENAS[1],
 }
-# rows wait for others on each way between tasks; and too few slots for the tasks, which all run at
-# once, are an error rather than a wait without end
+# rows go from task to task in memory; and too few slots for the tasks, which all run at once, are
+# an error rather than a wait without end
 REAL_TIME_DEFAULTS = {
-    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "2",
+    "spark.shuffle.manager.incremental": "org.apache.spark.sql.rejoin.run.LocalShuffle",
     "spark.scheduler.pipelinedGroup.slotCheck.enabled": "true",
 }
 

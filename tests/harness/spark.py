@@ -29,7 +29,7 @@ from spark_jobs.scenario.records import Record, to_base64
 from spark_jobs.scenario.runner import BoundScenario, StepOutcome, exchanged_sinks
 from spark_jobs.settings import Overrides, job_settings, read_environment
 from spark_jobs.streaming.manifest import VERSION, Manifest
-from spark_jobs.streaming.session import start_session, stop_session
+from spark_jobs.streaming.session import REAL_TIME_DEFAULTS, start_session, stop_session
 from spark_jobs.streaming.sources import ScanStart
 
 _KAFKA_SCHEMA = (
@@ -42,8 +42,8 @@ _LOADED_MARKER = -2  # as the kernel's Kafka source marks a partition whose cont
 
 @contextmanager
 def spark_session(folder: Path, master: str | None = None) -> Iterator[SparkSession]:
-    """A session as `rejoin run` starts it; its log and checkpoints are in the folder."""
-    given = {"rejoin.parallelism": "2", "rejoin.checkpoint": str(folder)}
+    """A session as `rejoin run` starts it, in any mode; log and checkpoints are in the folder."""
+    given = {"rejoin.parallelism": "2", "rejoin.checkpoint": str(folder), **REAL_TIME_DEFAULTS}
     overrides = Overrides(status_dir=folder / "status", master=master)
     settings = job_settings(declared_settings(given), "tests", overrides, read_environment())
     session = start_session(settings, [kernel_jar(), *connector_jars(), *jdbc_jars()])

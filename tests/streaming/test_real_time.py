@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import SparkSession
 
 from spark_jobs.embedded.broker import Broker
-from spark_jobs.errors import ConfigError, StateError
+from spark_jobs.errors import ConfigError, RejoinError, StateError
 from spark_jobs.status import read_status
 from tests.harness.real_time import THREADS, TIMED, UPSERTS, Job, Reader, Row, at, texts
 from tests.harness.shop import Shop, wait_until
@@ -360,6 +360,37 @@ def test_bad_and_late_records_and_new_partitions(spark: SparkSession, shop: Shop
         running.until(reader, named({1: "a", 2: "b", 3: "c"}, {}))
         assert running.epochs > 0
     assert [m.value() for m in shop.messages("dead", lambda found: len(found) >= 1)] == [b"no JSON"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [(b"no JSON", "RECORD_REJECTED"), ({"id": 2, "item": "x" * 2_000}, "RECORD_TOO_LARGE")],
+    ids=["before the exchange", "behind it"],
+)
+def test_a_task_that_fails_ends_the_others(
+    spark: SparkSession, shop: Shop, bad: Row | bytes, code: str
+) -> None:
+    """Within the epoch; the next start begins with the same records."""
+    shop.create("orders", "names", "named")
+    failing = {"rejoin__on_error": "fail"}
+    limit = {"properties__max__request__size": "1000"}
+    items, both = UPSERTS.format(column="item STRING"), "item STRING, name STRING"
+    sql = (
+        shop.table("orders", items, "upsert-kafka", **failing)
+        + shop.table("names", UPSERTS.format(column="name STRING"), "upsert-kafka")
+        + shop.table("named", UPSERTS.format(column=both), "upsert-kafka", **failing, **limit)
+        + f"{LEFT_JOIN} c ON o.id = c.id;"
+    )
+    job, reader = Job(spark, shop, sql), Reader(shop, "named")
+    shop.send("orders", [{"id": 1, "item": "a"}], "id")
+    with job.runs() as running:
+        running.until(reader, named({1: "a"}, {}))
+        shop.send("orders", [bad], "id")
+        with pytest.raises(RejoinError, match=code):
+            running.until(reader, [])
+    with job.runs() as running, pytest.raises(RejoinError, match=code):
+        running.until(reader, [])
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
 def test_a_killed_driver_repeats_its_epoch(shop: Shop) -> None:

@@ -1,0 +1,112 @@
+package org.apache.spark.sql.rejoin.run
+
+import java.util
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicInteger
+
+import org.apache.spark.scheduler.MapStatus
+import org.apache.spark.shuffle.streaming.StreamingShuffleManager
+import org.apache.spark.shuffle.{ShuffleHandle, ShuffleReadMetricsReporter, ShuffleReader, ShuffleWriteMetricsReporter,
+  ShuffleWriter}
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.util.{MutablePair, Utils}
+import org.apache.spark.{ShuffleDependency, SparkConf, SparkEnv, TaskContext}
+
+/** The shuffle of real-time mode where all tasks run in one JVM: rows go from task to task in memory.
+  *
+  * Spark's own sends them through connections that each epoch opens anew, and wakes each writer every few milliseconds
+  * to see what it has to send. Where Spark has executors, this is Spark's own.
+  */
+final class LocalShuffle(conf: SparkConf) extends StreamingShuffleManager {
+  private val isLocal = Utils.isLocalMaster(conf)
+  private val shuffles = new ConcurrentHashMap[Int, TaskRows]
+
+  override def registerShuffle[K, V, C](shuffleId: Int, dependency: ShuffleDependency[K, V, C]): ShuffleHandle = {
+    if (isLocal) {
+      val queues = Array.fill(dependency.partitioner.numPartitions)(new RowQueue(dependency.rdd.getNumPartitions))
+      shuffles.put(shuffleId, new TaskRows(queues, () => shuffles.remove(shuffleId)))
+    }
+    super.registerShuffle(shuffleId, dependency)
+  }
+
+  override def getWriter[K, V](
+      handle: ShuffleHandle,
+      mapId: Long,
+      context: TaskContext,
+      metrics: ShuffleWriteMetricsReporter): ShuffleWriter[K, V] =
+    if (isLocal) new LocalWriter[K, V](rowsOf(handle, context), mapId, context)
+    else super.getWriter(handle, mapId, context, metrics)
+
+  override def getReader[K, C](
+      handle: ShuffleHandle,
+      startMapIndex: Int,
+      endMapIndex: Int,
+      startPartition: Int,
+      endPartition: Int,
+      context: TaskContext,
+      metrics: ShuffleReadMetricsReporter): ShuffleReader[K, C] =
+    if (isLocal) new LocalReader[K, C](rowsOf(handle, context).queues(startPartition), context)
+    else super.getReader(handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics)
+
+  private def rowsOf(handle: ShuffleHandle, task: TaskContext): TaskRows = {
+    val rows = shuffles.get(handle.shuffleId)
+    if (rows == null) throw new IllegalStateException(s"shuffle ${handle.shuffleId} has ended")
+    rows.enter(task)
+    rows
+  }
+}
+
+/** The rows of one shuffle, a queue for each partition; forgotten when the last of its tasks has ended.
+  *
+  * A writer stays until all readers have seen the end, and a reader until all writers have written.
+  */
+private final class TaskRows(val queues: Array[RowQueue], forget: () => Unit) {
+  private val tasks = new AtomicInteger
+
+  def enter(task: TaskContext): Unit = {
+    tasks.incrementAndGet()
+    task.addTaskCompletionListener[Unit](_ => if (tasks.decrementAndGet() == 0) forget())
+  }
+}
+
+/** The partition of a row is the key of its record; Spark goes on using the row. */
+private final class LocalWriter[K, V](rows: TaskRows, mapId: Long, task: TaskContext) extends ShuffleWriter[K, V] {
+  override def write(records: Iterator[Product2[K, V]]): Unit = {
+    records.foreach { record =>
+      val queue = rows.queues(record._1.asInstanceOf[Int])
+      queue.add(record._2.asInstanceOf[UnsafeRow].copy(), task)
+    }
+    rows.queues.foreach(_.end())
+    rows.queues.foreach(_.awaitReader(task))
+  }
+
+  /** Sizes are unknown; nobody plans by them. */
+  override def getPartitionLengths(): Array[Long] = new Array[Long](rows.queues.length)
+
+  override def stop(success: Boolean): Option[MapStatus] =
+    Option.when(success)(MapStatus(SparkEnv.get.blockManager.shuffleServerId, getPartitionLengths(), mapId))
+}
+
+private final class LocalReader[K, C](queue: RowQueue, task: TaskContext) extends ShuffleReader[K, C] {
+  task.addTaskCompletionListener[Unit](_ => queue.leave())
+
+  override def read(): Iterator[Product2[K, C]] = new Iterator[Product2[K, C]] {
+    private val pair = new MutablePair[K, C]
+    private var rows = new util.ArrayDeque[UnsafeRow]
+    private var isEnded = false
+
+    override def hasNext: Boolean = {
+      if (rows.isEmpty && !isEnded) {
+        rows = queue.take(rows, task)
+        isEnded = rows.isEmpty
+        if (isEnded) queue.leave()
+      }
+      !isEnded
+    }
+
+    override def next(): Product2[K, C] = {
+      if (!hasNext) throw new NoSuchElementException("the shuffle's rows have ended")
+      pair.update(null.asInstanceOf[K], rows.poll().asInstanceOf[C])
+    }
+  }
+}
