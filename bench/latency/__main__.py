@@ -1,7 +1,7 @@
 """`python -m bench.latency`: how long a record takes to its result, Kafka to Kafka.
 
-Engines run one after the other. A producer stamps the records of one table. Two consumers, one of
-committed records only, compare the stamp in each result with their own clock.
+Engines run one after the other. A producer stamps the records of one table. A consumer of committed
+records compares the stamp in each result with its own clock.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from bench.latency.workloads import WORKLOADS
 
 
 def main() -> None:
-    """Print a line of JSON per engine, consumer and part of the time."""
+    """Print a line of JSON per engine and part of the time."""
     parser = argparse.ArgumentParser(prog="python -m bench.latency", description=__doc__)
     parser.add_argument("--workload", choices=sorted(WORKLOADS), default="regular")
     parser.add_argument(

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.latency.engines import Engine
-from bench.latency.traffic import KEYS, Feed, Latency, Watchers
+from bench.latency.traffic import KEYS, Feed, Latency, Watcher
 from bench.latency.workloads import RESULT, Workload, job
 from bench.load import create_topics
 from bench.measure import BenchError, process_tree, processor_s, stop_tree
@@ -52,7 +52,7 @@ class Moment:
 
 
 def measure(engine: Engine, workload: Workload, load: Load) -> Iterator[dict[str, object]]:
-    """Run one job and describe the latencies that each consumer saw after the warm-up."""
+    """Run one job and describe the latencies that the consumer saw after the warm-up."""
     with tempfile.TemporaryDirectory() as folder, Broker(Path(folder) / "broker") as broker:
         servers = broker.bootstrap_servers
         create_topics(servers, ("l", "r", RESULT))
@@ -66,25 +66,23 @@ def measure(engine: Engine, workload: Workload, load: Load) -> Iterator[dict[str
         feed.wait()
         child = Child(engine.command(file, Path(folder)), Path(folder) / "run.log")
         try:
-            with Watchers(servers) as watchers:
-                _wait_for_first(feed, workload, watchers, child)
+            with Watcher(servers) as watcher:
+                _wait_for_first(feed, workload, watcher, child)
                 feed.run(load.rate, load.warmup_s, moves=workload.moves)
                 moments = [_moment(child)]
                 for part_s in load.parts_s:
                     feed.run(load.rate, part_s, moves=workload.moves)
                     moments.append(_moment(child))
-                for isolation, found in watchers.results():
-                    for line in described_in_parts(found, moments, load):
-                        yield {"consumer": isolation, **line}
+                yield from described_in_parts(watcher.results(), moments, load)
         finally:
             stop_tree(child)
             feed.close()
 
 
-def _wait_for_first(feed: Feed, workload: Workload, watchers: Watchers, child: Child) -> None:
-    """Send records until both consumers have seen a result."""
+def _wait_for_first(feed: Feed, workload: Workload, watcher: Watcher, child: Child) -> None:
+    """Send records until the consumer has seen a result."""
     deadline = time.monotonic() + _START_WITHIN_S
-    while not watchers.have_started:
+    while not watcher.has_started:
         if child.exit_code is not None or time.monotonic() > deadline:
             raise BenchError("BENCH_ENGINE_FAILED", f"no result:\n{child.log_tail(40)}")
         for id_ in range(10 * PARTITIONS):  # a partition without records would hold back the time

@@ -1,9 +1,8 @@
-"""What a measured job reads, and who reads its results: stamped records and two consumers."""
+"""What a measured job reads, and who reads its results: stamped records and a consumer."""
 
 import json
 import multiprocessing
 import time
-from collections.abc import Iterator
 from multiprocessing.connection import Connection
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -16,7 +15,6 @@ Latency = tuple[float, float]  # when a record was sent, and how many ms its res
 KEYS = 5_000
 _QUIET_S = 5.0  # nothing has come for so long: there is nothing more
 _AT_ONCE = 1000  # messages that have come, read with one look at the clock
-_ISOLATIONS = ("read_committed", "read_uncommitted")
 
 
 class Feed:
@@ -67,13 +65,13 @@ class Feed:
         self.wait()
 
 
-def watch(servers: str, isolation: str, results: Connection) -> None:
+def watch(servers: str, results: Connection) -> None:
     """A process of its own: sends a latency in ms for each result once it is told to end."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
-            "group.id": isolation,
-            "isolation.level": isolation,
+            "group.id": "latency",
+            "isolation.level": "read_committed",
             "fetch.wait.max.ms": 10,
         }
     )
@@ -98,36 +96,27 @@ def watch(servers: str, isolation: str, results: Connection) -> None:
     results.send(found)
 
 
-class Watchers:
-    """The consumers' processes."""
+class Watcher:
+    """A consumer of committed records, in a process of its own."""
 
     def __init__(self, servers: str) -> None:
-        self._pipes: list[tuple[str, Connection]] = []
-        self._processes: list[multiprocessing.Process] = []
-        for isolation in _ISOLATIONS:
-            mine, theirs = multiprocessing.Pipe()
-            self._processes.append(
-                multiprocessing.Process(target=watch, args=(servers, isolation, theirs))
-            )
-            self._pipes.append((isolation, mine))
+        self._pipe, theirs = multiprocessing.Pipe()
+        self._process = multiprocessing.Process(target=watch, args=(servers, theirs))
 
-    def __enter__(self) -> "Watchers":
-        for process in self._processes:
-            process.start()
+    def __enter__(self) -> "Watcher":
+        self._process.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in self._processes:
-            process.terminate()
-            process.join()
+        self._process.terminate()
+        self._process.join()
 
     @property
-    def have_started(self) -> bool:
-        return all(pipe.poll() for _, pipe in self._pipes)
+    def has_started(self) -> bool:
+        return self._pipe.poll()
 
-    def results(self) -> Iterator[tuple[str, list[Latency]]]:
-        for _, pipe in self._pipes:
-            pipe.recv()  # "first"
-            pipe.send("end")
-        for isolation, pipe in self._pipes:
-            yield isolation, pipe.recv()
+    def results(self) -> list[Latency]:
+        self._pipe.recv()  # "first"
+        self._pipe.send("end")
+        found: list[Latency] = self._pipe.recv()
+        return found

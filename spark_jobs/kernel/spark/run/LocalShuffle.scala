@@ -3,6 +3,7 @@ package org.apache.spark.sql.rejoin.run
 import java.util
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicInteger
+import java.util.concurrent.locks.LockSupport
 
 import org.apache.spark.scheduler.MapStatus
 import org.apache.spark.shuffle.streaming.StreamingShuffleManager
@@ -87,17 +88,23 @@ private final class LocalWriter[K, V](rows: TaskRows, mapId: Long, task: TaskCon
     Option.when(success)(MapStatus(SparkEnv.get.blockManager.shuffleServerId, getPartitionLengths(), mapId))
 }
 
+/** Rows after a silence are read at once; others wait until [[LocalReader.PaceNs]] have passed since the last time, so
+  * that what becomes of them goes to the broker in fewer requests.
+  */
 private final class LocalReader[K, C](queue: RowQueue, task: TaskContext) extends ShuffleReader[K, C] {
   task.addTaskCompletionListener[Unit](_ => queue.leave())
 
   override def read(): Iterator[Product2[K, C]] = new Iterator[Product2[K, C]] {
     private val pair = new MutablePair[K, C]
     private var rows = new util.ArrayDeque[UnsafeRow]
+    private var takenAt = System.nanoTime()
     private var isEnded = false
 
     override def hasNext: Boolean = {
       if (rows.isEmpty && !isEnded) {
+        LockSupport.parkNanos(takenAt + LocalReader.PaceNs - System.nanoTime())
         rows = queue.take(rows, task)
+        takenAt = System.nanoTime()
         isEnded = rows.isEmpty
         if (isEnded) queue.leave()
       }
@@ -109,4 +116,8 @@ private final class LocalReader[K, C](queue: RowQueue, task: TaskContext) extend
       pair.update(null.asInstanceOf[K], rows.poll().asInstanceOf[C])
     }
   }
+}
+
+private object LocalReader {
+  final val PaceNs = 2000000L
 }
