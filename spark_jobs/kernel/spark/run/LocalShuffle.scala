@@ -24,8 +24,9 @@ final class LocalShuffle(conf: SparkConf) extends StreamingShuffleManager {
 
   override def registerShuffle[K, V, C](shuffleId: Int, dependency: ShuffleDependency[K, V, C]): ShuffleHandle = {
     if (isLocal) {
+      shuffles.values.removeIf(_.isOver)
       val queues = Array.fill(dependency.partitioner.numPartitions)(new RowQueue(dependency.rdd.getNumPartitions))
-      shuffles.put(shuffleId, new TaskRows(queues, () => shuffles.remove(shuffleId)))
+      shuffles.put(shuffleId, new TaskRows(queues))
     }
     super.registerShuffle(shuffleId, dependency)
   }
@@ -51,22 +52,26 @@ final class LocalShuffle(conf: SparkConf) extends StreamingShuffleManager {
 
   private def rowsOf(handle: ShuffleHandle, task: TaskContext): TaskRows = {
     val rows = shuffles.get(handle.shuffleId)
-    if (rows == null) throw new IllegalStateException(s"shuffle ${handle.shuffleId} has ended")
     rows.enter(task)
     rows
   }
 }
 
-/** The rows of one shuffle, a queue for each partition; forgotten when the last of its tasks has ended.
+/** The rows of one shuffle, a queue for each partition.
   *
-  * A writer stays until all readers have seen the end, and a reader until all writers have written.
+  * A writer stays until all readers have seen the end, and a reader until all writers have written. So all of them have
+  * ended when none is there any more, unless one has failed: tasks that come after it wait for Spark to kill them.
   */
-private final class TaskRows(val queues: Array[RowQueue], forget: () => Unit) {
+private final class TaskRows(val queues: Array[RowQueue]) {
   private val tasks = new AtomicInteger
+  @volatile private var hasBegun = false
+
+  def isOver: Boolean = hasBegun && tasks.get == 0
 
   def enter(task: TaskContext): Unit = {
     tasks.incrementAndGet()
-    task.addTaskCompletionListener[Unit](_ => if (tasks.decrementAndGet() == 0) forget())
+    hasBegun = true
+    task.addTaskCompletionListener[Unit](_ => tasks.decrementAndGet())
   }
 }
 
