@@ -10,6 +10,7 @@ from tests.harness.gateway import jvm
 WAIT_S = 60.0
 MOST_BYTES = 4 << 20  # RowQueue.MostBytes
 ROW_BYTES = 1 << 10
+FILLING = 3 * MOST_BYTES // ROW_BYTES
 
 
 def queue(writers: int) -> Any:
@@ -21,6 +22,13 @@ def until(thread: Any, *states: str) -> None:
     while (state := thread.getState().name()) not in states:
         assert time.monotonic() < deadline, state
         time.sleep(0.01)
+
+
+def full(rows: Any) -> Any:
+    """A writer that waits, as the queue has as much as it takes."""
+    writer = rows.write(0, FILLING, ROW_BYTES)
+    until(writer, "TIMED_WAITING")
+    return writer
 
 
 def read_all(rows: Any) -> list[tuple[int, int]]:
@@ -47,11 +55,10 @@ def test_rows_of_each_writer_come_in_its_order(size: int) -> None:
 
 
 def test_a_writer_waits_until_its_rows_are_taken() -> None:
-    rows, count = queue(1), 3 * MOST_BYTES // ROW_BYTES
-    writer = rows.write(0, count, ROW_BYTES)
-    until(writer, "TIMED_WAITING")
+    rows = queue(1)
+    full(rows)
     assert rows.addedBytes() == MOST_BYTES
-    assert [number for _, number in read_all(rows)] == list(range(count))
+    assert [number for _, number in read_all(rows)] == list(range(FILLING))
 
 
 def test_a_row_that_is_larger_than_the_queue_passes() -> None:
@@ -62,8 +69,7 @@ def test_a_row_that_is_larger_than_the_queue_passes() -> None:
 
 def test_nobody_waits_for_a_reader_that_has_left() -> None:
     rows = queue(1)
-    writer = rows.write(0, 3 * MOST_BYTES // ROW_BYTES, ROW_BYTES)
-    until(writer, "TIMED_WAITING")
+    writer = full(rows)
     rows.leave()
     until(writer, "TERMINATED")
     assert rows.failure() is None
@@ -71,8 +77,7 @@ def test_nobody_waits_for_a_reader_that_has_left() -> None:
 
 def test_a_killed_task_waits_no_longer() -> None:
     rows = queue(1)
-    writer = rows.write(0, 3 * MOST_BYTES // ROW_BYTES, ROW_BYTES)
-    until(writer, "TIMED_WAITING")
+    writer = full(rows)
     rows.kill()
     until(writer, "TERMINATED")
     assert rows.failure().getClass().getSimpleName() == "TaskKilledException"
