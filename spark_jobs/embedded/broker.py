@@ -71,7 +71,8 @@ class Broker:
 
     Without `port`, the first start chooses a free one and later starts of this object keep it.
     Without `security`, every local user may do everything. `advertised_port` is the port that
-    clients are sent to, if a proxy stands between.
+    clients are sent to, if a proxy stands between. `young` is how much of the heap new objects
+    get; without it the JVM begins with little, and collects them often.
     """
 
     def __init__(
@@ -79,11 +80,13 @@ class Broker:
         data_dir: Path | str,
         port: int | None = None,
         heap: str = "512m",
+        young: str | None = None,
         security: BrokerSecurity | None = None,
         advertised_port: int | None = None,
     ) -> None:
         self.data_dir = Path(data_dir).resolve()
         self.heap = heap
+        self.young = young
         self.security = security
         self._asked_port = port
         self._advertised_port = advertised_port
@@ -226,6 +229,7 @@ class Broker:
     def _spawn(self, main_class: str, arguments: list[str], log_path: Path) -> Child:
         log_path.unlink(missing_ok=True)
         jvm = [f"-Xmx{self.heap}", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"]
+        jvm += [f"-Xmn{self.young}"] if self.young else []
         jvm += self.security.java_options() if self.security else []
         logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         classpath = ["-cp", f"{BROKER_JARS}/*"]
