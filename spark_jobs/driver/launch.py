@@ -185,7 +185,7 @@ class OpenQuery:
         needed = slots(self.reading, self.manifest.parallelism)
         check_master(str(self.spark.sparkContext.master), self.name, needed)
         settle_epoch(self.folder, self.name, self.manifest)
-        every_ms = marks_ms(live.marks_ms, needed.partitions, self.manifest.groups)
+        every_ms = marks_ms(live.marks_ms, sum(needed.partitions), self.manifest.groups)
         return replace(live, marks_ms=every_ms)
 
     def _record_ledgers(self) -> None:

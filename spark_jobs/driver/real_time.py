@@ -1,6 +1,6 @@
 """Spark's real-time mode: task slots, the pace of watermarks, and what its epochs leave behind.
 
-All tasks of a query run at once and for the length of an epoch: one per Kafka partition, one per
+All tasks of a query run at once and for the length of an epoch: those that read Kafka, one per
 clock, and those of each operator.
 """
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from spark_jobs.driver.topics.inputs import partition_counts
 from spark_jobs.errors import ConfigError, StateError
+from spark_jobs.operators.kafka_scan import live_readers
 from spark_jobs.options.spark import has_executors, known_cores
 from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.walk import scans, stateful_nodes
@@ -20,24 +21,31 @@ MARK_ROWS_PER_S = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The task slots that a query occupies; `tasks` are those of each operator."""
+    """The task slots that a query occupies.
 
-    partitions: int
+    `partitions` are those of each table, `tasks` those of each operator.
+    """
+
+    partitions: tuple[int, ...]
     clocks: int
     operators: tuple[str, ...]
     tasks: int
 
     @property
+    def readers(self) -> int:
+        return sum(min(table, live_readers(self.tasks)) for table in self.partitions)
+
+    @property
     def needed(self) -> int:
-        return self.partitions + self.clocks + self.tasks * len(self.operators)
+        return self.readers + self.clocks + self.tasks * len(self.operators)
 
     @property
     def with_room(self) -> int:
-        """Threads of a local Spark: topics may get as many partitions again while it runs."""
-        return self.needed + self.partitions
+        """Threads of a local Spark: topics may get partitions while it runs."""
+        return self.needed - self.readers + live_readers(self.tasks) * len(self.partitions)
 
     def text(self) -> str:
-        parts = [f"{self.partitions} for Kafka partitions"]
+        parts = [f"{self.readers} for reading Kafka"]
         parts += [f"{self.clocks} for clocks"] if self.clocks else []
         parts += [f"{self.tasks} for {operator}" for operator in self.operators]
         return " + ".join(parts)
@@ -47,7 +55,7 @@ def slots(sink: KafkaSink, parallelism: int) -> Slots:
     """What the query occupies with the partitions that its topics have now."""
     nodes = stateful_nodes(sink)
     return Slots(
-        partitions=sum(sum(partition_counts(scan).values()) for scan in scans(sink)),
+        partitions=tuple(sum(partition_counts(scan).values()) for scan in scans(sink)),
         clocks=sum(node.timing.tick_ms is not None for node in nodes),
         operators=tuple(node.id for node in nodes),
         tasks=parallelism,

@@ -15,6 +15,18 @@ SOURCE = "org.apache.spark.sql.rejoin.ingest.GatedKafka"
 _RECORDS_PER_TASK = 5_000
 
 
+def live_readers(parallelism: int) -> int:
+    """How many tasks read a table in real-time mode, at most.
+
+    Half as many as the tasks of an operator: a join has two tables, and each task asks the broker
+    once for all of its partitions.
+
+    >>> live_readers(1), live_readers(2), live_readers(3), live_readers(8)
+    (1, 1, 2, 4)
+    """
+    return (parallelism + 1) // 2
+
+
 def build_scan(
     running: Running, scan: KafkaScan, chunked: bool, *, shares_tasks: bool = True
 ) -> DataFrame:
@@ -61,18 +73,23 @@ def envelopes(scan: KafkaScan, records: DataFrame, running: Running, *, chunked:
 
 
 def _pace(scan: KafkaScan, running: Running) -> dict[str, str]:
-    """How much an epoch reads; in real-time mode when it ends and how often marks are due in it."""
+    """How much an epoch reads; in real-time mode its readers, its length, and the pace of marks."""
     live = running.live
     if live is None:
         return {"maxOffsetsPerTrigger": str(running.max_offsets)}
+    given = scan.properties
     # a record ends the wait of a fetch: the length matters only to a broker without records
-    wait_ms = scan.properties.get("fetch.max.wait.ms", "100")
+    wait_ms = given.get("fetch.max.wait.ms", "100")
+    # a task reads several partitions: none waits long for a backlog of another one
+    at_once = given.get("max.partition.fetch.bytes", str(128 << 10))
     return {
+        "rejoin.readers": str(live_readers(running.manifest.parallelism)),
         "rejoin.marks-ms": str(live.marks_ms if scan.marks else 0),
         "rejoin.checkpoint": running.folder,
         "rejoin.epoch-ms": str(live.epoch_ms),
         "rejoin.warm-up-epochs": str(live.warm_up_epochs),
         "kafka.fetch.max.wait.ms": wait_ms,
+        "kafka.max.partition.fetch.bytes": at_once,
     }
 
 

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import SparkSession
 
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import ConfigError, RejoinError, StateError
+from spark_jobs.kernel.calls import Kernel
 from spark_jobs.status import read_status
 from tests.harness.real_time import THREADS, TIMED, UPSERTS, Job, Reader, Row, at, texts
 from tests.harness.shop import Shop, wait_until
@@ -109,7 +110,7 @@ def test_slots_are_counted_before_the_query_starts(spark: SparkSession, shop: Sh
     job = Job(spark, shop, upserts(shop))
     job.given["rejoin.parallelism"] = "13"
     query = job.open("real-time")
-    with pytest.raises(ConfigError, match=r"needs 17 task slots .*4 for Kafka partitions.*\[16\]"):
+    with pytest.raises(ConfigError, match=r"needs 17 task slots .*4 for reading Kafka.*\[16\]"):
         query.life().poll()
     query.folder.unlock()
 
@@ -360,6 +361,24 @@ def test_bad_and_late_records_and_new_partitions(spark: SparkSession, shop: Shop
         running.until(reader, named({1: "a", 2: "b", 3: "c"}, {}))
         assert running.epochs > 0
     assert [m.value() for m in shop.messages("dead", lambda found: len(found) >= 1)] == [b"no JSON"]
+
+
+def test_deleted_records_are_counted_and_those_behind_them_read(
+    spark: SparkSession, shop: Shop
+) -> None:
+    job = Job(spark, shop, upserts(shop), **{"rejoin.on-data-loss": "continue"})
+    reader = Reader(shop, "named")
+    with job.runs() as running:
+        shop.send("orders", [{"id": 1, "item": "a"}], "id", partition=1)
+        running.until(reader, named({1: "a"}, {}))
+    shop.send("orders", [{"id": i, "item": "b"} for i in (2, 3, 4)], "id", partition=1)
+    admin = AdminClient({"bootstrap.servers": shop.broker.bootstrap_servers})
+    behind = TopicPartition(shop.topic("orders"), 1, 3)
+    for deleted in admin.delete_records([behind]).values():
+        deleted.result(30)
+    with job.runs() as running:
+        running.until(reader, named({1: "a", 4: "b"}, {}))
+    assert sum(Kernel.of(spark).counters(spark).of(job.name)["lost"].values()) == 2
 
 
 @pytest.mark.parametrize(

@@ -88,12 +88,16 @@ def late_rows(spark: SparkSession, query: str) -> int:
     return sum(levels["late"] for levels in operators.values())
 
 
-def test_a_partition_is_not_idle_while_nobody_reads_it(spark: SparkSession, shop: Shop) -> None:
+@pytest.mark.parametrize("parallelism", ["2", "3"], ids=["one reader", "two readers of two each"])
+def test_a_partition_is_not_idle_while_nobody_reads_it(
+    spark: SparkSession, shop: Shop, parallelism: str
+) -> None:
     """What waits in Kafka when a job starts is on time, however far other partitions are.
 
     Once its partition is idle, a row behind the watermark of the others is late, and counted.
     """
     job, reader = Job(spark, shop, rated(shop)), Reader(shop, "priced")
+    job.given["rejoin.parallelism"] = parallelism
     with job.runs() as running:
         send_rate(shop, 7, 0)
         for partition in range(4):

@@ -6,7 +6,8 @@ from spark_jobs.driver.real_time import Slots, check_master, marks_ms
 from spark_jobs.errors import ConfigError
 from spark_jobs.streaming.manifest import VERSION, Manifest
 
-SLOTS = Slots(partitions=4, clocks=1, operators=("regular-join", "sink-materializer"), tasks=2)
+# of one table with more partitions than it has readers, and one with fewer
+SLOTS = Slots(partitions=(8, 1), clocks=1, operators=("regular-join", "materializer"), tasks=4)
 
 
 def manifest(unledgered: int | None, rescaled: tuple[int, int] | None = None) -> Manifest:
@@ -25,12 +26,12 @@ def manifest(unledgered: int | None, rescaled: tuple[int, int] | None = None) ->
 
 
 def test_every_task_needs_a_slot() -> None:
-    assert SLOTS.needed == 4 + 1 + 2 * 2
-    assert SLOTS.with_room == SLOTS.needed + 4
+    assert SLOTS.needed == (2 + 1) + 1 + 4 * 2
+    assert SLOTS.with_room == SLOTS.needed + 1
     check_master(f"local[{SLOTS.needed}]", "q", SLOTS)
-    with pytest.raises(ConfigError, match=r"needs 9 task slots.*local.8. has 8") as refused:
+    with pytest.raises(ConfigError, match=r"needs 12 task slots.*local.8. has 8") as refused:
         check_master("local[8]", "q", SLOTS)
-    assert "2 for sink-materializer" in refused.value.message
+    assert "3 for reading Kafka + 1 for clocks + 4 for regular-join" in refused.value.message
     assert "local[13]" in (refused.value.hint or "")
 
 

@@ -1,8 +1,7 @@
 package org.apache.spark.sql.rejoin.ingest
 
 import java.util
-import java.util.Optional
-import java.util.concurrent.ConcurrentHashMap
+import java.util.{Optional, UUID}
 
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
@@ -18,44 +17,16 @@ import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapabil
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, PartitionOffset, ReadLimit,
-  ReportsSourceMetrics, SupportsRealTimeMode, SupportsRealTimeRead, SupportsTriggerAvailableNow}
+  ReportsSourceMetrics, SupportsRealTimeMode, SupportsTriggerAvailableNow}
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
 import org.apache.spark.sql.execution.datasources.DataSource
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.kafka010.rejoin.PlannedRecords
+import org.apache.spark.sql.kafka010.rejoin.{LiveConsumers, LiveOffsets, LiveSource, PlannedRecords}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.apache.spark.sql.rejoin.run.{Counters, References}
-
-/** Whether sources may start another epoch; a graceful stop closes it and waits for the running epoch.
-  *
-  * In real-time mode an epoch is as long as its settings say, and the next one follows without being asked for. So a
-  * closed gate also ends the running epoch, and holds the query in front of the next one until it is stopped.
-  */
-object Gate {
-  @volatile private var closed = false
-  private val waiting = ConcurrentHashMap.newKeySet[String]
-
-  def isClosed: Boolean = closed
-  def close(): Unit = closed = true
-  def open(): Unit = closed = false
-
-  /** Waits while the gate is closed; the stop of the query interrupts it. */
-  def pass(query: String): Unit =
-    try
-      while (closed) {
-        waiting.add(query)
-        Thread.sleep(PauseMs)
-      }
-    finally waiting.remove(query)
-
-  /** The queries that wait at the gate. */
-  def held: Set[String] = waiting.asScala.toSet
-
-  private final val PauseMs = 20L
-}
 
 /** Spark's Kafka source, which starts no epoch once the [[Gate]] is closed and never reads past given ends.
   *
@@ -70,6 +41,7 @@ object Gate {
   *     would begin at the first record, and take records that were deleted before for lost
   *   - `rejoin.topic-ids`: `{topic: id}` for the [[SourceGuard]]
   *   - `rejoin.records-per-task`: how many records are worth a task; 0 if each partition needs a task of its own
+  *   - `rejoin.readers`: in real-time mode, how many tasks read the table at most
   *   - `rejoin.marks-ms`: in real-time mode, how often marks are due while records come
   *   - `rejoin.checkpoint`: in real-time mode, the query's part of the checkpoint, whose [[LiveEpochs]] it reads in
   *   - `rejoin.epoch-ms`: in real-time mode, how long an epoch is
@@ -92,13 +64,6 @@ final class GatedKafka extends TableProvider {
 
 object GatedKafka {
 
-  /** Topic and partition of a planned partition. Spark hides the class, in which there is a KafkaOffsetRange. */
-  private def place(planned: InputPartition): (String, Int) = {
-    val range = planned.asInstanceOf[Product].productElement(0).asInstanceOf[Product]
-    val at = range.productElement(0).asInstanceOf[TopicPartition]
-    (at.topic, at.partition)
-  }
-
   /** What Spark has planned, by topic and partition, with an empty partition where no record is left to read.
     *
     * A query without state writes the rows of a source partition under the number of its task. So the tasks
@@ -107,13 +72,18 @@ object GatedKafka {
     * repeated epoch would skip rows that were not written and write others twice.
     */
   private def numbered(planned: Seq[InputPartition], from: Ends, to: Ends): Seq[InputPartition] = {
-    val ranges = planned.groupBy(place)
+    val ranges = planned.groupBy(placeOf)
     val read = for {
       (topic, offsets) <- to.toSeq
       (partition, end) <- offsets.toSeq
       if end > offsetAt(from, topic, partition)
     } yield (topic, partition.toInt)
     (read ++ ranges.keys).distinct.sorted.flatMap(ranges.getOrElse(_, Seq(NoRecords)))
+  }
+
+  private def placeOf(planned: InputPartition): (String, Int) = {
+    val at = PlannedRecords.place(planned)
+    (at.topic, at.partition)
   }
 
   /** As many tasks as the records are worth, each of neighbouring partitions.
@@ -145,7 +115,8 @@ object GatedKafka {
       alignment: Option[Alignment],
       recordsPerTask: Long,
       guard: () => SourceGuard,
-      contentEnd: ((String, Int), Long, Long) => Long,
+      contentEnd: (TopicPartition, Long, Long) => Long,
+      readers: Int,
       marksMs: Long,
       checkpoint: String,
       epochMs: Long,
@@ -175,7 +146,8 @@ object GatedKafka {
         Option(options.get("rejoin.alignment")).map(Alignment.read),
         options.getLong("rejoin.records-per-task", 0),
         () => new SourceGuard(table, idsOf(options), toleratesLoss, clientOf(options)),
-        (at, from, end) => ContentEnd.of(new TopicPartition(at._1, at._2), from, end, clientOf(options)),
+        (at, from, end) => ContentEnd.of(at, from, end, clientOf(options)),
+        options.getInt("rejoin.readers", 1),
         options.getLong("rejoin.marks-ms", 0),
         options.getOrDefault("rejoin.checkpoint", ""),
         options.getLong("rejoin.epoch-ms", 0),
@@ -216,8 +188,10 @@ object GatedKafka {
       with ReportsSourceMetrics {
     import options.{alignment, checkpoint, contentEnd, ends, epochMs, loaded, marksMs, query, recordsPerTask, starts,
       table, warmUpEpochs}
+    private val run = UUID.randomUUID.toString
     private var realTime = false
-    private val contentEnds = mutable.HashMap.empty[(String, Int), Long]
+    private var counted = Option.empty[Ends] // where an epoch began whose losses are counted: Spark may plan it twice
+    private val contentEnds = mutable.HashMap.empty[TopicPartition, Long]
     private val guard = options.guard()
     private val name = s"$query/$table" // a query's name has no slash
     private val backoff = new PollBackoff(System.nanoTime)
@@ -284,34 +258,50 @@ object GatedKafka {
     /** In real-time mode: all partitions that there are now, without an end. */
     override def planInputPartitions(start: Offset): Array[InputPartition] = {
       val from = parse(start.json()).extract[Ends]
-      checkRecords(from)
-      val partitions = kafka.planInputPartitions(start)
-      epochs.plan(epochMs, warmUpEpochs, table, partitions.length)
-      partitions.map { planned =>
-        val (topic, partition) = place(planned)
-        val at = offsetAt(from, topic, partition.toString)
-        val loadedAt = for {
-          offsets <- loaded.get(topic)
-          end <- offsets.get(partition.toString) if end >= at // an epoch may have ended in front of the marker
-        } yield contentEnds.getOrElseUpdate(place(planned), contentEnd(place(planned), at, end))
-        LivePartition(planned, marksMs, at, loadedAt.filter(_ >= at))
+      val lost = checkRecords(from)
+      val planned = kafka.planInputPartitions(start)
+      val partitions = planned.map(PlannedRecords.place).sortBy(at => (at.topic, at.partition)).map { at =>
+        val offset = offsetAt(from, at.topic, at.partition.toString) + lost.getOrElse(at, 0L)
+        LivePartition(at, offset, contentEndOf(at, offset))
+      }
+      val readers = math.min(options.readers, partitions.length)
+      epochs.plan(epochMs, warmUpEpochs, table, readers)
+      LiveConsumers.open(run)
+      Array.tabulate(readers) { reader =>
+        val read = partitions.indices.filter(_ % readers == reader).map(partitions)
+        LivePartitions(read, LiveSource(planned.head), run, marksMs)
       }
     }
 
-    private def checkRecords(from: Ends): Unit = {
-      guard.checkTopics()
-      val lost = guard.checkRecords(from)
-      if (lost > 0) Counters.of(SparkContext.getOrCreate()).lost(query, table, lost)
+    /** Where the initial content of a partition ends, if its marker may still be ahead. */
+    private def contentEndOf(at: TopicPartition, from: Long): Option[Long] = {
+      val end = for {
+        offsets <- loaded.get(at.topic)
+        end <- offsets.get(at.partition.toString) if end >= from
+      } yield contentEnds.getOrElseUpdate(at, contentEnd(at, from, end))
+      end.filter(_ >= from)
     }
 
-    override def mergeOffsets(offsets: Array[PartitionOffset]): Offset = kafka.mergeOffsets(offsets)
+    private def checkRecords(from: Ends): Map[TopicPartition, Long] = {
+      guard.checkTopics()
+      val lost = guard.checkRecords(from)
+      if (lost.nonEmpty && !counted.contains(from)) {
+        counted = Some(from)
+        Counters.of(SparkContext.getOrCreate()).lost(query, table, lost.values.sum)
+      }
+      lost
+    }
+
+    override def mergeOffsets(offsets: Array[PartitionOffset]): Offset =
+      kafka.mergeOffsets(offsets.flatMap(_.asInstanceOf[LiveOffsets].partitions))
     override def createReaderFactory(): PartitionReaderFactory =
-      new GatedReaders(kafka.createReaderFactory(), schema, checkpoint)
+      new GatedReaders(schema, checkpoint)
     override def metrics(latestConsumed: Optional[Offset]): util.Map[String, String] = kafka.metrics(latestConsumed)
     override def commit(end: Offset): Unit = kafka.commit(end)
     override def stop(): Unit = {
       if (alignment.isDefined) Alignment.forget(name)
       plan.foreach(BoundedScans.remove(query, _))
+      LiveConsumers.end(run)
       guard.close()
       kafka.stop()
     }
@@ -363,18 +353,15 @@ object GatedKafka {
   /** Partitions that one task reads, one after the other. */
   private final case class Several(partitions: Seq[InputPartition]) extends InputPartition
 
-  /** Readers of records, in real-time mode with Kafka's own, of markers, and of several partitions. */
-  private final class GatedReaders(kafka: PartitionReaderFactory, schema: StructType, checkpoint: String)
-      extends PartitionReaderFactory {
+  /** Readers of records, of markers, and of several partitions. */
+  private final class GatedReaders(schema: StructType, checkpoint: String) extends PartitionReaderFactory {
     override def createReader(partition: InputPartition): PartitionReader[InternalRow] = partition match {
       case Several(partitions) => new SeveralReader(partitions.iterator.map(createReader))
       case LoadedMarkers(markers) =>
         new RowReader(markers.iterator.map(m => row(m.topic, m.partition, m.offset, Ingest.LoadedMarker)), schema)
-      case live: LivePartition =>
-        val (topic, partition) = place(live.planned)
-        def marker(offset: Long, kind: Int) = toUnsafe(row(topic, partition, offset, kind))
-        val records = kafka.createReader(live.planned).asInstanceOf[SupportsRealTimeRead[InternalRow]]
-        new LiveReader(records, live, LiveEpochs.of(checkpoint).running, marker)
+      case live: LivePartitions =>
+        def marker(at: TopicPartition, offset: Long, kind: Int) = toUnsafe(row(at.topic, at.partition, offset, kind))
+        new LiveReader(live, LiveEpochs.of(checkpoint).running, marker)
       case records => new PlannedRecords(records)
     }
 

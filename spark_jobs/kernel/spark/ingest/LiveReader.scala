@@ -1,30 +1,41 @@
 package org.apache.spark.sql.rejoin.ingest
 
-import java.lang
+import java.{lang, util}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.kafka.clients.consumer.{ConsumerRecord, OffsetOutOfRangeException}
+import org.apache.kafka.common.TopicPartition
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.read.InputPartition
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead.RecordStatus
 import org.apache.spark.sql.connector.read.streaming.{PartitionOffset, SupportsRealTimeRead}
+import org.apache.spark.sql.kafka010.rejoin.{LiveConsumers, LiveOffsets, LiveSource, RecordRow}
+import org.apache.spark.unsafe.types.UTF8String
 
 /** A Kafka partition that is read until its epoch in real-time mode ends.
   *
-  * @param marksMs
-  *   how often marks are due while records come; 0 for only once the initial content is complete
   * @param from
   *   the first offset
   * @param loadedAt
   *   the offset behind the last record of the partition's initial content, where that was not complete before
   */
-private[ingest] final case class LivePartition(
-    planned: InputPartition,
-    marksMs: Long,
-    from: Long,
-    loadedAt: Option[Long])
-    extends InputPartition {
-  override def preferredLocations(): Array[String] = planned.preferredLocations()
-}
+private[ingest] final case class LivePartition(at: TopicPartition, from: Long, loadedAt: Option[Long])
+
+/** The partitions that one task reads.
+  *
+  * @param run
+  *   this start of the query's scan, whose [[LiveConsumers]] read the partitions
+  * @param marksMs
+  *   how often marks are due while records come; 0 for only once the initial content is complete
+  */
+private[ingest] final case class LivePartitions(
+    partitions: Seq[LivePartition],
+    source: LiveSource,
+    run: String,
+    marksMs: Long)
+    extends InputPartition
 
 /** Kafka's records as they come, and markers among them: some time after a record marks are due, also when no other
   * record follows it.
@@ -32,21 +43,25 @@ private[ingest] final case class LivePartition(
   * The epoch ends with its [[LiveEpoch]], or at a closed [[Gate]].
   *
   * @param marker
-  *   makes a marker's row of the offset behind the last record and the marker's timestamp type
+  *   makes a marker's row of a partition, the offset behind its last record and the marker's timestamp type
   */
 private[ingest] final class LiveReader(
-    kafka: SupportsRealTimeRead[InternalRow],
-    partition: LivePartition,
+    of: LivePartitions,
     epoch: LiveEpoch,
-    marker: (Long, Int) => InternalRow)
+    marker: (TopicPartition, Long, Int) => InternalRow)
     extends SupportsRealTimeRead[InternalRow] {
   import LiveReader._
 
+  private val consumer = LiveConsumers.take(of.run, of.partitions.map(_.at), of.source)
+  private val all = of.partitions.map(new Progress(_, of.source.hasHeaders))
+  private val progress = all.map(each => each.at -> each).toMap
+  private var unloaded = all.filter(_.isLoading)
+  private var current = all.head // the partition that was read last
+  private var records: util.Iterator[ConsumerRecord[Array[Byte], Array[Byte]]] = util.Collections.emptyIterator()
   private var row: InternalRow = _
-  private var nextOffset = partition.from // the offset behind the last record
   private var isUnmarked = false
   private var markedAt = 0L
-  private var loadedAt = partition.loadedAt
+  private var beganAt = 0L // when it first looked for a record; 0 before
   private var hasLooked = false
 
   override def nextWithTimeout(startMs: lang.Long, timeoutMs: lang.Long): RecordStatus = {
@@ -54,54 +69,107 @@ private[ingest] final class LiveReader(
     var found: RecordStatus = null
     while (found == null) {
       val now = System.currentTimeMillis()
-      if (isLoadedNow) found = mark(Ingest.LoadedMarker)
-      else if (isUnmarked && now - markedAt >= partition.marksMs) {
+      if (unloaded.exists(_.isLoaded)) found = markLoaded()
+      else if (isUnmarked && now - markedAt >= of.marksMs) {
         isUnmarked = false
         markedAt = now
-        found = mark(Ingest.MarksDue)
+        found = mark(current, Ingest.MarksDue)
       } else if (now >= deadline || Gate.isClosed) found = NoRecord
-      else {
-        val until = if (isUnmarked) markedAt + partition.marksMs else now + IdleMs
-        val status = kafka.nextWithTimeout(now, math.max(math.min(deadline, until) - now, 1L))
-        if (!hasLooked) epoch.hasLooked()
-        hasLooked = true
-        if (status.hasRecord) found = take(status)
+      else if (records.hasNext) {
+        found = take(records.next())
+        if (!hasLooked) noteLook(now, deadline)
       }
+      else look(now, deadline)
     }
     found
   }
 
-  private def take(status: RecordStatus): RecordStatus = {
-    row = kafka.get()
-    nextOffset = row.getLong(OffsetOrdinal) + 1
-    isUnmarked = partition.marksMs > 0
-    status
+  private def look(now: Long, deadline: Long): Unit = {
+    if (beganAt == 0L) begin(now)
+    val until = if (isUnmarked) markedAt + of.marksMs else now + IdleMs
+    records =
+      try consumer.poll(math.max(math.min(deadline, until) - now, 1L))
+      catch { case e: OffsetOutOfRangeException => throw deleted(e) }
+    if (!hasLooked) noteLook(System.currentTimeMillis(), deadline)
   }
 
-  private def isLoadedNow: Boolean = loadedAt.exists(nextOffset >= _) && {
-    loadedAt = None
+  /** All partitions have been looked at: each had a record, or none for a while, and the broker has said that there is
+    * none, or has not answered.
+    */
+  private def noteLook(now: Long, deadline: Long): Unit = {
+    val hasWaited = now - beganAt >= IdleMs || now >= deadline
+    val hasNoAnswer = now - beganAt >= AnswerMs
+    if (all.forall(each => each.hasRecords || hasWaited && (hasNoAnswer || consumer.isAtEnd(each.at)))) {
+      hasLooked = true
+      epoch.hasLooked()
+    }
+  }
+
+  private def begin(now: Long): Unit = {
+    beganAt = now
+    consumer.seek(all.map(each => each.at -> each.next))
+  }
+
+  private def take(record: ConsumerRecord[Array[Byte], Array[Byte]]): RecordStatus = {
+    if (record.partition != current.at.partition || record.topic != current.at.topic)
+      current = progress(new TopicPartition(record.topic, record.partition))
+    current.next = record.offset + 1
+    row = current.rowOf(record)
+    isUnmarked = of.marksMs > 0
+    RecordStatus.newStatusWithArrivalTimeMs(record.timestamp)
+  }
+
+  private def markLoaded(): RecordStatus = {
+    val loaded = unloaded.find(_.isLoaded).get
+    unloaded = unloaded.filter(_ != loaded)
     isUnmarked = true
-    true
+    mark(loaded, Ingest.LoadedMarker)
   }
 
-  private def mark(kind: Int): RecordStatus = {
-    row = marker(nextOffset, kind)
+  private def mark(partition: Progress, kind: Int): RecordStatus = {
+    row = marker(partition.at, partition.next, kind)
     RecordStatus.newStatusWithoutArrivalTime(true)
   }
 
-  override def getOffset: PartitionOffset = kafka.getOffset
+  override def getOffset: PartitionOffset = LiveOffsets(all.map(each => each.at -> each.next))
   override def next(): Boolean = throw new UnsupportedOperationException("only in real-time mode")
   override def get(): InternalRow = row
-  override def currentMetricsValues(): Array[CustomTaskMetric] = kafka.currentMetricsValues()
-  override def close(): Unit = kafka.close()
+  override def close(): Unit = LiveConsumers.giveBack(of.run, consumer)
 }
 
 private object LiveReader {
   private val NoRecord = RecordStatus.newStatusWithoutArrivalTime(false)
 
-  /** How often a reader without records looks at the gate. */
+  /** How often a reader without records looks at the gate, and how long it looks for a first one. */
   private final val IdleMs = 100L
 
-  /** The place of the offset among Kafka's columns: key, value, topic, partition, offset. */
-  private final val OffsetOrdinal = 4
+  /** A broker that does not answer for so long holds up no clock. */
+  private final val AnswerMs = 5_000L
+
+  /** How far a partition has been read, and its records as rows. */
+  private final class Progress(partition: LivePartition, hasHeaders: Boolean) {
+    val at: TopicPartition = partition.at
+    var next: Long = partition.from // the offset behind the last record
+    private val row = new RecordRow(UTF8String.fromString(at.topic), hasHeaders)
+
+    /** Whether the end of its initial content is still to be marked. */
+    def isLoading: Boolean = partition.loadedAt.isDefined
+    def isLoaded: Boolean = partition.loadedAt.exists(next >= _)
+    def hasRecords: Boolean = next > partition.from
+
+    def rowOf(record: ConsumerRecord[Array[Byte], Array[Byte]]): InternalRow = {
+      row.record = record
+      row
+    }
+  }
+
+  /** Records are counted as lost where the query begins again. */
+  private def deleted(cause: OffsetOutOfRangeException): DataLossException = {
+    val from = cause.offsetOutOfRangePartitions.asScala.map { case (at, offset) =>
+      s"${at.topic}[${at.partition}]: from offset $offset on"
+    }
+    new DataLossException(
+      "SOURCE_DATA_LOST",
+      s"records were deleted before they were read: ${from.toSeq.sorted.mkString(", ")}")
+  }
 }

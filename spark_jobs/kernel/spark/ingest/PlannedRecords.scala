@@ -1,6 +1,7 @@
 package org.apache.spark.sql.kafka010.rejoin
 
 import org.apache.kafka.clients.consumer.ConsumerRecord
+import org.apache.kafka.common.TopicPartition
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.BaseGenericInternalRow
@@ -41,12 +42,17 @@ final class PlannedRecords(planned: InputPartition) extends PartitionReader[Inte
   }
 }
 
-private object PlannedRecords {
+object PlannedRecords {
+
+  /** The Kafka partition of a planned one. */
+  def place(planned: InputPartition): TopicPartition =
+    planned.asInstanceOf[KafkaBatchInputPartition].offsetRange.topicPartition
+
   private val NothingLost = Array.empty[CustomTaskMetric]
 }
 
 /** A record as a row of Spark's Kafka source. */
-private final class RecordRow(topic: UTF8String, hasHeaders: Boolean) extends BaseGenericInternalRow {
+private[sql] final class RecordRow(topic: UTF8String, hasHeaders: Boolean) extends BaseGenericInternalRow {
   import RecordRow._
 
   var record: ConsumerRecord[Array[Byte], Array[Byte]] = _

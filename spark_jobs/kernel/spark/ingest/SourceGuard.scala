@@ -48,8 +48,8 @@ final class SourceGuard(table: String, ids: Map[String, String], toleratesLoss: 
         }
     }
 
-  /** The number of records that were deleted before the query read them; throws unless loss is tolerated. */
-  def checkRecords(start: Map[String, Map[String, Long]]): Long = {
+  /** How many records of which partitions were deleted before the query read them; throws unless loss is tolerated. */
+  def checkRecords(start: Map[String, Map[String, Long]]): Map[TopicPartition, Long] = {
     opened = true
     val wanted = for ((topic, offsets) <- start.toSeq; partition <- offsets.keys)
       yield new TopicPartition(topic, partition.toInt) -> OffsetSpec.earliest
@@ -57,15 +57,16 @@ final class SourceGuard(table: String, ids: Map[String, String], toleratesLoss: 
     val lost = for {
       (topic, offsets) <- start.toSeq.sortBy(_._1)
       (partition, at) <- offsets.toSeq.sortBy(_._1.toInt)
-      earliest = found.get(new TopicPartition(topic, partition.toInt)).offset
+      place = new TopicPartition(topic, partition.toInt)
+      earliest = found.get(place).offset
       if earliest > at
-    } yield (s"$topic[$partition]: offsets $at to ${earliest - 1}", earliest - at)
-    val total = lost.map(_._2).sum
-    if (total > 0 && !toleratesLoss)
+    } yield (place, s"$topic[$partition]: offsets $at to ${earliest - 1}", earliest - at)
+    if (lost.nonEmpty && !toleratesLoss)
       throw new DataLossException(
         "SOURCE_DATA_LOST",
-        s"table $table: $total records were deleted before they were read: ${lost.map(_._1).mkString(", ")}")
-    total
+        s"table $table: ${lost.map(_._3).sum} records were deleted before they were read: " +
+          lost.map(_._2).mkString(", "))
+    lost.map { case (place, _, records) => place -> records }.toMap
   }
 
   /** Whether the partitions end at these offsets: one request. No if it fails: Spark's own look says what is wrong. */

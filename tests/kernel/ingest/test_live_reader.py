@@ -1,0 +1,140 @@
+"""A task of real-time mode that reads several partitions of a real broker's topic."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from py4j.protocol import Py4JJavaError
+
+from spark_jobs.embedded.broker import Broker
+from tests.harness.gateway import jvm
+
+WAIT_S = 60.0
+SOON_MS = 300
+MARKS_DUE = -3
+AT_ONCE = 500  # max.poll.records
+LOOK_S = 0.1  # LiveReader.IdleMs
+
+
+class Topic:
+    """A topic of three partitions, and what was sent to it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.servers, self.name = broker.bootstrap_servers, f"live-{uuid.uuid4().hex[:8]}"
+        self.admin = AdminClient({"bootstrap.servers": self.servers})
+        self.admin.create_topics([NewTopic(self.name, 3, 1)])[self.name].result(WAIT_S)
+
+    def send(self, partition: int, count: int) -> None:
+        producer = Producer({"bootstrap.servers": self.servers})
+        for _ in range(count):
+            producer.produce(self.name, b"x", partition=partition)
+        assert producer.flush(WAIT_S) == 0
+
+    def delete(self, partition: int, before: int) -> None:
+        at = TopicPartition(self.name, partition, before)
+        for made in self.admin.delete_records([at]).values():
+            made.result(WAIT_S)
+
+
+@pytest.fixture
+def topic(broker: Broker) -> Topic:
+    return Topic(broker)
+
+
+@pytest.fixture
+def read(topic: Topic) -> Iterator[Callable[..., Any]]:
+    """Begins an epoch: `read({partition: offset})` is a reader of these partitions."""
+    made = jvm().org.apache.spark.sql.rejoin.ingest.LiveReaderRun(topic.servers, topic.name)
+
+    def begin(offsets: dict[str, int], marks_ms: int = 0) -> Any:
+        return made.reader(offsets, marks_ms)
+
+    yield begin
+    made.end()
+
+
+def taken(reader: Any, count: int) -> list[tuple[int, int]]:
+    """Partition and offset of so many records."""
+    deadline, found = time.monotonic() + WAIT_S, list[tuple[int, int]]()
+    while len(found) < count:
+        assert time.monotonic() < deadline, found
+        if (record := reader.next(SOON_MS)) is not None:
+            found.append((record[0], record[1]))
+    return found
+
+
+def test_the_records_of_all_partitions_come_once_epoch_after_epoch(
+    topic: Topic, read: Callable[..., Any]
+) -> None:
+    """An epoch may end amid what was fetched, and the next one may have other partitions."""
+    for partition in range(3):
+        topic.send(partition, 700)
+    first = read({"0": 0, "1": 0})
+    found = taken(first, 600)
+    offsets = dict(first.close())
+    assert sum(offsets.values()) == 600
+    second = read(offsets)
+    found += taken(second, 700)
+    offsets = dict(second.close())
+    third = read({"1": offsets["1"], "2": 0})
+    left = 700 - offsets["1"]
+    found += taken(third, left + 700)
+    assert third.next(SOON_MS) is None
+    assert dict(third.close()) == {"1": 700, "2": 700}
+    fourth = read({"0": offsets["0"]})
+    found += taken(fourth, 700 - offsets["0"])
+    fourth.close()
+    for partition in range(3):
+        assert [offset for at, offset in found if at == partition] == list(range(700))
+
+
+def test_marks_are_due_after_records_of_any_partition(
+    topic: Topic, read: Callable[..., Any]
+) -> None:
+    reader = read({"0": 0, "1": 0}, marks_ms=1)
+    for partition in (0, 1):
+        topic.send(partition, 1)
+        deadline = time.monotonic() + WAIT_S
+        while (record := reader.next(SOON_MS)) is None:
+            assert time.monotonic() < deadline
+        assert list(record[:2]) == [partition, 0]
+        assert list(reader.next(SOON_MS)) == [partition, 1, MARKS_DUE]
+        assert reader.next(SOON_MS) is None
+    reader.close()
+
+
+def test_a_reader_has_looked_once_no_partition_has_more(
+    topic: Topic, read: Callable[..., Any]
+) -> None:
+    """A silent partition does not keep the clock waiting; one whose records wait here does."""
+    for partition in (0, 1):
+        topic.send(partition, 3 * AT_ONCE)
+    reader = read({"0": 0, "1": 0, "2": 0})
+    first, _ = taken(reader, 1)[0]
+    time.sleep(2 * LOOK_S)
+    others = 1
+    while taken(reader, 1)[0][0] == first:
+        assert not reader.hasLooked()
+        others += 1
+    assert others >= AT_ONCE
+    while reader.next(SOON_MS) is not None:
+        pass
+    assert reader.hasLooked()
+    reader.close()
+
+
+def test_records_that_are_gone_are_an_error(topic: Topic, read: Callable[..., Any]) -> None:
+    """The query begins again where its checkpoint stands, and there they are counted."""
+    topic.send(1, 10)
+    topic.delete(1, 5)
+    reader = read({"0": 0, "1": 2})
+    with pytest.raises(Py4JJavaError, match=rf"SOURCE_DATA_LOST.*{topic.name}\[1\]: from offset 2"):
+        taken(reader, 8)
+    reader.close()
+    again = read({"0": 0, "1": 5})
+    assert taken(again, 5) == [(1, offset) for offset in range(5, 10)]
+    again.close()
