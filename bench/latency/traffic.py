@@ -23,7 +23,9 @@ class Feed:
     """Records of both tables, sent at once."""
 
     def __init__(self, servers: str) -> None:
-        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+        # while an engine starts, the broker may take nothing for seconds
+        room = {"queue.buffering.max.messages": 1_000_000}
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 0, **room})
 
     def left(self, ids: Iterable[int]) -> None:
         """A record for each id, stamped with the same moment."""
