@@ -260,8 +260,9 @@ object GatedKafka {
       val from = parse(start.json()).extract[Ends]
       val lost = checkRecords(from)
       val planned = kafka.planInputPartitions(start)
-      val partitions = planned.map(PlannedRecords.place).sortBy(at => (at.topic, at.partition)).map { at =>
-        val offset = offsetAt(from, at.topic, at.partition.toString) + lost.getOrElse(at, 0L)
+      val partitions = planned.sortBy(placeOf).map { each =>
+        val at = PlannedRecords.place(each)
+        val offset = PlannedRecords.start(each) + lost.getOrElse(at, 0L)
         LivePartition(at, offset, contentEndOf(at, offset))
       }
       val readers = math.min(options.readers, partitions.length)
@@ -294,8 +295,7 @@ object GatedKafka {
 
     override def mergeOffsets(offsets: Array[PartitionOffset]): Offset =
       kafka.mergeOffsets(offsets.flatMap(_.asInstanceOf[LiveOffsets].partitions))
-    override def createReaderFactory(): PartitionReaderFactory =
-      new GatedReaders(schema, checkpoint)
+    override def createReaderFactory(): PartitionReaderFactory = new GatedReaders(schema, checkpoint)
     override def metrics(latestConsumed: Optional[Offset]): util.Map[String, String] = kafka.metrics(latestConsumed)
     override def commit(end: Offset): Unit = kafka.commit(end)
     override def stop(): Unit = {

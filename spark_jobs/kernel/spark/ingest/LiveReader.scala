@@ -78,8 +78,7 @@ private[ingest] final class LiveReader(
       else if (records.hasNext) {
         found = take(records.next())
         if (!hasLooked) noteLook(now, deadline)
-      }
-      else look(now, deadline)
+      } else look(now, deadline)
     }
     found
   }
