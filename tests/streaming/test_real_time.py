@@ -366,19 +366,24 @@ def test_bad_and_late_records_and_new_partitions(spark: SparkSession, shop: Shop
 def test_deleted_records_are_counted_and_those_behind_them_read(
     spark: SparkSession, shop: Shop
 ) -> None:
+    """Also in a partition that is new."""
     job = Job(spark, shop, upserts(shop), **{"rejoin.on-data-loss": "continue"})
     reader = Reader(shop, "named")
     with job.runs() as running:
         shop.send("orders", [{"id": 1, "item": "a"}], "id", partition=1)
         running.until(reader, named({1: "a"}, {}))
-    shop.send("orders", [{"id": i, "item": "b"} for i in (2, 3, 4)], "id", partition=1)
     admin = AdminClient({"bootstrap.servers": shop.broker.bootstrap_servers})
-    behind = TopicPartition(shop.topic("orders"), 1, 3)
-    for deleted in admin.delete_records([behind]).values():
+    for made in admin.create_partitions([NewPartitions(shop.topic("orders"), 3)]).values():
+        made.result(30)
+    orders = shop.topic("orders")
+    behind = [TopicPartition(orders, 1, 3), TopicPartition(orders, 2, 1)]
+    for partition, ids in ((1, (2, 3, 4)), (2, (5, 6))):
+        shop.send("orders", [{"id": i, "item": "b"} for i in ids], "id", partition=partition)
+    for deleted in admin.delete_records(behind).values():
         deleted.result(30)
     with job.runs() as running:
-        running.until(reader, named({1: "a", 4: "b"}, {}))
-    assert sum(Kernel.of(spark).counters(spark).of(job.name)["lost"].values()) == 2
+        running.until(reader, named({1: "a", 4: "b", 6: "b"}, {}))
+    assert sum(Kernel.of(spark).counters(spark).of(job.name)["lost"].values()) == 3
 
 
 @pytest.mark.parametrize(

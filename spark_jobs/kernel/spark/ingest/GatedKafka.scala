@@ -257,12 +257,15 @@ object GatedKafka {
 
     /** In real-time mode: all partitions that there are now, without an end. */
     override def planInputPartitions(start: Offset): Array[InputPartition] = {
+      guard.checkTopics() // Spark's plan would say less
       val from = parse(start.json()).extract[Ends]
-      val lost = checkRecords(from)
       val planned = kafka.planInputPartitions(start)
-      val partitions = planned.sortBy(placeOf).map { each =>
-        val at = PlannedRecords.place(each)
-        val offset = PlannedRecords.start(each) + lost.getOrElse(at, 0L)
+      val places = planned.map(PlannedRecords.place).sortBy(at => (at.topic, at.partition))
+      def readTo(at: TopicPartition) = offsetAt(from, at.topic, at.partition.toString)
+      val begun = places.groupMap(_.topic)(at => at.partition.toString -> readTo(at))
+      val lost = checkRecords(begun.transform((_, offsets) => offsets.toMap))
+      val partitions = places.map { at =>
+        val offset = readTo(at) + lost.getOrElse(at, 0L)
         LivePartition(at, offset, contentEndOf(at, offset))
       }
       val readers = math.min(options.readers, partitions.length)

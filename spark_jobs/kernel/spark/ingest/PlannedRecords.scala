@@ -45,12 +45,8 @@ final class PlannedRecords(planned: InputPartition) extends PartitionReader[Inte
 object PlannedRecords {
 
   /** The Kafka partition of a planned one. */
-  def place(planned: InputPartition): TopicPartition = rangeOf(planned).topicPartition
-
-  /** The first offset that is read of a planned partition. */
-  def start(planned: InputPartition): Long = rangeOf(planned).fromOffset
-
-  private def rangeOf(planned: InputPartition) = planned.asInstanceOf[KafkaBatchInputPartition].offsetRange
+  def place(planned: InputPartition): TopicPartition =
+    planned.asInstanceOf[KafkaBatchInputPartition].offsetRange.topicPartition
 
   private val NothingLost = Array.empty[CustomTaskMetric]
 }
