@@ -220,7 +220,7 @@ class DeclaredSettings:
         "rejoin.real-time.warm-up-epochs",
         "how many short epochs real-time mode begins with, so that the JVM has compiled what"
         " results wait for between two long ones",
-        "100",
+        "150",
     )
     marks_ms: int = option(
         "rejoin.real-time.watermark-interval",

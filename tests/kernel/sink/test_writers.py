@@ -13,6 +13,7 @@ from py4j.protocol import Py4JJavaError
 
 from spark_jobs.embedded.broker import Broker
 from tests.harness.gateway import jvm, kernel
+from tests.harness.lookups import wait_until
 
 _WAIT_S = 60.0
 UNKNOWN_TIME = -(2**63)
@@ -135,6 +136,12 @@ class Sink:
                 found.append((message.partition(), (message.key() or message.value()).decode()))
         consumer.close()
         return sorted(found)
+
+    def producers(self) -> int:
+        """How many Kafka producers of the topic's writers are open."""
+        name = f"kafka-producer-network-thread | {self.topic}-"
+        threads = jvm().java.lang.Thread.getAllStackTraces().keySet()
+        return sum(thread.getName().startswith(name) for thread in threads)
 
     def keys(self) -> list[str]:
         return sorted(key for _, key in self.committed())
@@ -294,6 +301,27 @@ def test_at_least_once_writes_an_epoch_again(sink: Sink) -> None:
         assert sink.write(writer, 0, "a")
     assert sink.keys() == ["a", "a"]
     assert sink.ledger() is None
+
+
+def test_writers_in_real_time_mode_share_a_producer(sink: Sink) -> None:
+    """The failure of a writer takes it from no other; who comes later gets a new one."""
+    spec = sink.spec(1, guarantee="at-least-once", realTime=True)
+    failing, going_on, repeating = (sink.writer(spec) for _ in range(3))
+    assert failing.open(0, 0)
+    assert going_on.open(1, 0)
+    assert sink.producers() == 1
+    sink.send(failing, "a")
+    failing.close(jvm().java.lang.RuntimeException("a task has failed"))
+    sink.send(going_on, "b")
+    assert repeating.open(0, 0)
+    assert sink.producers() == 2
+    sink.send(repeating, "a")
+    for writer in (going_on, repeating):
+        writer.close(None)
+    assert sink.keys() == ["a", "a", "b"]
+    assert going_on.open(1, 1)
+    going_on.close(jvm().java.lang.RuntimeException("the last of the first producer"))
+    wait_until(lambda: sink.producers() == 1)
 
 
 @pytest.mark.parametrize("dense", [True, False])

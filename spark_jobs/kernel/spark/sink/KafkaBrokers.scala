@@ -8,7 +8,7 @@ import java.util.{Collections, Properties}
 import org.apache.kafka.clients.admin.{Admin, AdminClientConfig, ListConsumerGroupOffsetsOptions,
   ListConsumerGroupOffsetsSpec}
 import org.apache.kafka.clients.consumer.{ConsumerGroupMetadata, OffsetAndMetadata}
-import org.apache.kafka.clients.producer.{Callback, KafkaProducer, ProducerConfig, ProducerRecord}
+import org.apache.kafka.clients.producer.{Callback, KafkaProducer, Producer, ProducerConfig, ProducerRecord}
 import org.apache.kafka.common.TopicPartition
 import org.apache.kafka.common.errors.{GroupIdNotFoundException, TimeoutException}
 import org.apache.kafka.common.serialization.ByteArraySerializer
@@ -17,7 +17,16 @@ import org.apache.spark.sql.rejoin.run.References
 
 /** The brokers that a sink's properties name. */
 private[rejoin] object KafkaBrokers extends SinkBrokers {
-  def connect(spec: SinkSpec, id: String): SinkConnection = new KafkaConnection(settings(spec, id))
+  private val shared = new SharedProducers
+
+  def connect(spec: SinkSpec, id: String): SinkConnection =
+    if (spec.realTime) shared.connect(spec)
+    else {
+      val own = settings(spec, id)
+      val producer = new KafkaProducer[Array[Byte], Array[Byte]](own)
+      new KafkaConnection(producer, own, producer.close(_))
+    }
+
   def nanoTime: Long = System.nanoTime
 
   def settings(spec: SinkSpec, id: String): Properties = {
@@ -48,8 +57,14 @@ private[rejoin] object KafkaBrokers extends SinkBrokers {
   }
 }
 
-private final class KafkaConnection(settings: Properties) extends SinkConnection {
-  private val producer = new KafkaProducer[Array[Byte], Array[Byte]](settings)
+/** @param release
+  *   closes the producer, or leaves it to the other writers that have it
+  */
+private[sink] final class KafkaConnection(
+    producer: Producer[Array[Byte], Array[Byte]],
+    settings: Properties,
+    release: Duration => Unit)
+    extends SinkConnection {
   val sizes: RecordSizes = new RecordSizes(settings)
 
   def initTransactions(): Unit = producer.initTransactions()
@@ -60,7 +75,7 @@ private final class KafkaConnection(settings: Properties) extends SinkConnection
   def commitTransaction(): Unit = producer.commitTransaction()
   def abortTransaction(): Unit = producer.abortTransaction()
   def flush(): Unit = producer.flush()
-  def close(timeout: Duration): Unit = producer.close(timeout)
+  def close(timeout: Duration): Unit = release(timeout)
   def ledgers(): LedgerReader = new KafkaLedgers(Admin.create(KafkaBrokers.clientSettings(settings)))
   def partitionsOf(topic: String): Int = producer.partitionsFor(topic).size
 }

@@ -42,7 +42,10 @@ final case class SinkSpec(
     onError: String,
     deadLetterTopic: Option[String]) {
   def exactlyOnce: Boolean = guarantee == "exactly-once"
-  def writerId(writer: Long): String = s"$transactionalIdPrefix-$name-$writer"
+  def writerId(writer: Long): String = s"$writersId-$writer"
+
+  /** What the ids of all writers begin with. */
+  def writersId: String = s"$transactionalIdPrefix-$name"
 }
 
 object SinkSpec {
