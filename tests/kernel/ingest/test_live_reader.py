@@ -92,6 +92,24 @@ def test_the_records_of_all_partitions_come_once_epoch_after_epoch(
         assert [offset for at, offset in found if at == partition] == list(range(700))
 
 
+def test_the_next_epoch_takes_what_was_fetched_in_advance(
+    topic: Topic, read: Callable[..., Any]
+) -> None:
+    """What was deleted meanwhile can come from nowhere else."""
+    for partition in (0, 1):
+        topic.send(partition, 700)
+    first = read({"0": 0, "1": 0})
+    found = taken(first, AT_ONCE)
+    offsets = dict(first.close())
+    for partition in (0, 1):
+        topic.delete(partition, 700)
+    second = read(offsets)
+    found += taken(second, 1400 - AT_ONCE)
+    second.close()
+    for partition in (0, 1):
+        assert [offset for at, offset in found if at == partition] == list(range(700))
+
+
 def test_marks_are_due_after_records_of_any_partition(
     topic: Topic, read: Callable[..., Any]
 ) -> None:
