@@ -324,6 +324,29 @@ def test_writers_in_real_time_mode_share_a_producer(sink: Sink) -> None:
     wait_until(lambda: sink.producers() == 1)
 
 
+def test_results_of_rows_that_were_taken_together_leave_together(sink: Sink) -> None:
+    """In a hundred at most; what the epoch has left leaves with its end."""
+    taken: Any = jvm().org.apache.spark.sql.rejoin.run.RowsTaken  # by the thread
+    writer = sink.writer(sink.spec(1, guarantee="at-least-once", realTime=True))
+    assert writer.open(0, 0)
+    taken.begin()
+    sink.send(writer, "a")
+    sink.send(writer, "b")
+    assert sink.keys() == []
+    taken.end()
+    wait_until(lambda: sink.keys() == ["a", "b"])
+    sink.send(writer, "c")  # of no such rows
+    wait_until(lambda: sink.keys() == ["a", "b", "c"])
+    taken.begin()
+    for _ in range(101):
+        sink.send(writer, "d")
+    wait_until(lambda: sink.keys().count("d") == 100)
+    writer.close(None)
+    assert sink.keys().count("d") == 101
+    taken.end()
+    assert sink.keys().count("d") == 101
+
+
 @pytest.mark.parametrize("dense", [True, False])
 def test_heartbeat_does_not_bring_back_a_fenced_producer(sink: Sink, dense: bool) -> None:
     """A task that finds the pool empty makes a producer; the heartbeat ends after it."""

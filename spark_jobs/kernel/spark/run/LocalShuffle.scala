@@ -97,7 +97,10 @@ private final class LocalWriter[K, V](rows: TaskRows, mapId: Long, task: TaskCon
   * that what becomes of them goes to the broker in fewer requests.
   */
 private final class LocalReader[K, C](queue: RowQueue, task: TaskContext) extends ShuffleReader[K, C] {
-  task.addTaskCompletionListener[Unit](_ => queue.leave())
+  task.addTaskCompletionListener[Unit] { _ =>
+    queue.leave()
+    RowsTaken.forget()
+  }
 
   override def read(): Iterator[Product2[K, C]] = new Iterator[Product2[K, C]] {
     private val pair = new MutablePair[K, C]
@@ -107,11 +110,12 @@ private final class LocalReader[K, C](queue: RowQueue, task: TaskContext) extend
 
     override def hasNext: Boolean = {
       if (rows.isEmpty && !isEnded) {
+        RowsTaken.end()
         LockSupport.parkNanos(takenAt + LocalReader.PaceNs - System.nanoTime())
         rows = queue.take(rows, task)
         takenAt = System.nanoTime()
         isEnded = rows.isEmpty
-        if (isEnded) queue.leave()
+        if (isEnded) queue.leave() else RowsTaken.begin()
       }
       !isEnded
     }

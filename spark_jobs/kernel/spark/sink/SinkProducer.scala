@@ -7,9 +7,11 @@ import scala.collection.mutable
 import scala.util.Using
 import scala.util.control.NonFatal
 
-import org.apache.kafka.clients.producer.{ProducerRecord, RecordMetadata}
+import org.apache.kafka.clients.producer.{Callback, ProducerRecord}
 import org.apache.kafka.common.header.internals.RecordHeader
 import org.apache.kafka.common.utils.Utils
+
+import org.apache.spark.sql.rejoin.run.RowsTaken
 
 /** A producer of one writer, kept between epochs. */
 private[rejoin] final class SinkProducer(spec: SinkSpec, writer: Long, val serial: Long, brokers: SinkBrokers) {
@@ -21,6 +23,7 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, writer: Long, val seria
   private var known: Option[LedgerEntry] = _
   private var committedAt: Long = _
   @volatile private var failure: Exception = _
+  private val held = new mutable.ArrayBuffer[(ProducerRecord[Array[Byte], Array[Byte]], Callback)]
 
   /** Whether the epoch is still to be written; if so, opens a transaction. */
   def begin(epoch: Long): Boolean =
@@ -67,18 +70,33 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, writer: Long, val seria
     val out = new ProducerRecord(record.topic, partitionOf(record), timestamp, record.key, record.value)
     if (record.headers != null) record.headers.foreach(h => out.headers.add(new RecordHeader(h.key, h.value)))
     if (spec.exactlyOnce) producer.send(out, null) // a failure shows at the commit
-    else
-      producer.send(
-        out,
-        (_: RecordMetadata, error: Exception) =>
-          if (error != null) failure = error
-          else if (spec.realTime && !record.isDeadLetter)
-            latencies.addAt(record.recordMs, System.currentTimeMillis()))
+    else {
+      val done: Callback = (_, error) =>
+        if (error != null) failure = error
+        else if (spec.realTime && !record.isDeadLetter)
+          latencies.addAt(record.recordMs, System.currentTimeMillis())
+      if (spec.realTime) hold(out, done) else producer.send(out, done)
+    }
+  }
+
+  /** The results of rows that were taken together leave together: sent one by one, the first would go to the broker
+    * in a request of its own.
+    */
+  private def hold(record: ProducerRecord[Array[Byte], Array[Byte]], done: Callback): Unit = {
+    held += ((record, done))
+    if (!RowsTaken.isWithin || held.size == SinkProducer.MostHeld) sendHeld()
+    else if (held.size == 1) RowsTaken.atEnd(() => sendHeld())
+  }
+
+  private def sendHeld(): Unit = {
+    held.foreach { case (record, done) => producer.send(record, done) }
+    held.clear()
   }
 
   def commit(epoch: Long): Unit =
     if (spec.exactlyOnce) finish(LedgerEntry(epoch + 1, spec.checkpoint, spec.generation))
     else {
+      sendHeld()
       producer.flush()
       if (failure != null) throw failure
     }
@@ -104,6 +122,7 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, writer: Long, val seria
   /** Aborts even in a task that is being interrupted: an open transaction would block the readers of the topic. */
   def discard(): Unit = {
     val interrupted = Thread.interrupted()
+    held.clear()
     try {
       if (spec.exactlyOnce) producer.abortTransaction()
     } catch {
@@ -139,4 +158,5 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, writer: Long, val seria
 
 private object SinkProducer {
   private val CloseTimeout = Duration.ofSeconds(5)
+  private final val MostHeld = 100
 }
