@@ -326,7 +326,8 @@ def test_writers_in_real_time_mode_share_a_producer(sink: Sink) -> None:
 
 def test_results_of_rows_that_were_taken_together_leave_together(sink: Sink) -> None:
     """In a hundred at most; what the epoch has left leaves with its end."""
-    taken: Any = jvm().org.apache.spark.sql.rejoin.run.RowsTaken  # by the thread
+    # its state belongs to a thread of the JVM, and py4j has one there for each of ours
+    taken: Any = jvm().org.apache.spark.sql.rejoin.run.RowsTaken
     writer = sink.writer(sink.spec(1, guarantee="at-least-once", realTime=True))
     assert writer.open(0, 0)
     taken.begin()
