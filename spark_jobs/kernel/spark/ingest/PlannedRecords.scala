@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader}
 import org.apache.spark.sql.kafka010.KafkaBatchInputPartition
-import org.apache.spark.sql.kafka010.consumer.KafkaDataConsumer
+import org.apache.spark.sql.kafka010.consumer.rejoin.PlannedConsumers
 import org.apache.spark.sql.rejoin.ingest.CountedMetric
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -21,7 +21,7 @@ import org.apache.spark.unsafe.types.UTF8String
 final class PlannedRecords(planned: InputPartition) extends PartitionReader[InternalRow] {
   private val of = planned.asInstanceOf[KafkaBatchInputPartition]
   private val range = of.offsetRange
-  private val consumer = KafkaDataConsumer.acquire(range.topicPartition, of.executorKafkaParams)
+  private val consumer = PlannedConsumers.acquire(range.topicPartition, of.executorKafkaParams)
   private val row = new RecordRow(UTF8String.fromString(range.topic), of.includeHeaders)
   private var offset = range.fromOffset
 
