@@ -7,16 +7,15 @@ import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.classic.{DataFrame, Dataset, ExpressionUtils, SparkSession}
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions.col
-import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode, StreamingQuery, TimeMode}
+import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, TimeMode}
 
-import org.apache.spark.sql.rejoin.checkpoint.{CheckpointCopy, CheckpointFiles}
+import org.apache.spark.sql.rejoin.checkpoint.{CheckpointCopy, CheckpointFiles, HadoopSettings}
 import org.apache.spark.sql.rejoin.format.avro.{AvroFit, RegistryWaits}
 import org.apache.spark.sql.rejoin.ingest.{ChangelogRow, EnvelopeRow, Gate, Ingest, IngestSpec, SourceGuard}
 import org.apache.spark.sql.rejoin.lookup.{LookupSpec, LookupTable, Lookups}
 import org.apache.spark.sql.rejoin.run.{BrokerClock, Clock, Counters, GroupKey, JvmCounts, Lifeline, LocalRun, Operator,
   RekeyRows, RekeySpec, StatePlaces, StateReader, StatefulAdapter, StoredOperator}
-import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducers, SinkRecord, SinkSpec, Takeover,
-  TransactionalWriter}
+import org.apache.spark.sql.rejoin.sink.{Emit, EmitSpec, SinkProducers, SinkSpec, Takeover}
 import rejoin.core.row.Envelope
 
 /** The one object that Python calls, by spark_jobs/kernel/calls.py, function for function. Nodes are the planner's
@@ -86,13 +85,6 @@ object Kernel {
   def arguments(changes: DataFrame, sink: String, input: Int, column: Int): DataFrame =
     Emit.arguments(changes, EmitSpec.read(sink, input), column)
 
-  /** Records to Kafka, with the delivery guarantee of the sink. */
-  def foreachWriter(records: DataFrame, sink: String): DataStreamWriter[SinkRecord] =
-    records
-      .as[SinkRecord](SinkRecord.encoder)
-      .writeStream
-      .foreach(new TransactionalWriter(SinkSpec.read(sink), counters(records)))
-
   /** Makes the ledgers of a sink's writers this driver's; gives how many of them needed the operator's answer.
     *
     * @param since
@@ -158,6 +150,9 @@ object Kernel {
 
   /** Spreads the state of a query over the executors, see [[StatePlaces]]; returns how many tasks move. */
   def spreadState(spark: SparkSession, query: String): Int = StatePlaces.spread(spark, query)
+
+  /** Makes what Spark writes for the tasks of each epoch smaller; see [[HadoopSettings.forgetOrigins]]. */
+  def forgetOrigins(spark: SparkSession): Unit = HadoopSettings.forgetOrigins(spark.sparkContext.hadoopConfiguration)
 
   /** Ends this JVM soon after the process that started it. */
   def followProcess(pid: Long): Unit = Lifeline.follow(pid)

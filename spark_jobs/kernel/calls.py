@@ -16,7 +16,6 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _JavaError: type[Exception] = import_module("py4j.protocol").Py4JJavaError  # py4j has no types
 Message: TypeAlias = Mapping[str, Any]
@@ -225,13 +224,6 @@ class Kernel:
         made = self._scala.arguments(changes._jdf, json.dumps(sink), number, column)
         return _frame(changes, made)
 
-    def foreach_writer(self, records: DataFrame, sink: Message) -> DataStreamWriter:
-        """Records to Kafka, with the delivery guarantee of the sink; not started yet."""
-        writer = records.writeStream
-        # PySpark has no foreach for a writer that lives in the JVM
-        writer._jwrite = self._scala.foreachWriter(records._jdf, json.dumps(sink))
-        return writer
-
     def take_over(
         self,
         sink: Message,
@@ -289,6 +281,10 @@ class Kernel:
     def held_queries(self) -> list[str]:
         """The queries in real-time mode that have ended their epoch at a closed gate."""
         return list(json.loads(str(self._scala.heldQueries())))
+
+    def forget_origins(self, spark: SparkSession) -> None:
+        """Make what Spark writes for the tasks of each epoch smaller."""
+        self._scala.forgetOrigins(spark._jsparkSession)
 
     def follow_process(self, pid: int) -> None:
         """End this JVM soon after a process."""

@@ -134,7 +134,9 @@ class Launch:
         """Start Spark; raises ConfigError if the JVM did not come up."""
         gateway = self.jvm.gateway()
         spark = SparkSession(SparkContext(conf=_conf(resolve_all(self._options)), gateway=gateway))
-        Kernel.of(spark).follow_process(os.getpid())
+        kernel = Kernel.of(spark)
+        kernel.follow_process(os.getpid())
+        kernel.forget_origins(spark)
         if self._is_here:
             spark.sparkContext.pythonExec = sys.executable  # runs the functions of the job
         return spark

@@ -1,4 +1,4 @@
-"""How many tasks an epoch of few records has, and that it reads all of them."""
+"""An epoch of few records: how many tasks it has, that they read all, and what they are told."""
 
 import json
 import time
@@ -66,6 +66,12 @@ def test_tasks_are_as_many_as_the_records_are_worth(
     assert tasks in first_stages(spark, life.query.runId)
     read = read_committed(broker.bootstrap_servers, f"result{mark}", PARTITIONS)
     assert sorted(json.loads(r.value or b"")["k"] for r in read) == list(range(ROWS))
+
+
+def test_the_origins_of_settings_are_not_written_for_tasks(spark: SparkSession) -> None:
+    settings = spark._jsparkSession.sessionState().newHadoopConf()
+    assert settings.get("fs.defaultFS") == "file:///"  # Hadoop's own default
+    assert list(settings.getPropertySources("fs.defaultFS") or []) == []
 
 
 def first_stages(spark: SparkSession, run_id: str) -> list[int]:

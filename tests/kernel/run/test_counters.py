@@ -98,3 +98,11 @@ def test_counters_of_an_older_release_are_restored() -> None:
     saved = json.loads(str(job.counters.saved()))
     assert saved["sums"]["rows/t"] == 10  # for a return to the older release
     assert saved["levels"] == {"a/join/late": {"0": [3, 1]}}
+
+
+def test_neither_tasks_nor_plans_are_given_what_was_counted() -> None:
+    counters: Any = jvm().org.apache.spark.sql.rejoin.run.Counters()
+    counters.rows("q", "t", 5)
+    assert counters.copyAndReset().isZero()
+    assert counters.toString() == "Counters"
+    assert json.loads(counters.value()) == {"q": {"rows": {"t": 5}}}

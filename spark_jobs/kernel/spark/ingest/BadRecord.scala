@@ -96,7 +96,7 @@ object DeadLetter {
 
   val schema: StructType =
     StructType(
-      SinkRecord.encoder.schema
+      SinkRecord.schema
         .filter(f => Set("topic", "key", "value", "timestamp", "headers")(f.name)))
 
   /** One per thread: Spark compiles code for each packer. */

@@ -110,6 +110,12 @@ final class Counters extends AccumulatorV2[(List[String], Long), String] {
     copied
   }
 
+  /** What each task is given: Spark's own would copy all that was counted. */
+  override def copyAndReset(): Counters = new Counters
+
+  /** Without what was counted: plans hold counters, and Spark writes each epoch's plan as text. */
+  override def toString: String = "Counters"
+
   override def reset(): Unit = {
     sums.clear()
     levels.clear()

@@ -105,7 +105,7 @@ final case class EmitGenerator(children: Seq[Expression], sink: RecordSpec, coun
   }
   @transient private lazy val inOrder = UnsafeProjection.create(children)
 
-  override def elementSchema: StructType = EmitGenerator.Schema
+  override def elementSchema: StructType = SinkRecord.schema
 
   override def eval(input: InternalRow): IterableOnce[InternalRow] = {
     val row = if (isInOrder) input else inOrder(input)
@@ -125,16 +125,12 @@ final case class EmitGenerator(children: Seq[Expression], sink: RecordSpec, coun
     copy(children = newChildren)
 }
 
-object EmitGenerator {
-  private[rejoin] val Schema = SinkRecord.encoder.schema
-}
-
 /** Turns rows of a sink, and dead letters, into rows of [[SinkRecord]]; the result is reused. */
 private[rejoin] final class RecordRows(sink: RecordSpec, offset: Int) {
   private val encoder = new RecordEncoder(sink, offset)
   private val metadata = new WrittenMetadata(sink, offset)
   private val topic = UTF8String.fromString(sink.topic)
-  private val out = new SpecificInternalRow(EmitGenerator.Schema.map(_.dataType))
+  private val out = new SpecificInternalRow(SinkRecord.schema.map(_.dataType))
 
   def apply(kind: Byte, hash: Int, deadLetter: Array[Byte], recordMs: Long, row: InternalRow): InternalRow = {
     out.setInt(3, hash)

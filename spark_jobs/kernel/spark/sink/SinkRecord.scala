@@ -1,12 +1,9 @@
 package org.apache.spark.sql.rejoin.sink
 
-import scala.reflect.classTag
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.types.{ArrayType, BinaryType, BooleanType, IntegerType, LongType, StringType, StructType}
 
-import org.apache.spark.sql.catalyst.encoders.AgnosticEncoder
-import org.apache.spark.sql.catalyst.encoders.AgnosticEncoders.{BinaryEncoder, IterableEncoder, OptionEncoder,
-  PrimitiveBooleanEncoder, PrimitiveIntEncoder, PrimitiveLongEncoder, StringEncoder}
-
-import org.apache.spark.sql.rejoin.columns.ClassEncoder
 import rejoin.core.row.Envelope
 
 /** A header of a record on its way to Kafka. */
@@ -39,21 +36,39 @@ final case class SinkRecord(
     recordMs: Long = Envelope.NoTime)
 
 object SinkRecord {
-  private val headers =
-    IterableEncoder(
-      classTag[Seq[SinkHeader]],
-      ClassEncoder[SinkHeader]("key" -> StringEncoder, "value" -> BinaryEncoder),
-      containsNull = true,
-      lenientSerialization = false)
+  private val header = new StructType().add("key", StringType).add("value", BinaryType)
 
-  private[rejoin] val encoder: AgnosticEncoder[SinkRecord] = ClassEncoder(
-    "topic" -> StringEncoder,
-    "key" -> BinaryEncoder,
-    "value" -> BinaryEncoder,
-    "hash" -> PrimitiveIntEncoder,
-    "timestamp" -> OptionEncoder(PrimitiveLongEncoder),
-    "headers" -> headers,
-    "isDeadLetter" -> PrimitiveBooleanEncoder,
-    "isRetraction" -> PrimitiveBooleanEncoder,
-    "recordMs" -> PrimitiveLongEncoder)
+  /** The columns of records on their way to the sink. */
+  private[rejoin] val schema: StructType = new StructType()
+    .add("topic", StringType)
+    .add("key", BinaryType)
+    .add("value", BinaryType)
+    .add("hash", IntegerType, nullable = false)
+    .add("timestamp", LongType)
+    .add("headers", ArrayType(header))
+    .add("isDeadLetter", BooleanType, nullable = false)
+    .add("isRetraction", BooleanType, nullable = false)
+    .add("recordMs", LongType, nullable = false)
+
+  /** The record in a row of these columns; a copy. */
+  private[rejoin] def of(row: InternalRow): SinkRecord =
+    SinkRecord(
+      row.getUTF8String(0).toString,
+      bytes(row, 1),
+      bytes(row, 2),
+      row.getInt(3),
+      Option.when(!row.isNullAt(4))(row.getLong(4)),
+      if (row.isNullAt(5)) null else headers(row.getArray(5)),
+      row.getBoolean(6),
+      row.getBoolean(7),
+      row.getLong(8))
+
+  private def headers(found: ArrayData): Seq[SinkHeader] =
+    Seq.tabulate(found.numElements()) { i =>
+      val header = found.getStruct(i, 2)
+      SinkHeader(header.getUTF8String(0).toString, bytes(header, 1))
+    }
+
+  private def bytes(row: InternalRow, column: Int): Array[Byte] =
+    if (row.isNullAt(column)) null else row.getBinary(column)
 }
