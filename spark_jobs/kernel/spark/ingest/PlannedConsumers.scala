@@ -66,7 +66,7 @@ private final class FewRequests(partition: TopicPartition, client: ju.Map[String
   override def fetch(offset: Long, pollTimeoutMs: Long): (ju.List[Record], Long, AvailableOffsetRange) = {
     seek(offset)
     val records = kafka.poll(Duration.ofMillis(pollTimeoutMs)).records(partition)
-    if (records.isEmpty) super.fetch(offset, pollTimeoutMs) // says why
+    if (records.isEmpty) super.fetch(offset, pollTimeoutMs) // waits once more, and says why
     else {
       val after = kafka.position(partition)
       val last = records.get(records.size - 1).offset
