@@ -62,7 +62,8 @@ def bench(
     """Measure joins from Kafka to Kafka, and verify every result row before any time is printed.
 
     For comparing engines, machines, settings or releases. Data, broker and registry are created for
-    it. Figures go to build/bench/results as JSON; `python -m bench.report` makes tables of them.
+    it. Figures go to build/bench/results as JSON; `python -m bench.report --print FILE` makes
+    tables of them.
     """
     known = all_peers(_pairs(settings), _pairs(flink_set))
     say = partial(typer.echo, err=True)

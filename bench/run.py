@@ -107,7 +107,7 @@ def _fresh(plan: BenchPlan) -> Outcome:
         partitions=PARTITIONS,
         conditions=conditions_now(PARALLELISM),
         settings={
-            peer.name: dict(peer.settings(workload, Folders(Path("RUN"))))
+            peer.name: dict(peer.settings(workload, Folders(Path("/RUN"))))
             for peer in plan.peers
             if refusals[peer.name] is None
         },

@@ -1,34 +1,38 @@
 """`python -m bench.report [FILE...]`: renews the figures in docs/bench.md and their pictures.
 
-Without files it takes all of build/bench/results; of two files of one workload the one with more
-records counts. `--print` writes the tables to the screen and changes nothing.
+They are those of docs/figures, one file for each workload. A file that is given, one of
+build/bench/results, replaces its workload's file there first. With `--print` the tables of the
+given files go to the screen, and no file changes.
 """
 
 import argparse
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bench.figures import Outcome, read_outcome
+from bench.figures import Outcome, read_outcome, write_outcome
 from bench.report.plots import PICTURES
 from bench.report.tables import tables
-from bench.run import RESULTS
 from bench.workloads.catalog import WORKLOADS
 from tools.pictures.drawing import THEMES
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PAGE = _ROOT / "docs" / "bench.md"
+_FIGURES = _ROOT / "docs" / "figures"
 _IMAGES = _ROOT / "docs" / "images"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 
-def outcomes_of(files: list[Path]) -> list[Outcome]:
-    """One outcome for each workload that has figures, in the order of the catalog."""
-    found: dict[str, Outcome] = {}
-    for outcome in map(read_outcome, files):
-        known = found.get(outcome.workload)
-        if outcome.runs and (known is None or known.rows < outcome.rows):
-            found[outcome.workload] = outcome
-    return [found[name] for name in WORKLOADS if name in found]
+def kept(folder: Path = _FIGURES) -> list[Outcome]:
+    """The outcomes in a folder of WORKLOAD.json, in the order of the catalog."""
+    files = (folder / f"{name}.json" for name in WORKLOADS)
+    return [read_outcome(file) for file in files if file.exists()]
+
+
+def keep(outcomes: Iterable[Outcome], folder: Path = _FIGURES) -> None:
+    """Write each outcome to its workload's file; figures of it that are there are replaced."""
+    for outcome in outcomes:
+        write_outcome(folder / f"{outcome.workload}.json", outcome)
 
 
 def replaced(page: str, figures: str) -> str:
@@ -43,19 +47,31 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="*", metavar="FILE")
     parser.add_argument("--print", action="store_true", help="change no file")
     given = parser.parse_args()
-    outcomes = outcomes_of(given.files or sorted(RESULTS.glob("*.json")))
-    if not outcomes:
-        parser.error(f"no figures in {RESULTS}: run `rejoin bench` first")
-    figures = tables(outcomes)
+    for file in given.files:
+        if not file.is_file():
+            parser.error(f"{file} is no file; `rejoin bench` writes build/bench/results/*.json")
+    outcomes = [read_outcome(file) for file in given.files]
     if given.print:
-        sys.stdout.write(figures + "\n")
+        sys.stdout.write(tables(outcomes or kept()) + "\n")
         return
-    _PAGE.write_text(replaced(_PAGE.read_text(encoding="utf-8"), figures), encoding="utf-8")
+    keep(outcomes)
+    _draw(kept())
+
+
+def _draw(outcomes: list[Outcome]) -> None:
+    _PAGE.write_text(
+        replaced(_PAGE.read_text(encoding="utf-8"), tables(outcomes)), encoding="utf-8"
+    )
+    for file, picture in pictures(outcomes):
+        (_IMAGES / file).write_text(picture, encoding="utf-8")
+
+
+def pictures(outcomes: list[Outcome]) -> Iterator[tuple[str, str]]:
+    """Name and SVG text of each file in docs/images."""
     for name, draw in PICTURES.items():
         drawing = draw(outcomes)
         for theme, colours in THEMES.items():
-            path = _IMAGES / f"{name}-{theme}.svg"
-            path.write_text(drawing.svg(colours), encoding="utf-8")
+            yield f"{name}-{theme}.svg", drawing.svg(colours)
 
 
 if __name__ == "__main__":

@@ -30,14 +30,24 @@ def tables(outcomes: Sequence[Outcome]) -> str:
 
 
 def _conditions(outcomes: Sequence[Outcome]) -> str:
-    where = dict.fromkeys(
-        f"{c.date}, commit {c.commit}, {c.cores} cores and {c.memory_gib:.0f} GiB, shared with the "
-        "broker"
-        for c in (outcome.conditions for outcome in outcomes)
+    workloads: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        c = outcome.conditions
+        where = f"{c.date}, commit {c.commit}, {c.cores} cores and {c.memory_gib:.0f} GiB"
+        workloads.setdefault(where, []).append(f"`{outcome.workload}`")
+    of_each = (
+        f"{', '.join(names)}: {where}" if len(workloads) > 1 else where
+        for where, names in workloads.items()
     )
     turns = {len(outcome.of(peer)) for outcome in outcomes for peer in outcome.peers}
-    runs = "one run of each" if turns == {1} else f"medians of up to {max(turns)} runs of each"
-    return f"{'; '.join(where)}: {runs}. Times are whole runs, start-up included."
+    if turns == {1}:
+        runs = "One run of each"
+    else:
+        runs = f"Medians of {'up to ' if len(turns) > 1 else ''}{max(turns)} runs of each"
+    return (
+        f"{'; '.join(of_each)}, shared with the broker. {runs}. Times are whole runs, start-up "
+        "included."
+    )
 
 
 def _against_tuned_flink(outcomes: Sequence[Outcome]) -> str:

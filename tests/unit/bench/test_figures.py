@@ -17,7 +17,7 @@ from bench.figures import (
 )
 from bench.measure import BenchError
 from bench.peers.catalog import peers
-from bench.report.__main__ import BEGIN, END, outcomes_of, replaced
+from bench.report.__main__ import BEGIN, END, keep, kept, pictures, replaced
 from bench.report.plots import PICTURES
 from bench.report.tables import tables
 from bench.run import BenchPlan, run_bench
@@ -78,9 +78,14 @@ def test_a_file_and_back(tmp_path: Path) -> None:
     path = tmp_path / "results" / "one.json"
     write_outcome(path, THREE_TURNS)
     assert read_outcome(path) == THREE_TURNS
-    larger = replace(THREE_TURNS, rows=2_000_000)
-    write_outcome(tmp_path / "two.json", larger)
-    assert outcomes_of([tmp_path / "two.json", path]) == [larger]
+
+
+def test_a_workloads_figures_are_kept_until_others_replace_them(tmp_path: Path) -> None:
+    newer = replace(THREE_TURNS, rows=2_000_000)
+    other = replace(THREE_TURNS, workload="hot-key")
+    keep([other, THREE_TURNS], tmp_path)
+    keep([newer], tmp_path)
+    assert kept(tmp_path) == [newer, other]
 
 
 def test_what_has_run_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,9 +134,26 @@ def test_pictures() -> None:
         assert "flink-tuned-mini-batch" in words
 
 
-def test_the_page_has_a_place_for_them() -> None:
+def test_conditions_name_their_workloads_where_they_differ() -> None:
+    later = replace(THREE_TURNS, workload="hot-key", conditions=replace(WHEN, date="2026-02-01"))
+    assert tables([THREE_TURNS]).startswith("2026-01-31, commit abc1234, 2 cores and 24 GiB")
+    assert tables([THREE_TURNS, later]).startswith(
+        "`regular-upsert`: 2026-01-31, commit abc1234, 2 cores and 24 GiB; `hot-key`: 2026-02-01, "
+    )
+
+
+def test_the_page_and_its_pictures_are_drawn_from_the_kept_figures() -> None:
     page = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8")
     assert page.count(BEGIN) == page.count(END) == 1
-    renewed = replaced(page, "| new |")
-    assert f"{BEGIN}\n| new |\n{END}" in renewed
-    assert replaced(renewed, "| new |") == renewed
+    assert f"{BEGIN}\n| new |\n{END}" in replaced(page, "| new |")
+    assert page == replaced(page, tables(kept()))
+    for name, picture in pictures(kept()):
+        assert (ROOT / "docs" / "images" / name).read_text(encoding="utf-8") == picture
+
+
+def test_kept_figures_are_of_whole_commits_and_name_no_folder() -> None:
+    for outcome in kept():
+        assert "+" not in outcome.conditions.commit, f"{outcome.workload}: files had been changed"
+        for settings in outcome.settings.values():
+            paths = [value for value in settings.values() if "/" in value.removeprefix("file://")]
+            assert all("/RUN/" in path for path in paths), paths
