@@ -16,6 +16,7 @@ from bench.workloads.workload import Workload
 from spark_jobs.errors import RejoinError
 
 RESULTS = WORK / "results"
+_ANY_RUN = Folders(Path("/RUN"))  # stands for the folder of a run in the settings of a result
 
 Say = Callable[[str], object]
 
@@ -107,7 +108,7 @@ def _fresh(plan: BenchPlan) -> Outcome:
         partitions=PARTITIONS,
         conditions=conditions_now(PARALLELISM),
         settings={
-            peer.name: dict(peer.settings(workload, Folders(Path("/RUN"))))
+            peer.name: dict(peer.settings(workload, _ANY_RUN))
             for peer in plan.peers
             if refusals[peer.name] is None
         },

@@ -35,6 +35,24 @@ def keep(outcomes: Iterable[Outcome], folder: Path = _FIGURES) -> None:
         write_outcome(folder / f"{outcome.workload}.json", outcome)
 
 
+def read(files: Iterable[Path]) -> list[Outcome]:
+    """Results of `rejoin bench`. ValueError: a file has none, or two files have one workload."""
+    found: dict[str, Outcome] = {}
+    for file in files:
+        try:
+            outcome = read_outcome(file)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as failure:
+            raise ValueError(
+                f"{file} is no result of `rejoin bench`, which writes build/bench/results/*.json"
+            ) from failure
+        if not outcome.runs:
+            raise ValueError(f"{file} has no figures: every peer was left out or stopped")
+        if outcome.workload in found:
+            raise ValueError(f"{file} is the second file of {outcome.workload}: give one of them")
+        found[outcome.workload] = outcome
+    return list(found.values())
+
+
 def replaced(page: str, figures: str) -> str:
     """The page with these figures between its two marks."""
     before, _, rest = page.partition(BEGIN)
@@ -47,10 +65,10 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="*", metavar="FILE")
     parser.add_argument("--print", action="store_true", help="change no file")
     given = parser.parse_args()
-    for file in given.files:
-        if not file.is_file():
-            parser.error(f"{file} is no file; `rejoin bench` writes build/bench/results/*.json")
-    outcomes = [read_outcome(file) for file in given.files]
+    try:
+        outcomes = read(given.files)
+    except ValueError as failure:
+        parser.error(str(failure))
     if given.print:
         sys.stdout.write(tables(outcomes or kept()) + "\n")
         return

@@ -17,7 +17,7 @@ from bench.figures import (
 )
 from bench.measure import BenchError
 from bench.peers.catalog import peers
-from bench.report.__main__ import BEGIN, END, keep, kept, pictures, replaced
+from bench.report.__main__ import BEGIN, END, keep, kept, pictures, read, replaced
 from bench.report.plots import PICTURES
 from bench.report.tables import tables
 from bench.run import BenchPlan, run_bench
@@ -88,6 +88,24 @@ def test_a_workloads_figures_are_kept_until_others_replace_them(tmp_path: Path) 
     assert kept(tmp_path) == [newer, other]
 
 
+def test_files_that_cannot_be_kept_are_refused(tmp_path: Path) -> None:
+    small, large, empty = (tmp_path / name for name in ("small.json", "large.json", "empty.json"))
+    write_outcome(small, THREE_TURNS)
+    write_outcome(large, replace(THREE_TURNS, rows=2_000_000))
+    write_outcome(empty, outcome())
+    assert read([small]) == [THREE_TURNS]
+    with pytest.raises(ValueError, match="second file of regular-upsert"):
+        read([small, large])
+    with pytest.raises(ValueError, match="no figures"):
+        read([empty])
+    for text in ("rubbish", "[]", "{}"):
+        (tmp_path / "other.json").write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match="no result of"):
+            read([tmp_path / "other.json"])
+    with pytest.raises(ValueError, match="no result of"):
+        read([tmp_path / "missing.json"])
+
+
 def test_what_has_run_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "RESULTS", tmp_path)
     monkeypatch.setattr(run, "conditions_now", lambda _cores: WHEN)
@@ -104,6 +122,7 @@ def test_what_has_run_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Monke
     )
     fresh = run._begin(plan)
     assert fresh.runs == []
+    assert fresh.settings["flink-tuned"]["execution.checkpointing.dir"] == "file:///RUN/checkpoint"
     assert list(fresh.left_out) == ["spark"]
     known = replace(fresh, runs=[figures("rejoin", 0, 10.0), figures("flink-tuned", 0, 30.0)])
     write_outcome(plan.file, known)
