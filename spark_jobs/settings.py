@@ -119,12 +119,14 @@ class RestartStrategy:
 class RealTime:
     """Spark's real-time mode: how long an epoch lasts, how often watermarks come at most.
 
-    `warm_up_epochs`: so many of the first epochs are short.
+    `warm_up_epochs`: so many of the first epochs are short. `commit_ms`: how long results of an
+    exactly-once sink wait for their transaction; 0 for a sink without transactions.
     """
 
     epoch_ms: int
     marks_ms: int
     warm_up_epochs: int
+    commit_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +194,11 @@ class JobSettings:
                 ("rejoin.max-offsets-per-trigger", str(self.max_offsets_per_trigger)),
             ]
         return [
-            ("rejoin.mode", "real-time: at-least-once, an upsert key makes repetitions harmless"),
+            ("rejoin.mode", "real-time"),
             ("rejoin.real-time.batch-interval", f"{self.real_time.epoch_ms} ms"),
             ("rejoin.real-time.watermark-interval", f"{self.real_time.marks_ms} ms"),
             ("rejoin.real-time.warm-up-epochs", str(self.real_time.warm_up_epochs)),
+            ("rejoin.real-time.commit-interval", f"{self.real_time.commit_ms} ms"),
         ]
 
     def spark_master(self) -> str:
@@ -277,7 +280,9 @@ def job_settings(
             **({} if properties_file is None else read_spark_properties(properties_file)),
         },
         real_time=(
-            RealTime(declared.epoch_ms, declared.marks_ms, declared.warm_up_epochs)
+            RealTime(
+                declared.epoch_ms, declared.marks_ms, declared.warm_up_epochs, declared.commit_ms
+            )
             if declared.mode == REAL_TIME
             else None
         ),

@@ -95,9 +95,11 @@ def engines(overrides: Mapping[str, str], flink: Mapping[str, str]) -> dict[str,
     """All engines by name; the settings of rejoin's and Flink's are changed by the arguments."""
     # with 50 ms the median is lower still, and the 99th percentile higher
     often = {"execution.checkpointing.interval": "100 ms"}
+    exactly_once = {"sink.delivery-guarantee": "exactly-once"}
     return {
         "rejoin": Rejoin("micro-batch", overrides),
         "rejoin-real-time": Rejoin("real-time", overrides),
+        "rejoin-real-time-exactly-once": Rejoin("real-time", overrides, exactly_once),
         "flink": Flink("exactly-once", often, flink),
         "flink-at-least-once": Flink("at-least-once", {}, flink),
     }

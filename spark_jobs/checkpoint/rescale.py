@@ -136,7 +136,7 @@ class StoppedQuery:
         sources = len(folder.committed_offsets()) or None
         refuse(name, judge(manifest, replace(present(sink, settings), parallelism=None), sources))
         folder.check_logs()
-        if (epoch := folder.repeated_epoch()) is not None:
+        if (epoch := folder.begun_epoch()) is not None:
             raise StateError(
                 "RESCALE_EPOCH_OPEN",
                 f"query {name}: epoch {epoch} has begun and is not committed: the job was killed",

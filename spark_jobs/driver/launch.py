@@ -13,7 +13,14 @@ from spark_jobs.driver.ledgers import EpochWritten, Ledgers
 from spark_jobs.driver.ownership import Ownership
 from spark_jobs.driver.queries import is_bounded, needs_clock, present
 from spark_jobs.driver.query_life import QueryLife
-from spark_jobs.driver.real_time import check_master, marks_ms, settle_epoch, slots
+from spark_jobs.driver.real_time import (
+    check_barriers,
+    check_checkpoint,
+    check_master,
+    marks_ms,
+    settle_epoch,
+    slots,
+)
 from spark_jobs.driver.restarts import Restarts
 from spark_jobs.driver.topics import inputs
 from spark_jobs.driver.topics.recreated_topics import follow_recreated_topics
@@ -155,6 +162,8 @@ class OpenQuery:
                     self.spark, scans(self.reading), self.folder, self.manifest, bounded
                 )
             live = settings.real_time
+            has_steps = live is not None and self.sink.guarantee == "exactly-once"
+            check_barriers(self.folder, self.name, has_steps=has_steps)
             running = Running(
                 spark=self.spark,
                 query=self.name,
@@ -184,9 +193,12 @@ class OpenQuery:
         """Check that the query can run in real-time mode; returns how often watermarks do come."""
         needed = slots(self.reading, self.manifest.parallelism)
         check_master(str(self.spark.sparkContext.master), self.name, needed)
+        has_steps = self.sink.guarantee == "exactly-once"
+        if has_steps:
+            check_checkpoint(self.folder, self.name)
         settle_epoch(self.folder, self.name, self.manifest)
         every_ms = marks_ms(live.marks_ms, sum(needed.partitions), self.manifest.groups)
-        return replace(live, marks_ms=every_ms)
+        return replace(live, marks_ms=every_ms, commit_ms=live.commit_ms if has_steps else 0)
 
     def _record_ledgers(self) -> None:
         """Record from which epoch on results are written without epoch ledgers, if they are."""

@@ -35,15 +35,17 @@ class Ledgers:
     def taken_over(self, sink: KafkaSink, running: Running) -> Iterator[Running]:
         """Fence the writers of earlier drivers and read their ledgers while the block runs.
 
-        Gives the start with the number of ledgers. They are taken over once; what goes wrong is
-        raised at the end of the block, unless the block has raised something else.
+        Gives the start with the number of ledgers. They are taken over once, and before each start
+        whose epochs have barriers: a writer that lingers must not commit what it alone knows of.
+        What goes wrong is raised at the end of the block, unless the block has raised something
+        else.
         """
         if sink.guarantee != "exactly-once":
             yield running
             return
         writers = self._taken or most_writers(sink, running.manifest.parallelism)
         numbered = replace(running, ledgers=writers)
-        if self._taken is not None:
+        if self._taken is not None and not running.has_steps:
             yield numbered
             return
         take_over = self._call(sink, numbered, writers)
@@ -51,7 +53,7 @@ class Ledgers:
             taking = pool.submit(take_over)
             yield numbered
             answers_used = taking.result()
-        if self.epoch_written is not None and answers_used == 0:
+        if self._taken is None and self.epoch_written is not None and answers_used == 0:
             raise ConfigError(
                 "EPOCH_KNOWN",
                 f"query {running.query}: --epoch-written is given, but the epoch ledgers are there",
@@ -62,7 +64,7 @@ class Ledgers:
 
     def _call(self, sink: KafkaSink, running: Running, writers: int) -> Callable[[], int]:
         """What takes them over, and returns how many ledgers needed the user's answer."""
-        epoch, repeated = self.folder.next_epoch, self.folder.repeated_epoch() is not None
+        epoch, repeated = self.folder.next_epoch, self.folder.begun_epoch() is not None
         # an epoch that was begun without ledgers is written as if it were new
         repeated = repeated and running.manifest.may_be_ledgered(epoch)
         known = self.ownership.own.writers

@@ -14,6 +14,7 @@ from spark_jobs.plan.nodes.physical import KafkaSink
 from spark_jobs.plan.nodes.walk import scans, stateful_nodes
 from spark_jobs.settings import available_cores
 from spark_jobs.streaming.manifest import CheckpointFolder, Manifest
+from spark_jobs.streaming.object_store import is_on_disk
 
 MARK_ROWS_PER_S = 20_000
 """Watermarks are a row per source partition and key group: at most so many of them."""
@@ -90,14 +91,42 @@ def marks_ms(wanted_ms: int, partitions: int, groups: int) -> int:
     return max(wanted_ms, partitions * groups * 1000 // MARK_ROWS_PER_S)
 
 
+def check_barriers(folder: CheckpointFolder, query: str, *, has_steps: bool) -> None:
+    """Raise StateError where parts of an epoch may be committed that only its barriers tell."""
+    epoch = folder.next_epoch
+    if not has_steps and folder.has_barriers(epoch):
+        raise StateError(
+            "REAL_TIME_EPOCH_OPEN",
+            f"query {query}: epoch {epoch} was begun in real-time mode with transactions, and not"
+            " committed",
+            hint="run the job once more as it was, and stop it with SIGTERM",
+        )
+
+
+def check_checkpoint(folder: CheckpointFolder, query: str) -> None:
+    """Raise ConfigError where the files of barriers cannot grow."""
+    if not is_on_disk(folder.path):
+        raise ConfigError(
+            "REAL_TIME_CHECKPOINT",
+            f"query {query}: an exactly-once sink in real-time mode needs a checkpoint on a disk of"
+            f" the driver, and it is {folder.path}",
+            hint="leave out 'sink.delivery-guarantee', and results come at least once; or SET"
+            " 'rejoin.mode' = 'micro-batch'",
+        )
+
+
 def settle_epoch(folder: CheckpointFolder, query: str, manifest: Manifest) -> None:
     """Prepare a checkpoint whose last epoch was begun but not committed.
 
     An epoch of real-time mode runs to where it ends, and not to where an earlier one has ended.
-    Raises StateError if a transaction may hold the epoch's results.
+    With barriers it is repeated up to the last of them. Raises StateError if a transaction may hold
+    the epoch's results.
     """
     epoch = folder.repeated_epoch()
     if epoch is None:
+        return
+    if folder.has_barriers(epoch):
+        folder.take_back_epoch(epoch)
         return
     if manifest.unledgered is None:
         raise StateError(

@@ -25,8 +25,14 @@ object Kernel {
   private implicit val formats: Formats = DefaultFormats
 
   /** Kafka records to envelopes: rows, rejects and marks of one table, as [[IngestSpec]] says. */
-  def ingest(records: DataFrame, scan: String, query: String, chunked: Boolean, realTime: Boolean): DataFrame =
-    Ingest(records, IngestSpec.read(scan, chunked, realTime), counters(records), query)
+  def ingest(
+      records: DataFrame,
+      scan: String,
+      query: String,
+      chunked: Boolean,
+      realTime: Boolean,
+      steps: Boolean): DataFrame =
+    Ingest(records, IngestSpec.read(scan, chunked, realTime, steps), counters(records), query)
 
   /** Envelopes through a stateful operator of a query; the others as [[StatefulAdapter]] and [[GroupKey]] have them.
     *
@@ -38,12 +44,23 @@ object Kernel {
       query: String,
       passesLoaded: Boolean,
       realTime: Boolean,
+      steps: Boolean,
+      groups: Int,
       hearsEnd: Boolean,
       evenGroups: Boolean): DataFrame = {
     val operator = Operator.read(node)
     val key = GroupKey(evenGroups)
-    val adapter =
-      new StatefulAdapter(operator, query, operator.node.id, passesLoaded, realTime, hearsEnd, key, counters(envelopes))
+    val adapter = new StatefulAdapter(
+      operator,
+      query,
+      operator.node.id,
+      passesLoaded,
+      realTime,
+      steps,
+      groups,
+      hearsEnd,
+      key,
+      counters(envelopes))
     envelopes
       .as[Envelope](EnvelopeRow.encoder)
       .groupBy(key.column("group"))
@@ -184,7 +201,7 @@ object Kernel {
 
   /** Whether a table could read records of a registered schema, as [[AvroFit]] says it. */
   def fit(scan: String, isKey: Boolean, id: Long): String =
-    AvroFit.json(IngestSpec.read(scan, chunked = false, realTime = false), isKey, id)
+    AvroFit.json(IngestSpec.read(scan, chunked = false, realTime = false, steps = false), isKey, id)
 
   /** The time at a cluster, as [[BrokerClock]] says it; `client` are Kafka's properties as JSON. */
   def brokerClock(client: String): String = BrokerClock.json(parse(client).extract[Map[String, String]])

@@ -156,14 +156,21 @@ class Kernel:
         return _KERNELS[spark]
 
     def ingest(
-        self, records: DataFrame, scan: Message, query: str, *, chunked: bool, real_time: bool
+        self,
+        records: DataFrame,
+        scan: Message,
+        query: str,
+        *,
+        chunked: bool,
+        real_time: bool,
+        steps: bool,
     ) -> DataFrame:
         """Kafka records to envelopes: rows, rejects and marks of one table.
 
         `chunked`: many rows per envelope, as stateful operators take them. `real_time`: rows leave
-        one by one, and marks among them.
+        one by one, and marks among them. `steps`: with barriers, for which they wait.
         """
-        made = self._scala.ingest(records._jdf, json.dumps(scan), query, chunked, real_time)
+        made = self._scala.ingest(records._jdf, json.dumps(scan), query, chunked, real_time, steps)
         return _frame(records, made)
 
     def stateful(
@@ -174,16 +181,19 @@ class Kernel:
         *,
         passes_loaded: bool,
         real_time: bool,
+        steps: bool,
+        groups: int,
         hears_end: bool,
         even_groups: bool,
     ) -> DataFrame:
         """Envelopes through a stateful operator.
 
         `passes_loaded`: an operator further on has to hear which partitions are loaded.
-        `real_time`: they come one by one. `hears_end`: all of them come from scans, which say when
+        `real_time`: they come one by one. `steps`: they wait for barriers. `groups`: how many key
+        groups there are. `hears_end`: all of them come from scans, which say when
         an epoch of real-time mode ends. `even_groups`: as the manifest has it.
         """
-        facts = (passes_loaded, real_time, hears_end, even_groups)
+        facts = (passes_loaded, real_time, steps, groups, hears_end, even_groups)
         made = self._scala.stateful(envelopes._jdf, json.dumps(node), query, *facts)
         return _frame(envelopes, made)
 

@@ -69,6 +69,7 @@ def envelopes(scan: KafkaScan, records: DataFrame, running: Running, *, chunked:
         running.query,
         chunked=chunked,
         real_time=running.real_time,
+        steps=running.has_steps,
     )
 
 
@@ -88,6 +89,7 @@ def _pace(scan: KafkaScan, running: Running) -> dict[str, str]:
         "rejoin.checkpoint": running.folder,
         "rejoin.epoch-ms": str(live.epoch_ms),
         "rejoin.warm-up-epochs": str(live.warm_up_epochs),
+        "rejoin.barriers-ms": str(live.commit_ms),
         "kafka.fetch.max.wait.ms": wait_ms,
         "kafka.max.partition.fetch.bytes": at_once,
     }

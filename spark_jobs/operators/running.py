@@ -39,6 +39,11 @@ class Running:
     def real_time(self) -> bool:
         return self.live is not None
 
+    @property
+    def has_steps(self) -> bool:
+        """Whether barriers divide an epoch into steps, each of which is committed."""
+        return self.live is not None and self.live.commit_ms > 0
+
 
 def spec(node: Physical) -> dict[str, Json]:
     """The node's JSON without its inputs; the kernel resolves references to secrets itself."""

@@ -16,6 +16,8 @@ def build_stateful(node: Stateful, rows: DataFrame, running: Running) -> DataFra
         running.query,
         passes_loaded=node.passes_loaded,
         real_time=running.real_time,
+        steps=running.has_steps,
+        groups=running.manifest.groups,
         hears_end=all(isinstance(given, KafkaScan) for given in node.inputs),
         even_groups=running.manifest.even_groups,
     )

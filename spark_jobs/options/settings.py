@@ -205,7 +205,7 @@ class DeclaredSettings:
     mode: OneOf["micro-batch", "real-time"] = choice(
         "rejoin.mode",
         "how Spark runs the query: results every epoch, exactly once; or within milliseconds, at"
-        " least once",
+        " least once unless the sink declares exactly-once",
         "micro-batch",
     )
     epoch_ms: int = option(
@@ -228,6 +228,14 @@ class DeclaredSettings:
         "a duration of at least '1 ms'",
         lambda value: _at_least(value, 1),
         "10 ms",
+    )
+    commit_ms: int = option(
+        "rejoin.real-time.commit-interval",
+        "how long results of an exactly-once sink wait in real-time mode for the transaction that"
+        " commits them",
+        "a duration of at least '1 ms'",
+        lambda value: _at_least(value, 1),
+        "50 ms",
     )
     on_data_loss: OneOf["fail", "continue"] = choice(
         "rejoin.on-data-loss",

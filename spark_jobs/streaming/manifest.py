@@ -184,6 +184,15 @@ class CheckpointFolder:
     def has_committed(self, epoch: int) -> bool:
         return self._files.read(f"commits/{epoch}") is not None
 
+    def begun_epoch(self) -> int | None:
+        """The epoch that is not committed, and of which results may be there."""
+        planned, following = self.repeated_epoch(), self.next_epoch
+        return following if planned is None and self.has_barriers(following) else planned
+
+    def has_barriers(self, epoch: int) -> bool:
+        """Whether an epoch of real-time mode was begun with transactions."""
+        return epoch in list(self._files.entries("barriers"))
+
     def take_back_epoch(self, epoch: int) -> None:
         """Remove what Spark has noted of its last epoch, the commit first."""
         self._files.delete(f"commits/{epoch}")

@@ -107,6 +107,15 @@ def _how_to_add(scheme: str) -> str:
     return f"add {jar} with 'spark.driver.extraClassPath' (docs/deployment.md)"
 
 
+def is_on_disk(checkpoint: str) -> bool:
+    """Whether a checkpoint is in a folder that this machine sees.
+
+    >>> is_on_disk("/data/checkpoint"), is_on_disk("file:///data"), is_on_disk("s3a://bucket/ck")
+    (True, True, False)
+    """
+    return _scheme(checkpoint) in (None, "file")
+
+
 def _scheme(location: str) -> str | None:
     scheme, colon, _ = location.partition(":")
     return scheme if colon and "/" not in scheme else None

@@ -52,6 +52,24 @@ class Job:
     @contextmanager
     def runs(self, mode: str = "real-time") -> Iterator["Running"]:
         """Until the end of the block, which is a graceful stop."""
+        with self._started(mode) as running:
+            try:
+                yield running
+            finally:
+                stop_queries(self.spark, [running.life], wait_s=60)
+
+    @contextmanager
+    def crashes(self, mode: str = "real-time") -> Iterator["Running"]:
+        """Until the end of the block, amid the running epoch."""
+        with self._started(mode) as running:
+            try:
+                yield running
+            finally:
+                assert running.life.query is not None
+                running.life.query.stop()
+
+    @contextmanager
+    def _started(self, mode: str) -> Iterator["Running"]:
         Kernel.of(self.spark).open_gate()
         query = self.open(mode)
         life = query.life()
@@ -59,7 +77,6 @@ class Job:
             life.poll()
             yield Running(query, life)
         finally:
-            stop_queries(self.spark, [life], wait_s=60)
             query.folder.unlock()
         query.ownership.release()
 
@@ -88,11 +105,14 @@ class Running:
 
     def until_committed(self, epochs: int) -> None:
         """Wait until so many epochs are committed."""
+        self.until_true(lambda: self.epochs >= epochs)
+
+    def until_true(self, holds: Callable[[], bool]) -> None:
         deadline = time.monotonic() + WITHIN_S
-        while self.epochs < epochs:
+        while not holds():
             self.life.poll()
             assert self.life.failure is None, self.life.failure
-            assert time.monotonic() < deadline, self.epochs
+            assert time.monotonic() < deadline
             time.sleep(0.1)
 
     @property

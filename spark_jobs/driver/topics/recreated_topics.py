@@ -23,7 +23,7 @@ def follow_recreated_topics(
     recreated = [t for t, known in manifest.topic_ids.items() if ids.get(t, known) != known]
     if not recreated:
         return manifest
-    if bounded or folder.repeated_epoch() is not None:
+    if bounded or folder.begun_epoch() is not None:
         raise StateError(
             "TOPIC_RECREATED",
             f"query {manifest.query}: {', '.join(recreated)} was deleted and created again, and "

@@ -70,7 +70,7 @@ def follow_topics(
     known = manifest.matched_topics
     manifest = _with_new(spark, sink, manifest, found)
     gone = [t for scan, topics in known.items() for t in topics if t not in found[scan]]
-    if gone and (not goes_on_after_data_loss or folder.repeated_epoch() is not None):
+    if gone and (not goes_on_after_data_loss or folder.begun_epoch() is not None):
         raise StateError(
             "TOPIC_DELETED",
             f"query {manifest.query}: {', '.join(gone)} was deleted, and the job has read it",

@@ -35,18 +35,28 @@ def real_time(root: Physical, settings: DeclaredSettings) -> Iterator[Advice]:
     """What real-time mode means for this query."""
     if settings.mode != REAL_TIME or not isinstance(root, KafkaSink):
         return
+    if root.guarantee == "exactly-once":
+        yield Advice(
+            "real-time mode commits results every"
+            f" {settings.commit_ms} ms ('rejoin.real-time.commit-interval'), exactly once"
+        )
+    else:
+        yield _repeated(root, settings)
+    for key in ("rejoin.trigger-interval", "rejoin.max-offsets-per-trigger"):
+        if key in settings.given:
+            yield Advice(f"SET '{key}' has no effect in real-time mode: nothing waits there")
+
+
+def _repeated(root: KafkaSink, settings: DeclaredSettings) -> Advice:
     again = f"after a failure it writes those of up to {settings.epoch_ms // 1000} s again"
     if root.mode == "upsert":
         ends = f"{again}, under the same keys: readers end with the same rows"
     else:
         ends = f"{again}, so that readers of {root.table} find them twice"
-    yield Advice(
+    return Advice(
         f"real-time mode writes results before their epoch is committed (at-least-once); {ends}",
         is_warning=root.mode != "upsert",
     )
-    for key in ("rejoin.trigger-interval", "rejoin.max-offsets-per-trigger"):
-        if key in settings.given:
-            yield Advice(f"SET '{key}' has no effect in real-time mode: nothing waits there")
 
 
 def idle_settings(settings: DeclaredSettings) -> Iterator[Advice]:

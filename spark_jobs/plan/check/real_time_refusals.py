@@ -42,15 +42,15 @@ def real_time_refusals(bound: Logical, planned: KafkaSink | Results) -> Iterator
 
 
 def _delivery(sink: Sink, planned: KafkaSink) -> Iterator[PositionedError]:
-    given = sink.table.options.given
-    if given.get(_GUARANTEE) == "exactly-once" or _PREFIX in given:
-        option = _GUARANTEE if given.get(_GUARANTEE) == "exactly-once" else _PREFIX
+    if planned.guarantee == "exactly-once":
+        yield from _transactions(sink, planned)
+    elif _PREFIX in sink.table.options.given:
         yield unsupported(
             "REAL_TIME_DELIVERY",
-            f"'{option}' of {sink.table.name} asks for transactions; in real-time mode results"
-            " are there before their epoch is committed, so delivery is at-least-once",
+            f"'{_PREFIX}' of {sink.table.name} has no effect: real-time mode writes at-least-once"
+            " unless it is told otherwise",
             sink.position,
-            f"leave out '{option}'; {MICRO_BATCH} with exactly-once",
+            f"leave it out; or add '{_GUARANTEE}' = 'exactly-once'",
         )
     elif planned.mode == "retract":
         yield unsupported(
@@ -59,7 +59,23 @@ def _delivery(sink: Sink, planned: KafkaSink) -> Iterator[PositionedError]:
             " where real-time mode repeats them after a failure",
             sink.position,
             "write to an upsert-kafka table with a PRIMARY KEY, where a repetition changes nothing;"
-            f" or {MICRO_BATCH}",
+            f" or add '{_GUARANTEE}' = 'exactly-once'",
+        )
+
+
+def _transactions(sink: Sink, planned: KafkaSink) -> Iterator[PositionedError]:
+    """Barriers come from the readers of tables alone, and go no further than one operator."""
+    found = stateful_nodes(planned)
+    ticking = [node.id for node in found if node.timing.tick_ms is not None]
+    if ticking or len(found) != 1:
+        ids = and_words([node.id for node in found])
+        has = f"a clock ({and_words(ticking)})" if ticking else ids or "none"
+        yield unsupported(
+            "REAL_TIME_DELIVERY",
+            f"'{_GUARANTEE}' of {sink.table.name} asks for transactions; real-time mode has them"
+            f" where there is one operator with state and no clock, and this query has {has}",
+            sink.position,
+            f"leave out '{_GUARANTEE}', and results come at least once; or {MICRO_BATCH}",
         )
 
 

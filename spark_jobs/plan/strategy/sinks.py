@@ -379,8 +379,9 @@ def _sink(
     check_written(table.key_format, key_columns(table))
     check_written(value_format(table), value_columns(table))
     guarantee = table.options.kafka.guarantee
-    if building.is_real_time and guarantee == "exactly-once":
-        guarantee = "at-least-once"  # declared exactly-once is refused: real_time_refusals.py
+    declared = table.options.given.get("sink.delivery-guarantee")
+    if building.is_real_time and declared is None:
+        guarantee = "at-least-once"
     return KafkaSink(
         name=name,
         table=table.name,

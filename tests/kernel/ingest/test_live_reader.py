@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.harness.gateway import jvm
 WAIT_S = 60.0
 SOON_MS = 300
 MARKS_DUE = -3
+BARRIER, LAST = -4, 2**63 - 1
 AT_ONCE = 500  # max.poll.records
 LOOK_S = 0.1  # LiveReader.IdleMs
 
@@ -43,6 +45,18 @@ class Topic:
 @pytest.fixture
 def topic(broker: Broker) -> Topic:
     return Topic(broker)
+
+
+@pytest.fixture
+def stepped(topic: Topic, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """The same for an epoch with barriers, which is repeated at each further call."""
+    made = jvm().org.apache.spark.sql.rejoin.ingest.LiveReaderRun(topic.servers, topic.name)
+
+    def begin(every_ms: int = 50) -> Any:
+        return made.stepped({"0": 0, "1": 0}, every_ms, str(tmp_path))
+
+    yield begin
+    made.end()
 
 
 @pytest.fixture
@@ -155,4 +169,83 @@ def test_records_that_are_gone_are_an_error(topic: Topic, read: Callable[..., An
     reader.close()
     again = read({"0": 0, "1": 5})
     assert taken(again, 5) == [(1, offset) for offset in range(5, 10)]
+    again.close()
+
+
+Step = tuple[int, list[tuple[int, int]]]  # the barrier, and the records in front of it
+
+
+def steps(reader: Any, count: int, within_s: float = WAIT_S) -> list[Step]:
+    """So many steps, whose records are sorted; no record or barrier takes longer."""
+    found, records = list[Step](), list[tuple[int, int]]()
+    while len(found) < count:
+        record = reader.next(int(within_s * 1000))
+        if record[2] == BARRIER:
+            found.append((record[1], sorted(records)))
+            records = []
+        else:
+            records.append((record[0], record[1]))
+    return found
+
+
+def test_a_barrier_follows_records_and_none_a_silence(
+    topic: Topic, stepped: Callable[..., Any]
+) -> None:
+    reader = stepped(every_ms=500)
+    topic.send(0, 3)
+    assert steps(reader, 1) == [(0, [(0, 0), (0, 1), (0, 2)])]
+    topic.send(1, 1)
+    assert steps(reader, 1) == [(1, [(1, 0)])]
+    assert list(reader.next(SOON_MS))[1:] == [LAST, BARRIER]  # at the end of the epoch
+    assert reader.next(SOON_MS) is None
+    reader.close()
+
+
+def test_an_epoch_that_is_repeated_has_the_same_steps_and_then_new_ones(
+    topic: Topic, stepped: Callable[..., Any]
+) -> None:
+    """The first start ends amid a step; records of it that were not noted are in a new one.
+
+    An epoch whose time is over has all of the steps that are repeated.
+    """
+    first = stepped(every_ms=5)
+    seen = []
+    for _ in range(4):
+        topic.send(0, 40)
+        topic.send(1, 300)
+        seen += steps(first, 1)
+    topic.send(0, 1)
+    taken(first, 1)
+    first.close()
+    topic.send(1, 1)
+    for within_s in (WAIT_S, 0):
+        again = stepped()
+        assert steps(again, len(seen), within_s) == seen
+        again.close()
+    third = stepped()
+    assert steps(third, len(seen)) == seen
+    known = [record for _, records in seen for record in records]
+    left = [(p, n) for p, sent in ((0, 161), (1, 1201)) for n in range(sent) if (p, n) not in known]
+    found: list[tuple[int, int]] = []
+    while len(found) < len(left):
+        [(barrier, records)] = steps(third, 1)
+        assert barrier >= len(seen)
+        found += records
+    assert sorted(found) == left
+    third.close()
+
+
+def test_a_note_that_a_crash_has_cut_off_does_not_count(
+    topic: Topic, stepped: Callable[..., Any], tmp_path: Path
+) -> None:
+    topic.send(0, 2)
+    first = stepped()
+    assert steps(first, 1) == [(0, [(0, 0), (0, 1)])]
+    first.close()
+    [notes] = tmp_path.iterdir()
+    with notes.open("a") as file:
+        file.write("1 " + topic.name)
+    topic.send(0, 1)
+    again = stepped()
+    assert steps(again, 2) == [(0, [(0, 0), (0, 1)]), (1, [(0, 2)])]
     again.close()

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.rejoin.ingest
 
+import java.nio.file.Path
 import java.util
 
 import scala.jdk.CollectionConverters._
@@ -32,17 +33,26 @@ final class LiveReaderRun(servers: String, topic: String) {
     val partitions = from.asScala.toSeq.sortBy(_._1).map { case (partition, offset) =>
       LivePartition(new TopicPartition(topic, partition.toInt), offset.longValue, None)
     }
-    new LiveReaderRun.OfEpoch(LivePartitions(partitions, source, run, marksMs))
+    new LiveReaderRun.OfEpoch(LivePartitions(partitions, source, run, marksMs, "t", 0), None)
+  }
+
+  /** The only reader of an epoch with barriers, which are noted in a folder. */
+  def stepped(from: util.Map[String, Number], everyMs: Long, folder: String): LiveReaderRun.OfEpoch = {
+    val partitions = from.asScala.toSeq.sortBy(_._1).map { case (partition, offset) =>
+      LivePartition(new TopicPartition(topic, partition.toInt), offset.longValue, None)
+    }
+    val steps = new ReaderSteps(new Barriers(everyMs, new BarrierLog(Path.of(folder))), "t", 0, 0, 1)
+    new LiveReaderRun.OfEpoch(LivePartitions(partitions, source, run, 0, "t", 0), Some(steps))
   }
 
   def end(): Unit = LiveConsumers.end(run)
 }
 
 object LiveReaderRun {
-  final class OfEpoch(of: LivePartitions) {
+  final class OfEpoch(of: LivePartitions, steps: Option[ReaderSteps]) {
     private val epoch = LiveEpoch.until(Long.MaxValue)
     epoch.reads("t", 1)
-    private val reader = new LiveReader(of, epoch, marker)
+    private val reader = new LiveReader(of, epoch, steps, marker)
 
     /** The partition, offset and timestamp type of the next record or marker; null if there is none in this time. */
     def next(withinMs: Long): Array[Long] =

@@ -9,7 +9,8 @@ from tests.harness.gateway import jvm
 
 OWN, OTHER = "checkpoint-a", "checkpoint-b"
 GENERATION = 3
-Entry = tuple[int, str] | tuple[int, str, int]
+NO_BARRIER = -1
+Entry = tuple[int, str] | tuple[int, str, int] | tuple[int, str, int, int]
 
 
 def package() -> Any:
@@ -28,9 +29,7 @@ def option(value: object) -> Any:
 def found(entry: Entry | None) -> Any:
     if entry is None:
         return option(None)
-    return option(
-        package().LedgerEntry(*entry[:2], entry[2] if len(entry) == 3 else GENERATION - 1)
-    )
+    return option(package().LedgerEntry(*entry, *(GENERATION - 1, NO_BARRIER)[len(entry) - 2 :]))
 
 
 def admits(entry: Entry | None, epoch: int, dense: bool = True, new: bool = False) -> bool:
@@ -49,9 +48,14 @@ def taken_over(
     """The next epoch of writer 1, once this driver has the ledger."""
     last = epoch if since is None else since
     by = package().Takeover(OWN, GENERATION, epoch, last, repeated, known, option(word), dense)
+    entry_now = entry_after(entry, by)
+    return int(entry_now.next())
+
+
+def entry_after(entry: Entry | None, by: Any) -> Any:
     entry_now = ledger().takenOver(found(entry), 1, by)
     assert (entry_now.checkpoint(), entry_now.generation()) == (OWN, GENERATION)
-    return int(entry_now.next())
+    return entry_now
 
 
 def test_next_epoch() -> None:
@@ -101,6 +105,17 @@ def test_ledger_that_is_ahead_of_the_checkpoint() -> None:
         taken_over((6, OWN), 5)  # nothing is half-done: the checkpoint is an older copy
     with pytest.raises(Py4JJavaError, match="SINK_LEDGER_GAP"):
         taken_over((4, OWN), 5)
+
+
+def test_steps_that_are_committed_stay_so() -> None:
+    entry = (5, OWN, GENERATION - 1, 17)
+    by = package().Takeover(OWN, GENERATION, 5, 5, True, 2, option(None), True)
+    after = entry_after(entry, by)
+    assert (after.next(), after.barrier()) == (5, 17)
+    after = entry_after((6, OWN), by)
+    assert (after.next(), after.barrier()) == (6, NO_BARRIER)
+    with pytest.raises(Py4JJavaError, match="SINK_LEDGER_GAP"):
+        taken_over(entry, 5)  # nothing is noted of its barriers: the checkpoint is an older copy
 
 
 def test_epochs_that_only_moved_state_are_no_gap() -> None:

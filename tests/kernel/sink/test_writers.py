@@ -446,3 +446,38 @@ def test_an_epoch_that_is_in_kafka_already_has_no_latency(sink: Sink) -> None:
     assert not repeated.open(0, 0)
     repeated.close(None)
     assert json.loads(counters.value()) == {}
+
+
+def test_each_step_of_an_epoch_is_committed_and_none_twice(sink: Sink) -> None:
+    """A driver dies amid the second step, and the next one repeats the epoch from its start on."""
+    commits = jvm().org.apache.spark.sql.rejoin.run.StepCommits
+
+    def write(writer: Any, step: int, key: str, *, commit: bool = True) -> None:
+        commits.begin(step)
+        sink.send(writer, key)
+        if commit:
+            commits.commit(step)
+
+    first = sink.spec(1, realTime=True)
+    sink.take_over(first, 0)
+    writer = sink.writer(first)
+    assert writer.open(0, 0)
+    write(writer, 0, "a")
+    assert sink.keys() == ["a"]
+    write(writer, 1, "b", commit=False)
+    second = sink.spec(2, realTime=True)
+    for epoch_is_over in (False, True):
+        sink.take_over(second, 0, repeated=True)
+        again = sink.writer(second)
+        assert again.open(0, 0)
+        write(again, 0, "a")
+        write(again, 1, "b")
+        write(again, 2, "c", commit=False)
+        again.close(None)
+        assert sink.keys() == ["a", "b", "c"], epoch_is_over
+        assert sink.ledger() == 1
+    following = sink.writer(second)
+    assert following.open(0, 1)
+    write(following, 0, "d")
+    following.close(None)
+    assert sink.keys() == ["a", "b", "c", "d"]

@@ -63,7 +63,7 @@ def test_an_epoch_that_is_not_committed_is_refused_and_the_folder_given_back(
         read_manifest=lambda: "manifest",
         committed_offsets=list,
         check_logs=lambda: None,
-        repeated_epoch=lambda: 8,
+        begun_epoch=lambda: 8,
         unlock=lambda: given_back.append("lock"),
     )
     ownership = SimpleNamespace(release=lambda: given_back.append("ownership"))

@@ -1,8 +1,11 @@
 """Real-time mode before its query starts: slots, the pace of watermarks, epochs without ledgers."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from spark_jobs.driver.real_time import Slots, check_master, marks_ms
+from spark_jobs.driver.real_time import Slots, check_checkpoint, check_master, marks_ms
 from spark_jobs.errors import ConfigError
 from spark_jobs.streaming.manifest import VERSION, Manifest
 
@@ -63,3 +66,11 @@ def test_an_epoch_begun_with_ledgers_may_stand_in_one() -> None:
     assert manifest(None).may_be_ledgered(4)
     assert manifest(4).may_be_ledgered(4)
     assert not manifest(4).may_be_ledgered(5)
+
+
+def test_transactions_need_a_checkpoint_on_a_disk() -> None:
+    folder: Any = SimpleNamespace(path="s3a://bucket/checkpoint/q")
+    with pytest.raises(ConfigError, match="REAL_TIME_CHECKPOINT"):
+        check_checkpoint(folder, "q")
+    folder.path = "file:///checkpoint/q"
+    check_checkpoint(folder, "q")

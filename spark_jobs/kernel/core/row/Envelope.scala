@@ -55,6 +55,9 @@ object RowKind {
     */
   final val Resumed: Byte = 23
 
+  /** In real-time mode with transactions: the reader `source`, of `time` readers, has no more for the step `seq`. */
+  final val Barrier: Byte = 24
+
   /** A record that could not become a row; `row` is a packed [[DeadLetter]]. */
   final val Reject: Byte = 32
 
@@ -67,7 +70,8 @@ object RowKind {
   def isRow(kind: Byte): Boolean = kind <= MovedPartial
 
   /** Whether an envelope holds no row, but says how far time or a partition has come. */
-  def isMark(kind: Byte): Boolean = (kind >= Idle && kind <= End) || kind == EpochEnd || kind == Resumed
+  def isMark(kind: Byte): Boolean =
+    (kind >= Idle && kind <= End) || kind == EpochEnd || kind == Resumed || kind == Barrier
 
   /** Whether a row of this kind adds a row to the table, rather than taking one away. */
   def isAdd(kind: Byte): Boolean = kind == Insert || kind == UpdateAfter
@@ -115,6 +119,9 @@ final case class Envelope(
 object Envelope {
   final val NoTime: Long = Long.MinValue
 
+  /** The clock among the readers of an epoch. */
+  final val ClockReader: Int = -1
+
   private val Nothing = new Array[Byte](0)
 
   def source(topicIndex: Int, partition: Int): Int = topicIndex * 65536 + partition
@@ -136,6 +143,9 @@ object Envelope {
 
   def epochEnd(group: Int, side: Byte): Envelope = mark(RowKind.EpochEnd, group, side, 0, 0)
 
+  def barrier(group: Int, side: Byte, reader: Int, readers: Int, step: Long): Envelope =
+    mark(RowKind.Barrier, group, side, reader, readers.toLong).copy(seq = step)
+
   def resumed(group: Int, timeMs: Long, isStart: Boolean): Envelope =
     mark(RowKind.Resumed, group, 0, 0, timeMs).copy(seq = if (isStart) 1L else 0L)
 
@@ -148,9 +158,9 @@ object Envelope {
       recordMs: Long = NoTime): Envelope =
     Envelope(group, side, kind, timeMs, source, 0, Nothing, Nothing, recordMs)
 
-  /** The rows that [[RowChunks]] has packed; their record timestamps count from `recordMs`. */
-  def rows(group: Int, side: Byte, count: Int, packed: Array[Byte], recordMs: Long): Envelope =
-    Envelope(group, side, RowKind.Rows, NoTime, 0, count.toLong, Nothing, packed, recordMs)
+  /** The rows of a step that [[RowChunks]] has packed; their record timestamps count from `recordMs`. */
+  def rows(group: Int, side: Byte, count: Int, packed: Array[Byte], recordMs: Long, step: Long = NoTime): Envelope =
+    Envelope(group, side, RowKind.Rows, step, 0, count.toLong, Nothing, packed, recordMs)
 
   def truncate(group: Int, side: Byte, source: Int, offset: Long, position: Array[Byte]): Envelope =
     content(RowKind.Truncate, group, side, source, offset, position)

@@ -14,8 +14,8 @@ final class ChunkWriter(groups: Int, side: Byte) {
   private val counts = new Array[Int](groups)
   private val recordMs = new Array[Long](groups) // of the first row of the chunk
 
-  /** Adds a row; returns the chunk if it is full now. */
-  def add(envelope: InternalRow): Iterator[InternalRow] = {
+  /** Adds a row of a step; returns the chunk if it is full now. */
+  def add(envelope: InternalRow, step: Long): Iterator[InternalRow] = {
     val group = envelope.getInt(EnvelopeRow.Group)
     var writer = writers(group)
     if (writer == null) {
@@ -33,14 +33,14 @@ final class ChunkWriter(groups: Int, side: Byte) {
       envelope.getLong(EnvelopeRow.RecordMs) - recordMs(group),
       writer)
     counts(group) += 1
-    if (writer.length < ChunkWriter.FullBytes) Iterator.empty else Iterator.single(take(group))
+    if (writer.length < ChunkWriter.FullBytes) Iterator.empty else Iterator.single(take(group, step))
   }
 
   /** The chunks that are not full yet. */
-  def drain(): Iterator[InternalRow] = (0 until groups).iterator.filter(counts(_) > 0).map(take)
+  def drain(step: Long): Iterator[InternalRow] = (0 until groups).iterator.filter(counts(_) > 0).map(take(_, step))
 
-  private def take(group: Int): InternalRow = {
-    val chunk = Envelope.rows(group, side, counts(group), writers(group).result(), recordMs(group))
+  private def take(group: Int, step: Long): InternalRow = {
+    val chunk = Envelope.rows(group, side, counts(group), writers(group).result(), recordMs(group), step)
     writers(group).reset()
     counts(group) = 0
     EnvelopeRow(chunk)

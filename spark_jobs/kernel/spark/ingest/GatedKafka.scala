@@ -10,7 +10,7 @@ import org.apache.kafka.common.TopicPartition
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Extraction, Formats}
 
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection}
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability, TableProvider}
@@ -20,6 +20,7 @@ import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, 
   ReportsSourceMetrics, SupportsRealTimeMode, SupportsTriggerAvailableNow}
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
 import org.apache.spark.sql.execution.datasources.DataSource
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.kafka010.rejoin.{LiveConsumers, LiveOffsets, LiveSource, PlannedRecords}
 import org.apache.spark.sql.types.StructType
@@ -46,6 +47,7 @@ import org.apache.spark.sql.rejoin.run.{Counters, References}
   *   - `rejoin.checkpoint`: in real-time mode, the query's part of the checkpoint, whose [[LiveEpochs]] it reads in
   *   - `rejoin.epoch-ms`: in real-time mode, how long an epoch is
   *   - `rejoin.warm-up-epochs`: in real-time mode, how many of the first epochs are short
+  *   - `rejoin.barriers-ms`: in real-time mode with transactions, how long rows wait for a [[Barriers barrier]]
   */
 final class GatedKafka extends TableProvider {
   private lazy val kafka = DataSource
@@ -120,7 +122,8 @@ object GatedKafka {
       marksMs: Long,
       checkpoint: String,
       epochMs: Long,
-      warmUpEpochs: Int)
+      warmUpEpochs: Int,
+      barriersMs: Long)
 
   private type Ends = Map[String, Map[String, Long]]
   private type KafkaStream = MicroBatchStream
@@ -151,7 +154,8 @@ object GatedKafka {
         options.getLong("rejoin.marks-ms", 0),
         options.getOrDefault("rejoin.checkpoint", ""),
         options.getLong("rejoin.epoch-ms", 0),
-        options.getInt("rejoin.warm-up-epochs", 0))
+        options.getInt("rejoin.warm-up-epochs", 0),
+        options.getLong("rejoin.barriers-ms", 0))
       () => new GatedScan(scan, own)
     }
   }
@@ -186,8 +190,8 @@ object GatedKafka {
       with SupportsTriggerAvailableNow
       with SupportsRealTimeMode
       with ReportsSourceMetrics {
-    import options.{alignment, checkpoint, contentEnd, ends, epochMs, loaded, marksMs, query, recordsPerTask, starts,
-      table, warmUpEpochs}
+    import options.{alignment, barriersMs, checkpoint, contentEnd, ends, epochMs, loaded, marksMs, query,
+      recordsPerTask, starts, table, warmUpEpochs}
     private val run = UUID.randomUUID.toString
     private var realTime = false
     private var counted = Option.empty[Ends] // where an epoch began whose losses are counted: Spark may plan it twice
@@ -275,11 +279,11 @@ object GatedKafka {
         LivePartition(at, offset, contentEndOf(at, offset))
       }
       val readers = math.min(options.readers, partitions.length)
-      epochs.plan(epochMs, warmUpEpochs, table, readers)
+      epochs.plan(epochMs, warmUpEpochs, table, readers, barriersMs)
       LiveConsumers.open(run)
       Array.tabulate(readers) { reader =>
         val read = partitions.indices.filter(_ % readers == reader).map(partitions)
-        LivePartitions(read, LiveSource(planned.head), run, marksMs)
+        LivePartitions(read, LiveSource(planned.head), run, marksMs, table, reader)
       }
     }
 
@@ -370,11 +374,15 @@ object GatedKafka {
         new RowReader(markers.iterator.map(m => row(m.topic, m.partition, m.offset, Ingest.LoadedMarker)), schema)
       case live: LivePartitions =>
         def marker(at: TopicPartition, offset: Long, kind: Int) = toUnsafe(row(at.topic, at.partition, offset, kind))
-        new LiveReader(live, LiveEpochs.of(checkpoint).running, marker)
+        val epoch = LiveEpochs.of(checkpoint).running
+        new LiveReader(live, epoch, epoch.stepsOf(live.table, live.reader, runningEpoch), marker)
       case records => new PlannedRecords(records)
     }
 
     @transient private lazy val toUnsafe = UnsafeProjection.create(schema)
+
+    private def runningEpoch: Long =
+      TaskContext.get().getLocalProperty(MicroBatchExecution.BATCH_ID_KEY).toLong
 
     private def row(topic: String, partition: Int, offset: Long, kind: Int): InternalRow =
       new GenericInternalRow(schema.fieldNames.map[Any] {

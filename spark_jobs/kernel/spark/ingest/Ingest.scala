@@ -27,6 +27,11 @@ object Ingest {
   /** The record is a marker: it is time for marks of what was read so far. Comes in real-time mode only. */
   final val MarksDue = -3
 
+  /** The record is a marker: a step ends here. Its topic says how many readers the epoch has, its partition which of
+    * them this one is, and its offset is the barrier.
+    */
+  final val Barrier = -4
+
   /** The record's timestamp; unknown if the record has none. */
   def recordMs(record: SourceRecord): Long = if (record.timestampMs < 0) Envelope.NoTime else record.timestampMs
 
@@ -142,19 +147,23 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
   private var currentPartition = -1
   private var rowCount = 0L
   private var partialCount = 0L
+  private var step = 0L // between two barriers of real-time mode
   private var unreported = 0 // records that the window of rejects has not counted yet
 
   /** Begins another task. */
   def start(): Unit = {
     partitions.clear()
+    step = 0L
     current = null
     currentPartition = -1
   }
 
   /** The envelopes of one record: none, one, the two halves of an update, those of several rows; or the
     * chunks now full. */
-  def add(record: SourceRecord): Iterator[InternalRow] = {
-    val progress = progressOf(record)
+  def add(record: SourceRecord): Iterator[InternalRow] =
+    if (record.timestampType == Ingest.Barrier) endStep(record) else addTo(progressOf(record), record)
+
+  private def addTo(progress: PartitionProgress, record: SourceRecord): Iterator[InternalRow] =
     if (record.timestampType == Ingest.LoadedMarker) {
       progress.isLoaded = true
       Iterator.empty
@@ -168,28 +177,45 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
         rows.start()
         val decoded = reader.read(record)
         rows.at(decoded)
-        if (decoded.truncates) rows.truncate(record, progress)
+        if (decoded.truncates) ofStep(rows.truncate(record, progress))
         else {
           addRows(decoded, record, progress)
           while (reader.hasMore) addRows(reader.readMore(record), record, progress)
           if (followsKeys && decoded.isOneChange) rows.follow(record.headers)
           rowCount += rows.size
           if (chunks == null) rows.iterator()
-          else if (spec.realTime) leaving()
-          else if (rows.size == 1) chunks.add(rows.first)
-          else rows.iterator().flatMap(chunks.add)
+          else if (spec.realTime && !spec.steps) leaving()
+          else if (rows.size == 1) chunks.add(rows.first, step)
+          else rows.iterator().flatMap(chunks.add(_, step))
         }
       } catch {
         case bad: BadRecord => reject(record, progress, bad)
       }
+
+  /** What is left of a step, and the barrier behind it for each key group. */
+  private def endStep(record: SourceRecord): Iterator[InternalRow] = {
+    val (readers, reader, barrier) = (record.topic.toString.toInt, record.partition, record.offset)
+    val left = (chunks.drain(step) ++ marks()).toVector
+    step = if (barrier == Barriers.Last) barrier else barrier + 1
+    left.iterator ++ Iterator.range(0, spec.groups).map { group =>
+      EnvelopeRow(Envelope.barrier(group, spec.side, reader, readers, barrier))
+    }
   }
+
+  /** Rows that are not packed say themselves of which step they are. */
+  private def ofStep(rows: Iterator[InternalRow]): Iterator[InternalRow] =
+    if (spec.steps) rows.map { row =>
+      row.setLong(EnvelopeRow.Time, step)
+      row
+    }
+    else rows
 
   /** The rows of one record, of which those for one key group stay together: an update is one change of its key. */
   private def leaving(): Iterator[InternalRow] =
     if (rows.size <= 1) rows.iterator()
     else {
-      val full = rows.iterator().flatMap(chunks.add).toVector
-      full.iterator ++ chunks.drain()
+      val full = rows.iterator().flatMap(chunks.add(_, step)).toVector
+      full.iterator ++ chunks.drain(step)
     }
 
   private def addRows(decoded: Decoded, record: SourceRecord, progress: PartitionProgress): Unit = {
@@ -221,7 +247,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
     if (partialCount > 0) counters.partial(query, partialCount)
     partialCount = 0
     report()
-    if (chunks == null) marks() else chunks.drain() ++ marks() ++ epochEnds()
+    if (chunks == null) marks() else chunks.drain(step) ++ marks() ++ epochEnds()
   }
 
   private def epochEnds(): Iterator[InternalRow] =
@@ -239,7 +265,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
         mark <- Option.when(isActive)(
           Envelope.watermark(group, spec.side, progress.source, progress.watermark, progress.recordMs)) ++
           Option.when(isLoaded)(Envelope.loaded(group, spec.side, progress.source, progress.recordMs))
-      } yield EnvelopeRow(mark)
+      } yield EnvelopeRow(if (spec.steps) mark.copy(seq = step) else mark)
     }
 
   private def progressOf(record: SourceRecord): PartitionProgress =
@@ -273,7 +299,7 @@ final class IngestRunner(plan: IngestPlan, counters: Counters, query: String, re
     rejects.rejected(unreported, bad.reason, s"${record.at}: ${ErrorText(bad.getMessage)}")
     unreported = 0
     if (policy == OnError.Skip) Iterator.empty
-    else rows.reject(DeadLetter.pack(deadLetterTopic, record, spec.table, bad), record.offset, progress.source)
+    else ofStep(rows.reject(DeadLetter.pack(deadLetterTopic, record, spec.table, bad), record.offset, progress.source))
   }
 
   private def text(record: SourceRecord, bad: BadRecord): String =

@@ -75,6 +75,8 @@ object DebeziumSpec {
   *   whether a stateful operator takes the rows: they are packed in chunks ([[ChunkWriter]])
   * @param realTime
   *   whether rows leave at once, and marks among them
+  * @param steps
+  *   whether they wait for a barrier instead, and marks come with it
   * @param rejectLimit
   *   the share of bad records at which the job stops; None for no limit
   */
@@ -101,6 +103,7 @@ final case class IngestSpec(
     timeZone: String,
     chunked: Boolean,
     realTime: Boolean,
+    steps: Boolean,
     debezium: DebeziumSpec,
     rejectLimit: Option[RejectLimit]) {
 
@@ -132,9 +135,10 @@ final case class IngestSpec(
 object IngestSpec {
   private implicit val formats: Formats = DefaultFormats
 
-  def read(json: String, chunked: Boolean, realTime: Boolean): IngestSpec = read(parse(json), chunked, realTime)
+  def read(json: String, chunked: Boolean, realTime: Boolean, steps: Boolean): IngestSpec =
+    read(parse(json), chunked, realTime, steps)
 
-  def read(node: JValue, chunked: Boolean, realTime: Boolean = false): IngestSpec = {
+  def read(node: JValue, chunked: Boolean, realTime: Boolean = false, steps: Boolean = false): IngestSpec = {
     def text(name: String): Option[String] = present(node \ name).map(_.extract[String])
     def expressions(name: String): Seq[String] =
       (node \ name).children.map(e => (e \ "expr").extract[String])
@@ -161,6 +165,7 @@ object IngestSpec {
       timeZone = (node \ "timeZone").extract[String],
       chunked = chunked,
       realTime = realTime,
+      steps = steps,
       debezium = present(node \ "debezium").fold(DebeziumSpec.None)(_.extract[DebeziumSpec]),
       rejectLimit = present(node \ "rejectLimit").map(_.extract[RejectLimit]))
   }

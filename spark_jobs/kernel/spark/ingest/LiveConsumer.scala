@@ -76,6 +76,9 @@ private[sql] final class LiveConsumer(val partitions: Seq[TopicPartition], sourc
   /** Whether the broker has said that all records of a partition were returned. */
   def isAtEnd(at: TopicPartition): Boolean = consumer.currentLag(at).orElse(1L) == 0
 
+  /** Whether all records of a partition in front of an offset have come. */
+  def isAt(at: TopicPartition, offset: Long): Boolean = hasPositions && consumer.position(at) >= offset
+
   /** Whether another task can go on with it. */
   def isUsable: Boolean = !hasFailed && !KafkaTokenUtil.needTokenUpdate(settings, source.tokens)
 

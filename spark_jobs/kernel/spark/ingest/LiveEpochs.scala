@@ -11,7 +11,7 @@ import java.util.concurrent.atomic.AtomicInteger
   *
   * Planning and tasks share this object: real-time mode runs in the driver's JVM only.
   */
-private[rejoin] final class LiveEpochs {
+private[rejoin] final class LiveEpochs(checkpoint: String) {
   private var planned = 0
   private var isPlanned = false
   @volatile private var current = LiveEpoch.until(Long.MaxValue)
@@ -27,8 +27,10 @@ private[rejoin] final class LiveEpochs {
     *   the source's name
     * @param partitions
     *   how many partitions of the source are read
+    * @param barriersMs
+    *   how long a step is; 0 if the epoch has no barriers
     */
-  def plan(lengthMs: Long, shortOnes: Int, table: String, partitions: Int): Unit = synchronized {
+  def plan(lengthMs: Long, shortOnes: Int, table: String, partitions: Int, barriersMs: Long): Unit = synchronized {
     if (!isPlanned) {
       isPlanned = true
       current =
@@ -37,6 +39,7 @@ private[rejoin] final class LiveEpochs {
       planned += 1
     }
     current.reads(table, partitions)
+    if (barriersMs > 0) current.hasBarriers(barriersMs, checkpoint)
   }
 
   /** The epoch that was planned last. */
@@ -49,7 +52,7 @@ private[rejoin] object LiveEpochs {
   /** Those of a query's checkpoint since this JVM has started. A query that is restarted in it goes on with long
     * epochs. A job that is started later with another checkpoint has its own, also where its query has the same name.
     */
-  def of(checkpoint: String): LiveEpochs = checkpoints.computeIfAbsent(checkpoint, _ => new LiveEpochs)
+  def of(checkpoint: String): LiveEpochs = checkpoints.computeIfAbsent(checkpoint, new LiveEpochs(_))
 }
 
 /** An epoch that ends for all its readers at once.
@@ -64,9 +67,28 @@ private[rejoin] final class LiveEpoch private (endsAt: => Long) {
 
   @volatile private var partitions = Map.empty[String, Int] // by table
   private val looked = new AtomicInteger
+  private var makeBarriers: Option[Long => Barriers] = None
+  private var made: Barriers = _
 
   /** A table is read in this epoch; said before any reader begins. */
   def reads(table: String, n: Int): Unit = partitions += table -> n
+
+  /** The epoch has barriers; said before any reader begins. */
+  def hasBarriers(intervalMs: Long, checkpoint: String): Unit =
+    makeBarriers = Some(epoch => new Barriers(intervalMs, BarrierLog.of(checkpoint, epoch)))
+
+  /** The steps of a reader, if the epoch has barriers.
+    *
+    * @param epoch
+    *   its number, which Spark's tasks know
+    */
+  def stepsOf(table: String, reader: Int, epoch: => Long): Option[ReaderSteps] = synchronized {
+    makeBarriers.map { make =>
+      if (made == null) made = make(epoch)
+      val number = partitions.toSeq.sorted.takeWhile(_._1 != table).map(_._2).sum + reader
+      new ReaderSteps(made, table, reader, number, partitions.values.sum)
+    }
+  }
 
   /** A reader has looked for a record once, whether there was one or not. */
   def hasLooked(): Unit = looked.incrementAndGet()

@@ -2,6 +2,7 @@ package org.apache.spark.sql.rejoin.ingest
 
 import java.{lang, util}
 
+import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import org.apache.kafka.clients.consumer.{ConsumerRecord, OffsetOutOfRangeException}
@@ -29,18 +30,23 @@ private[ingest] final case class LivePartition(at: TopicPartition, from: Long, l
   *   this start of the query's scan, whose [[LiveConsumers]] read the partitions
   * @param marksMs
   *   how often marks are due while records come; 0 for only once the initial content is complete
+  * @param reader
+  *   the number of the task among those that read the table
   */
 private[ingest] final case class LivePartitions(
     partitions: Seq[LivePartition],
     source: LiveSource,
     run: String,
-    marksMs: Long)
+    marksMs: Long,
+    table: String,
+    reader: Int)
     extends InputPartition
 
 /** Kafka's records as they come, and markers among them: some time after a record marks are due, also when no other
   * record follows it.
   *
-  * The epoch ends with its [[LiveEpoch]], or at a closed [[Gate]].
+  * The epoch ends with its [[LiveEpoch]], or at a closed [[Gate]]. With `steps` it has barriers, and marks come with
+  * them; it ends no earlier than with the steps that are repeated.
   *
   * @param marker
   *   makes a marker's row of a partition, the offset behind its last record and the marker's timestamp type
@@ -48,6 +54,7 @@ private[ingest] final case class LivePartitions(
 private[ingest] final class LiveReader(
     of: LivePartitions,
     epoch: LiveEpoch,
+    steps: Option[ReaderSteps],
     marker: (TopicPartition, Long, Int) => InternalRow)
     extends SupportsRealTimeRead[InternalRow] {
   import LiveReader._
@@ -55,6 +62,7 @@ private[ingest] final class LiveReader(
   private val consumer = LiveConsumers.take(of.run, of.partitions.map(_.at), of.source)
   private val all = of.partitions.map(new Progress(_, of.source.hasHeaders))
   private val progress = all.map(each => each.at -> each).toMap
+  private val isStepped = steps.isDefined
   private var unloaded = all.filter(_.isLoading)
   private var current = all.head // the partition that was read last
   private var records: util.Iterator[ConsumerRecord[Array[Byte], Array[Byte]]] = util.Collections.emptyIterator()
@@ -70,22 +78,70 @@ private[ingest] final class LiveReader(
     while (found == null) {
       val now = System.currentTimeMillis()
       if (unloaded.exists(_.isLoaded)) found = markLoaded()
+      else if (isStepped && hasStepEnded(now)) found = endStep(isLast = false)
       else if (isUnmarked && now - markedAt >= of.marksMs) {
         isUnmarked = false
         markedAt = now
         found = mark(current, Ingest.MarksDue)
-      } else if (now >= deadline || Gate.isClosed) found = NoRecord
-      else if (records.hasNext) {
-        found = take(records.next())
-        if (!hasLooked) noteLook(now, deadline)
-      } else look(now, deadline)
+      } else if ((now >= deadline || Gate.isClosed) && !steps.exists(_.isRepeating))
+        found = if (steps.forall(_.isOver)) NoRecord else endStep(isLast = true)
+      else {
+        val record = nextRecord()
+        if (record == null) look(now, deadline)
+        else {
+          found = take(record)
+          if (!hasLooked) noteLook(now, deadline)
+        }
+      }
     }
     found
   }
 
+  /** The next record of the running step that has come; null if none has. */
+  private def nextRecord(): ConsumerRecord[Array[Byte], Array[Byte]] = {
+    var found = if (isStepped) all.iterator.map(_.takeHeld()).find(_ != null).orNull else null
+    while (found == null && records.hasNext) {
+      val record = records.next()
+      if (!isStepped || !progress(placeOf(record)).holds(record)) found = record
+    }
+    found
+  }
+
+  private def hasStepEnded(now: Long): Boolean = {
+    val own = steps.get
+    if (own.isOver) false
+    else if (own.ends.isEmpty) own.endsAtMs <= now
+    else {
+      if (beganAt == 0L) begin(now)
+      all.forall(each => each.hasAll || !records.hasNext && consumer.isAt(each.at, each.upTo))
+    }
+  }
+
+  private def endStep(isLast: Boolean): RecordStatus = {
+    val own = steps.get
+    all.foreach(_.endStep())
+    val barrier = own.end(all.map(each => each.at -> each.next), isLast)
+    setEnds()
+    row = marker(new TopicPartition(own.readers.toString, own.number), barrier, Ingest.Barrier)
+    RecordStatus.newStatusWithoutArrivalTime(true)
+  }
+
+  /** Where the running step was noted before, partitions are read to where it ended, and not beyond. */
+  private def setEnds(): Unit = steps.foreach(_.ends match {
+    case Some(ends) => all.foreach(each => each.upTo = ends.getOrElse(each.at, each.next))
+    case None => all.foreach(_.upTo = Long.MaxValue)
+  })
+
+  private def placeOf(record: ConsumerRecord[Array[Byte], Array[Byte]]): TopicPartition =
+    if (record.partition == current.at.partition && record.topic == current.at.topic) current.at
+    else new TopicPartition(record.topic, record.partition)
+
   private def look(now: Long, deadline: Long): Unit = {
     if (beganAt == 0L) begin(now)
-    val until = if (isUnmarked) markedAt + of.marksMs else now + IdleMs
+    val until =
+      if (isStepped) now + StepPollMs
+      else if (isUnmarked) markedAt + of.marksMs
+      else now + IdleMs
     records =
       try consumer.poll(math.max(math.min(deadline, until) - now, 1L))
       catch { case e: OffsetOutOfRangeException => throw deleted(e) }
@@ -114,14 +170,14 @@ private[ingest] final class LiveReader(
       current = progress(new TopicPartition(record.topic, record.partition))
     current.next = record.offset + 1
     row = current.rowOf(record)
-    isUnmarked = of.marksMs > 0
+    if (isStepped) steps.get.began(System.currentTimeMillis()) else isUnmarked = of.marksMs > 0
     RecordStatus.newStatusWithArrivalTimeMs(record.timestamp)
   }
 
   private def markLoaded(): RecordStatus = {
     val loaded = unloaded.find(_.isLoaded).get
     unloaded = unloaded.filter(_ != loaded)
-    isUnmarked = true
+    if (isStepped) steps.get.began(System.currentTimeMillis()) else isUnmarked = true
     mark(loaded, Ingest.LoadedMarker)
   }
 
@@ -133,7 +189,12 @@ private[ingest] final class LiveReader(
   override def getOffset: PartitionOffset = LiveOffsets(all.map(each => each.at -> each.next))
   override def next(): Boolean = throw new UnsupportedOperationException("only in real-time mode")
   override def get(): InternalRow = row
-  override def close(): Unit = LiveConsumers.giveBack(of.run, consumer)
+  override def close(): Unit = {
+    steps.foreach(_.close())
+    LiveConsumers.giveBack(of.run, consumer)
+  }
+
+  setEnds()
 }
 
 private object LiveReader {
@@ -142,6 +203,9 @@ private object LiveReader {
   /** How often a reader without records looks at the gate, and how long it looks for a first one. */
   private final val IdleMs = 100L
 
+  /** How long a reader waits for records without a look at the barriers. */
+  private final val StepPollMs = 5L
+
   /** A broker that does not answer for so long holds up no clock. */
   private final val AnswerMs = 5_000L
 
@@ -149,7 +213,26 @@ private object LiveReader {
   private final class Progress(partition: LivePartition, hasHeaders: Boolean) {
     val at: TopicPartition = partition.at
     var next: Long = partition.from // the offset behind the last record
+    var upTo: Long = Long.MaxValue // the offset behind the last record of the running step, if that was noted before
+    private val held = new mutable.Queue[ConsumerRecord[Array[Byte], Array[Byte]]] // of later steps
     private val row = new RecordRow(UTF8String.fromString(at.topic), hasHeaders)
+
+    /** Whether it has the records of the running step, where that was noted before. */
+    def hasAll: Boolean = next >= upTo || held.nonEmpty && held.head.offset >= upTo
+
+    /** Keeps a record of a later step; whether it is one. */
+    def holds(record: ConsumerRecord[Array[Byte], Array[Byte]]): Boolean = {
+      val isLater = held.nonEmpty || record.offset >= upTo
+      if (isLater) held += record
+      isLater
+    }
+
+    /** A record that was kept and belongs to the running step; null if there is none. */
+    def takeHeld(): ConsumerRecord[Array[Byte], Array[Byte]] =
+      if (held.isEmpty || held.head.offset >= upTo) null else held.dequeue()
+
+    /** Records that were deleted since the step was noted do not come again. */
+    def endStep(): Unit = if (upTo != Long.MaxValue) next = math.max(next, upTo)
 
     /** Whether the end of its initial content is still to be marked. */
     def isLoading: Boolean = partition.loadedAt.isDefined

@@ -2,9 +2,11 @@ package org.apache.spark.sql.rejoin.run
 
 import scala.collection.mutable
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode, TimerValues}
 
-import rejoin.core.machine.{LiveGroup, Machine, TemporalJoinSpec}
+import org.apache.spark.sql.rejoin.ingest.Barriers
+import rejoin.core.machine.{LiveGroup, Machine, SteppedGroups, TemporalJoinSpec}
 import rejoin.core.results.Results
 import rejoin.core.row.{Changelog, Envelope, GroupBatch, Mark, Output}
 import rejoin.core.state.{BatchCells, Cell}
@@ -19,6 +21,10 @@ import rejoin.core.time.{GroupState, Watermarks}
   *   whether an operator further on has to hear which partitions are loaded
   * @param realTime
   *   whether the query runs in Spark's real-time mode
+  * @param steps
+  *   whether rows wait there for the barrier behind their step
+  * @param groups
+  *   how many key groups there are
   * @param hearsEnd
   *   as [[LiveGroup]] has it
   */
@@ -28,6 +34,8 @@ final class StatefulAdapter(
     id: String,
     passesLoaded: Boolean,
     realTime: Boolean,
+    steps: Boolean,
+    groups: Int,
     hearsEnd: Boolean,
     groupKey: GroupKey,
     counters: Counters)
@@ -40,6 +48,8 @@ final class StatefulAdapter(
   @transient private lazy val machine = operator.machine(overflow)
   @transient private var cells: Int => StoreCells = _
   @transient private lazy val live = new mutable.HashMap[Int, LiveGroup]
+  @transient private lazy val stepped = new SteppedGroups(ownGroups)
+  @transient private lazy val known = new mutable.HashMap[Int, GroupState] // of stepped groups
 
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = cells = StoreCells.open(getHandle)
 
@@ -48,20 +58,52 @@ final class StatefulAdapter(
     val results = new Results(overflow)
     def out(batch: GroupBatch): Output =
       (kind, hash, left, right) => results.add(Changelog(kind, hash, left, right, batch.recordMs))
+    if (steps) return rows.flatMap(addStepped(key, _))
     if (realTime) rows.foreach(addLive(key, _, out))
-    else {
-      val stored = cells(key)
-      def read(keys: Seq[Array[Byte]]): Unit = stored.readAhead(keys.map(Cell.key(machine.keyTag, _)))
-      val batch = new GroupBatch(Option.unless(stored.isInMemory)(read))
-      rows.foreach(batch.add)
-      val state = new BatchCells(stored, expected = batch.size)
-      val after = Machine.run(machine, operator.spec.timing, group, batch, state, out(batch))
-      state.store()
-      if (passesLoaded && group == 0) Mark.passLoaded(batch, out(batch))
-      counters.unhealed(query, after.unhealed)
-      report(group, after)
-    }
+    else report(group, runBatch(key, rows, out))
     results.iterator
+  }
+
+  private def runBatch(key: Int, rows: Iterator[Envelope], out: GroupBatch => Output): GroupState = {
+    val group = groupKey.groupOf(key)
+    val stored = cells(key)
+    def read(keys: Seq[Array[Byte]]): Unit = stored.readAhead(keys.map(Cell.key(machine.keyTag, _)))
+    val batch = new GroupBatch(Option.unless(stored.isInMemory)(read))
+    rows.foreach(batch.add)
+    val state = new BatchCells(stored, expected = batch.size)
+    val after = Machine.run(machine, operator.spec.timing, group, batch, state, out(batch))
+    state.store()
+    if (passesLoaded && group == 0) Mark.passLoaded(batch, out(batch))
+    counters.unhealed(query, after.unhealed)
+    after
+  }
+
+  /** The results of the steps that a barrier completes, one step after the other; behind those of the last group of the
+    * task the writer commits them.
+    */
+  private def addStepped(key: Int, row: Envelope): Iterator[Changelog] = {
+    val ended = new mutable.ArrayBuffer[(Long, Iterable[Envelope])]
+    val barrier = stepped.add(key, row)((step, rows) => ended += ((step, rows)))
+    val results = ended.iterator.flatMap { case (step, rows) =>
+      StepCommits.begin(step)
+      val made = new Results(overflow)
+      def out(batch: GroupBatch): Output =
+        (kind, hash, left, right) => made.add(Changelog(kind, hash, left, right, batch.recordMs))
+      known(key) = runBatch(key, rows.iterator, out)
+      made.iterator
+    }
+    results ++ barrier.filter(_ != Barriers.Last).iterator.flatMap { done =>
+      StepCommits.commit(done)
+      Iterator.empty[Changelog]
+    }
+  }
+
+  /** How many key groups this task has. */
+  private def ownGroups: Int = {
+    val task = TaskContext.get()
+    (0 until groups).count { group =>
+      Math.floorMod(GroupKey.hash(groupKey.of(group)), task.numPartitions()) == task.partitionId()
+    }
   }
 
   private def addLive(key: Int, row: Envelope, out: GroupBatch => Output): Unit = {
@@ -70,7 +112,10 @@ final class StatefulAdapter(
   }
 
   /** Reports at the end of an epoch in real-time mode: after each row it would cost more than the row. */
-  override def close(): Unit = if (realTime) live.foreach { case (key, found) =>
+  override def close(): Unit = if (steps) {
+    if (stepped.isWaiting) throw new IllegalStateException(s"operator $id: no barrier came behind the last rows")
+    known.foreach { case (key, state) => report(groupKey.groupOf(key), state) }
+  } else if (realTime) live.foreach { case (key, found) =>
     if (found.isWaiting) throw new IllegalStateException(s"operator $id: the clock did not tick in this epoch")
     if (found.isHolding) throw new IllegalStateException(s"operator $id: no task said that the epoch ended")
     report(groupKey.groupOf(key), found.known)

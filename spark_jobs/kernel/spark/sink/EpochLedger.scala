@@ -14,8 +14,10 @@ import org.json4s.{DefaultFormats, Formats}
   *   the checkpoint whose epochs are counted
   * @param generation
   *   number of the driver that wrote it; each driver of a checkpoint has a higher one
+  * @param barrier
+  *   the last committed barrier of the epoch `next`, in real-time mode; -1 for none
   */
-final case class LedgerEntry(next: Long, checkpoint: String, generation: Long)
+final case class LedgerEntry(next: Long, checkpoint: String, generation: Long, barrier: Long = -1L)
 
 /** How a starting driver takes over the ledgers of its checkpoint.
   *
@@ -61,7 +63,9 @@ final class EpochLedger(group: String, topic: String) {
   /** Makes `entry` part of the writer's open transaction. */
   def write(kafka: SinkConnection, entry: LedgerEntry): Unit = {
     val metadata = compact(
-      render(("checkpoint" -> entry.checkpoint) ~ ("generation" -> entry.generation) ~ ("version" -> 1)))
+      render(
+        ("checkpoint" -> entry.checkpoint) ~ ("generation" -> entry.generation) ~ ("version" -> 1) ~
+          ("barrier" -> Option.when(entry.barrier >= 0)(entry.barrier))))
     kafka.sendOffset(group, place, new OffsetAndMetadata(entry.next, metadata))
   }
 
@@ -77,7 +81,8 @@ final class EpochLedger(group: String, topic: String) {
     LedgerEntry(
       offset.offset,
       (metadata \ "checkpoint").extractOpt[String].getOrElse(""),
-      (metadata \ "generation").extractOpt[Long].getOrElse(0))
+      (metadata \ "generation").extractOpt[Long].getOrElse(0),
+      (metadata \ "barrier").extractOpt[Long].getOrElse(-1L))
   }
 
   /** Throws if a later driver of the same checkpoint has written to the ledger.
@@ -132,14 +137,15 @@ final class EpochLedger(group: String, topic: String) {
       case Some(entry) if entry.checkpoint == by.checkpoint && isBehindRescale(entry, isNew, by) => by.epoch
       case Some(entry) if entry.checkpoint == by.checkpoint =>
         admits(entry, by.epoch, by.dense)
-        if (entry.next > by.epoch && !by.repeated) throw gap(entry.next, by.epoch)
+        if (!by.repeated && (entry.next > by.epoch || entry.barrier >= 0)) throw gap(entry.next, by.epoch)
         entry.next
       case Some(_) if !isNew || by.epoch > 0 => throw foreign(by.epoch)
       case Some(_) => by.epoch
       case None if isNew || !by.repeated => by.epoch
       case None => if (by.written.getOrElse(throw missing(by.epoch))) by.epoch + 1 else by.epoch
     }
-    LedgerEntry(next, by.checkpoint, by.generation)
+    val barrier = found.filter(entry => entry.checkpoint == by.checkpoint && entry.next == next).fold(-1L)(_.barrier)
+    LedgerEntry(next, by.checkpoint, by.generation, barrier)
   }
 
   /** Whether the writer has only missed epochs in which it had nothing to write.

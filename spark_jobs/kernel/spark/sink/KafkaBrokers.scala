@@ -20,7 +20,7 @@ private[rejoin] object KafkaBrokers extends SinkBrokers {
   private val shared = new SharedProducers
 
   def connect(spec: SinkSpec, id: String): SinkConnection =
-    if (spec.realTime) shared.connect(spec)
+    if (spec.atOnce) shared.connect(spec)
     else {
       val own = settings(spec, id)
       val producer = new KafkaProducer[Array[Byte], Array[Byte]](own)
@@ -34,7 +34,7 @@ private[rejoin] object KafkaBrokers extends SinkBrokers {
     settings.put(ProducerConfig.ACKS_CONFIG, "all")
     // in real-time mode a batch is a few records: compressing them costs more than sending them
     settings.put(ProducerConfig.COMPRESSION_TYPE_CONFIG, if (spec.realTime) "none" else "lz4")
-    settings.put(ProducerConfig.LINGER_MS_CONFIG, if (spec.realTime) "0" else "20")
+    settings.put(ProducerConfig.LINGER_MS_CONFIG, if (spec.atOnce) "0" else "20")
     settings.put(ProducerConfig.BATCH_SIZE_CONFIG, "262144")
     settings.put(ProducerConfig.BUFFER_MEMORY_CONFIG, "67108864")
     // the transaction stays open for the length of an epoch; brokers allow 15 minutes by default

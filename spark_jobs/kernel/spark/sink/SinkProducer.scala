@@ -101,6 +101,15 @@ private[rejoin] final class SinkProducer(spec: SinkSpec, writer: Long, val seria
       if (failure != null) throw failure
     }
 
+  /** The last barrier of an epoch that is not committed as a whole; -1 for none. */
+  def committedBarrier(epoch: Long): Long = known.filter(_.next == epoch).fold(-1L)(_.barrier)
+
+  /** Commits the records up to a barrier of the epoch, and opens the next transaction. */
+  def commitStep(epoch: Long, barrier: Long): Unit = {
+    finish(LedgerEntry(epoch, spec.checkpoint, spec.generation, barrier))
+    producer.beginTransaction()
+  }
+
   private def commitEntry(entry: LedgerEntry): Unit = {
     producer.beginTransaction()
     finish(entry)

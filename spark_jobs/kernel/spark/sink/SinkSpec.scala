@@ -42,6 +42,12 @@ final case class SinkSpec(
     onError: String,
     deadLetterTopic: Option[String]) {
   def exactlyOnce: Boolean = guarantee == "exactly-once"
+
+  /** Whether records come in steps of an epoch, each of which is committed. */
+  def inSteps: Boolean = realTime && exactlyOnce
+
+  /** Whether records leave as they come. */
+  def atOnce: Boolean = realTime && !exactlyOnce
   def writerId(writer: Long): String = s"$writersId-$writer"
 
   /** What the ids of all writers begin with. */

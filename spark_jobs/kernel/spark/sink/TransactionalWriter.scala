@@ -3,7 +3,8 @@ package org.apache.spark.sql.rejoin.sink
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.ForeachWriter
 
-import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts, TaskOverflow}
+import org.apache.spark.sql.rejoin.ingest.Barriers
+import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts, StepCommits, StepWriter, TaskOverflow}
 import rejoin.core.results.Overflow
 
 /** Writes the records of one task of a query's sink to Kafka, one transaction per epoch.
@@ -11,7 +12,8 @@ import rejoin.core.results.Overflow
   * `close` runs before Spark commits the epoch. If the driver dies in between, the next one repeats the
   * epoch, finds it in the [[EpochLedger]] and skips it. With the other guarantees there are no
   * transactions: `close` waits until the broker has all records, and a repeated epoch writes them again.
-  * In real-time mode records leave as they come, and only the last ones are waited for.
+  * In real-time mode records leave as they come, and only the last ones are waited for; with transactions, each step of
+  * the epoch is one. A writer that repeats an epoch leaves out the steps that its ledger has.
   */
 final class TransactionalWriter(spec: SinkSpec, counters: Counters) extends ForeachWriter[SinkRecord] {
   @transient private lazy val task = new EpochWriter(spec, counters, SinkProducers.ofThisJvm, isRetry, TaskOverflow())
@@ -38,23 +40,29 @@ private[rejoin] final class EpochWriter(
     counters: Counters,
     producers: SinkProducers,
     isRetry: Boolean,
-    overflow: Overflow) {
+    overflow: Overflow)
+    extends StepWriter {
   private var producer: SinkProducer = _
   private var waiting: WaitingRecords = _
   private var epoch: Long = _
   private var records: Long = _
+  private var uncommitted: Long = _ // records of the open transaction
+  private var step: Long = _ // the running one of an epoch in real-time mode
+  private var committed: Long = _ // the barrier up to which an earlier writer has committed this epoch
   private val latencies = new Latencies
 
   def open(writer: Long, epoch: Long): Boolean = {
     this.epoch = epoch
     records = 0
+    uncommitted = 0
     latencies.start(System.currentTimeMillis())
     waiting = if (spec.deletesFirst) new WaitingRecords(overflow) else null
     producer = if (isRetry) producers.replace(spec, writer) else producers.take(spec, writer, epoch)
     try {
       val admitted = producer.begin(epoch)
+      if (spec.inSteps) beginSteps(admitted)
       if (!admitted) release()
-      admitted
+      admitted || spec.inSteps
     } catch {
       case e: Throwable =>
         discard()
@@ -62,19 +70,42 @@ private[rejoin] final class EpochWriter(
     }
   }
 
-  def process(record: SinkRecord): Unit =
-    if (waiting == null || record.isRetraction || record.isDeadLetter) send(record) else waiting.add(record)
+  /** An epoch that is committed as a whole has no step that is to be written. */
+  private def beginSteps(isOpen: Boolean): Unit = {
+    committed = if (isOpen) producer.committedBarrier(epoch) else Barriers.Last
+    StepCommits.set(this)
+  }
 
-  def close(error: Throwable): Unit =
+  override def begin(step: Long): Unit = this.step = step
+
+  override def commit(barrier: Long): Unit = {
+    sendWaiting()
+    if (uncommitted > 0) {
+      producer.commitStep(epoch, barrier)
+      reportLatencies()
+      uncommitted = 0
+    }
+  }
+
+  private def sendWaiting(): Unit = if (waiting != null) {
+    waiting.iterator.foreach(send)
+    waiting = new WaitingRecords(overflow)
+  }
+
+  def process(record: SinkRecord): Unit =
+    if (spec.inSteps && step <= committed) ()
+    else if (waiting == null || record.isRetraction || record.isDeadLetter) send(record) else waiting.add(record)
+
+  def close(error: Throwable): Unit = {
+    StepCommits.set(null)
     if (producer != null) {
       if (error != null) discard()
       else
         try {
-          if (waiting != null) waiting.iterator.foreach(send)
+          sendWaiting()
           producer.commit(epoch)
           counters.written(spec.name, records)
-          if (spec.realTime) latencies.count(0L, counters.latency(spec.name, _, _, _))
-          else latencies.commit(System.currentTimeMillis(), counters.latency(spec.name, _, _, _))
+          reportLatencies()
           if (spec.exactlyOnce) JvmCounts.add("commits", spec.name)
           release()
         } catch {
@@ -83,14 +114,20 @@ private[rejoin] final class EpochWriter(
             throw e
         }
     }
+  }
+
+  private def reportLatencies(): Unit =
+    if (spec.atOnce) latencies.count(0L, counters.latency(spec.name, _, _, _))
+    else latencies.commit(System.currentTimeMillis(), counters.latency(spec.name, _, _, _))
 
   private def send(record: SinkRecord): Unit = {
     val admitted = producer.admission(record, epoch, counters)
     if (admitted != null) {
       producer.send(admitted, latencies)
+      uncommitted += 1
       if (!admitted.isDeadLetter) {
         records += 1
-        if (!spec.realTime) latencies.add(admitted.recordMs)
+        if (!spec.atOnce) latencies.add(admitted.recordMs)
       }
     }
   }
