@@ -40,8 +40,13 @@ def real_time(root: Physical, settings: DeclaredSettings) -> Iterator[Advice]:
             "real-time mode commits results every"
             f" {settings.commit_ms} ms ('rejoin.real-time.commit-interval'), exactly once"
         )
+        idle, why = "rejoin.real-time.watermark-interval", "watermarks come with each commit"
     else:
         yield _repeated(root, settings)
+        idle = "rejoin.real-time.commit-interval"
+        why = f"{root.table} is written at least once, without transactions"
+    if idle in settings.given:
+        yield Advice(f"SET '{idle}' has no effect here: {why}")
     for key in ("rejoin.trigger-interval", "rejoin.max-offsets-per-trigger"):
         if key in settings.given:
             yield Advice(f"SET '{key}' has no effect in real-time mode: nothing waits there")

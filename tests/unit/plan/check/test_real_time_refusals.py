@@ -150,3 +150,19 @@ def test_an_exchange_becomes_a_materialiser_of_whole_rows() -> None:
 def test_an_epoch_has_a_least_length(length: str) -> None:
     with pytest.raises(SqlErrors, match="SETTING_VALUE"):
         bind(f"SET 'rejoin.real-time.batch-interval' = '{length}';\n" + job(""), "job.sql")
+
+
+@pytest.mark.parametrize(
+    ("sink", "setting"),
+    [
+        ({}, "rejoin.real-time.commit-interval"),
+        ({"sink__delivery_guarantee": "exactly-once"}, "rejoin.real-time.watermark-interval"),
+    ],
+)
+def test_a_setting_of_the_other_guarantee_is_told(sink: dict[str, str], setting: str) -> None:
+    """A join on both keys is one operator, so that its sink may have transactions."""
+    joined = "INSERT INTO named SELECT u.id, n.name FROM users u LEFT JOIN names n ON u.id = n.id;"
+    text = f"SET '{setting}' = '5 ms';\n" + job(joined, **sink)
+    (query,) = plan(bind(text, "job.sql"))
+    told = [advice.text for advice in query.advice if setting in advice.text]
+    assert any("has no effect here" in text for text in told), query.advice
