@@ -110,6 +110,7 @@ def test_a_query_that_fails_goes_on_amid_its_epoch(spark: SparkSession, shop: Sh
             until_written(running, 100 * failures)
             assert running.epochs == 0
     query = job.open("micro-batch")
+    assert query.folder.begun_epoch() == 0  # a rescale asks for it, too
     with pytest.raises(StateError, match="REAL_TIME_EPOCH_OPEN"):
         query.life().poll()
     query.folder.unlock()

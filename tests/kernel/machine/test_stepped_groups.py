@@ -3,6 +3,8 @@
 import random
 from typing import Any
 
+import pytest
+
 from tests.harness.gateway import jvm
 
 GROUPS, READERS, STEPS = 3, 2, 5
@@ -60,10 +62,15 @@ def test_steps_are_the_same_in_any_order_of_arrival() -> None:
             assert complete[-1] == LAST, (seed, order)
 
 
-def test_the_first_group_has_a_batch_at_each_barrier() -> None:
+@pytest.mark.parametrize("barrier", [0, LAST])
+def test_the_first_group_has_the_first_step_without_rows(barrier: int) -> None:
     """An aggregate without keys says there what it is before any row."""
     task = groups()
-    assert [task.barrier(group, 0, 1, 0) for group in range(GROUPS)] == ["0:", "", "0"]
+    task.row(0, 1, 7)
+    found = [task.barrier(group, 0, 1, barrier) for group in range(GROUPS)]
+    assert found == ["0: 1:7" if barrier == LAST else "0:", "", str(barrier)]
+    if barrier != LAST:
+        assert task.barrier(0, 0, 1, 1) == "1:7"
 
 
 def test_a_step_is_complete_once_all_readers_have_ended_it_in_all_groups() -> None:

@@ -35,8 +35,8 @@ final class SteppedGroups(groupsOfTask: => Int) {
       if (envelope.kind != RowKind.EpochEnd) group.add(envelope)
       None
     } else group.end(envelope).flatMap { barrier =>
+      if (envelope.group == 0) group.takeStart().foreach(run(_, Nil))
       val steps = group.takeUpTo(barrier)
-      if (steps.isEmpty && envelope.group == 0) run(barrier, Nil) // what no row brings: see Machine.begin
       steps.foreach { case (step, rows) => run(step, rows) }
       val n = complete.getOrElse(barrier, 0) + 1
       if (n < count) complete(barrier) = n else complete -= barrier
@@ -53,6 +53,7 @@ private object SteppedGroups {
     private val steps = mutable.TreeMap.empty[Long, ArrayBuffer[Envelope]]
     private val ended = new mutable.HashMap[Int, Long] // by reader, its last barrier
     private var done = -1L
+    private var hasStarted = false
 
     def isWaiting: Boolean = steps.nonEmpty
 
@@ -65,6 +66,15 @@ private object SteppedGroups {
       val moves = upTo > done
       if (moves) done = upTo
       Option.when(moves)(upTo)
+    }
+
+    /** The first step, once and if it has no rows: what no row brings (Machine.begin) is part of it, whichever barrier
+      * comes first.
+      */
+    def takeStart(): Option[Long] = {
+      val isDue = !hasStarted && !steps.contains(0L)
+      hasStarted = true
+      Option.when(isDue)(0L)
     }
 
     def takeUpTo(barrier: Long): Iterator[(Long, Iterable[Envelope])] =

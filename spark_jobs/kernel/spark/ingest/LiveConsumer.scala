@@ -60,6 +60,7 @@ private[sql] final class LiveConsumer(val partitions: Seq[TopicPartition], sourc
 
   /** Reads on at these offsets; what was fetched in advance is kept where the consumer stands there already. */
   def seek(offsets: Iterable[(TopicPartition, Long)]): Unit = {
+    resume()
     for ((at, offset) <- offsets if !hasPositions || consumer.position(at) != offset) consumer.seek(at, offset)
     hasPositions = true
   }
@@ -75,6 +76,11 @@ private[sql] final class LiveConsumer(val partitions: Seq[TopicPartition], sourc
 
   /** Whether the broker has said that all records of a partition were returned. */
   def isAtEnd(at: TopicPartition): Boolean = consumer.currentLag(at).orElse(1L) == 0
+
+  /** Gets no more records of a partition until [[resume]]. */
+  def pause(at: TopicPartition): Unit = consumer.pause(util.Collections.singleton(at))
+
+  def resume(): Unit = consumer.resume(consumer.paused())
 
   /** Whether all records of a partition in front of an offset have come. */
   def isAt(at: TopicPartition, offset: Long): Boolean = hasPositions && consumer.position(at) >= offset

@@ -102,7 +102,11 @@ private[ingest] final class LiveReader(
     var found = if (isStepped) all.iterator.map(_.takeHeld()).find(_ != null).orNull else null
     while (found == null && records.hasNext) {
       val record = records.next()
-      if (!isStepped || !progress(placeOf(record)).holds(record)) found = record
+      if (!isStepped) found = record
+      else {
+        val at = progress(placeOf(record))
+        if (at.holds(record)) consumer.pause(at.at) else found = record
+      }
     }
     found
   }
@@ -120,6 +124,7 @@ private[ingest] final class LiveReader(
   private def endStep(isLast: Boolean): RecordStatus = {
     val own = steps.get
     all.foreach(_.endStep())
+    if (own.isRepeating) consumer.resume()
     val barrier = own.end(all.map(each => each.at -> each.next), isLast)
     setEnds()
     row = marker(new TopicPartition(own.readers.toString, own.number), barrier, Ingest.Barrier)

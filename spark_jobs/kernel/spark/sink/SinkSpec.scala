@@ -20,7 +20,7 @@ import org.json4s.{DefaultFormats, Formats}
   * @param deletesFirst
   *   whether retractions are sent first: records of one key come from several upstream partitions
   * @param realTime
-  *   whether records come one by one during the whole epoch, and are sent as they come
+  *   whether records come during the whole epoch; with transactions in steps, else one by one
   * @param onError
   *   policy for a result that is too large for the topic
   */
