@@ -79,6 +79,7 @@ class Ledgers:
             repeated=repeated,
             known=known,
             written=self.epoch_written,
+            folder=self.folder.path,
         )
 
 

@@ -45,6 +45,7 @@ object Kernel {
       passesLoaded: Boolean,
       realTime: Boolean,
       steps: Boolean,
+      movesOn: Boolean,
       groups: Int,
       hearsEnd: Boolean,
       evenGroups: Boolean): DataFrame = {
@@ -57,6 +58,7 @@ object Kernel {
       passesLoaded,
       realTime,
       steps,
+      movesOn,
       groups,
       hearsEnd,
       key,
@@ -83,9 +85,9 @@ object Kernel {
     compact(render(Extraction.decompose(LookupTable.check(LookupSpec.read(node)))))
 
   /** An operator's changes to envelopes under another key. */
-  def rekey(changes: DataFrame, node: String): DataFrame = {
+  def rekey(changes: DataFrame, node: String, steps: Boolean): DataFrame = {
     val inputs = ChangelogRow.encoder.schema.fieldNames.toSeq.map(name => ExpressionUtils.expression(col(name)))
-    changes.select(ExpressionUtils.column(RekeyRows(inputs, RekeySpec.read(node))))
+    changes.select(ExpressionUtils.column(RekeyRows(inputs, RekeySpec.read(node), steps)))
   }
 
   /** The clock's marks; options as [[Clock]] has them. */
@@ -118,10 +120,11 @@ object Kernel {
       since: Long,
       repeated: Boolean,
       known: Long,
-      written: String): Int = {
+      written: String,
+      folder: String): Int = {
     val spec = SinkSpec.read(sink)
     val word = Option(written).map(_ == "yes")
-    val by = Takeover(spec.checkpoint, spec.generation, epoch, since, repeated, known, word, spec.dense)
+    val by = Takeover(spec.checkpoint, spec.generation, epoch, since, repeated, known, word, spec.dense, folder)
     SinkProducers.ofThisJvm.takeOver(spec, writers, by)
   }
 

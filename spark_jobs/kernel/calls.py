@@ -182,6 +182,7 @@ class Kernel:
         passes_loaded: bool,
         real_time: bool,
         steps: bool,
+        moves_on: bool,
         groups: int,
         hears_end: bool,
         even_groups: bool,
@@ -189,11 +190,12 @@ class Kernel:
         """Envelopes through a stateful operator.
 
         `passes_loaded`: an operator further on has to hear which partitions are loaded.
-        `real_time`: they come one by one. `steps`: they wait for barriers. `groups`: how many key
-        groups there are. `hears_end`: all of them come from scans, which say when
-        an epoch of real-time mode ends. `even_groups`: as the manifest has it.
+        `real_time`: they come one by one. `steps`: they wait for barriers. `moves_on`: the changes
+        go to another operator. `groups`: how many key groups there are. `hears_end`: all of them
+        come from scans, which say when an epoch of real-time mode ends. `even_groups`: as the
+        manifest has it.
         """
-        facts = (passes_loaded, real_time, steps, groups, hears_end, even_groups)
+        facts = (passes_loaded, real_time, steps, moves_on, groups, hears_end, even_groups)
         made = self._scala.stateful(envelopes._jdf, json.dumps(node), query, *facts)
         return _frame(envelopes, made)
 
@@ -213,9 +215,9 @@ class Kernel:
         found: LookupFacts = json.loads(self._scala.checkLookup(json.dumps(node)))
         return found
 
-    def rekey(self, changes: DataFrame, node: Message) -> DataFrame:
-        """An operator's changes to envelopes under another key."""
-        return _frame(changes, self._scala.rekey(changes._jdf, json.dumps(node)))
+    def rekey(self, changes: DataFrame, node: Message, *, steps: bool) -> DataFrame:
+        """An operator's changes to envelopes under another key; `steps`: with barriers."""
+        return _frame(changes, self._scala.rekey(changes._jdf, json.dumps(node), steps))
 
     def clock(self, spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
         """A clock; its marks are ticks, partition counts and ends. Clock.scala has `options`."""
@@ -244,15 +246,17 @@ class Kernel:
         repeated: bool,
         known: int,
         written: Literal["yes", "no"] | None,
+        folder: str,
     ) -> int:
         """Make the ledgers of a sink's writers this driver's.
 
         `since`: the epoch after the last one that had anything to write. `known`: how many writers
         are known to have had a ledger. `written`: the operator's answer
-        to whether a repeated epoch is in Kafka already. Returns how many ledgers needed it.
+        to whether a repeated epoch is in Kafka already. `folder`: the query's part of the
+        checkpoint. Returns how many ledgers needed the answer.
         """
-        described = json.dumps(sink)
-        return int(self._scala.takeOver(described, writers, epoch, since, repeated, known, written))
+        facts = (epoch, since, repeated, known, written, folder)
+        return int(self._scala.takeOver(json.dumps(sink), writers, *facts))
 
     def observed(self, query: StreamingQuery, known: str) -> Observed:
         """What a query does; without its newest report if that has the timestamp `known`."""

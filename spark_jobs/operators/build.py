@@ -40,7 +40,8 @@ def records_of(sink: KafkaSink, described: Message, running: Running, read: Read
             inputs = [build_lookup(node, reduce(DataFrame.unionAll, inputs), running, moves_on)]
         if node.timing.tick_ms is not None:
             inputs.append(build_clock(node, node.timing.tick_ms, running))
-        return build_stateful(node, reduce(DataFrame.unionAll, inputs), running)
+        rows = reduce(DataFrame.unionAll, inputs)
+        return build_stateful(node, rows, running, moves_on=moves_on)
 
     def envelopes(node: JoinInput) -> DataFrame:
         if isinstance(node, KafkaScan):

@@ -9,4 +9,4 @@ from spark_jobs.plan.nodes.physical import Rekey
 
 def build_rekey(node: Rekey, changes: DataFrame, running: Running) -> DataFrame:
     described = {**spec(node), "input": spec(node.input)}
-    return Kernel.of(running.spark).rekey(changes, described)
+    return Kernel.of(running.spark).rekey(changes, described, steps=running.has_steps)

@@ -24,6 +24,7 @@ THREADS = 16
 Row = dict[str, object]
 
 UPSERTS = "id BIGINT, {column}, PRIMARY KEY (id) NOT ENFORCED"
+EXACTLY_ONCE = {"sink__delivery_guarantee": "exactly-once"}
 TIMED = "`at` TIMESTAMP_LTZ(3), WATERMARK FOR `at` AS `at` - INTERVAL '0.001' SECOND"
 
 

@@ -28,11 +28,15 @@ Row = dict[str, object]
 
 @dataclass
 class Shop:
-    """Topics of one test, the job over them, and what has come out."""
+    """Topics of one test, the job over them, and what has come out.
+
+    `delivery`: options of the sink, where a test runs with several guarantees.
+    """
 
     broker: Broker
     folder: Path
     prefix: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:8]}")
+    delivery: dict[str, str] = field(default_factory=dict)
     running: list[Child] = field(default_factory=list)
     within_s: float = START_S
 

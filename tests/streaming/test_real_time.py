@@ -18,7 +18,17 @@ from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import ConfigError, RejoinError, StateError
 from spark_jobs.kernel.calls import Kernel
 from spark_jobs.status import read_status
-from tests.harness.real_time import THREADS, TIMED, UPSERTS, Job, Reader, Row, at, texts
+from tests.harness.real_time import (
+    EXACTLY_ONCE,
+    THREADS,
+    TIMED,
+    UPSERTS,
+    Job,
+    Reader,
+    Row,
+    at,
+    texts,
+)
 from tests.harness.shop import Shop, wait_until
 from tests.harness.spark import spark_session
 
@@ -45,9 +55,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield session
 
 
-@pytest.fixture
-def shop(broker: Broker, tmp_path: Path) -> Shop:
-    return Shop(broker, tmp_path)
+@pytest.fixture(
+    params=[{}, pytest.param(EXACTLY_ONCE, marks=pytest.mark.long)],
+    ids=["at-least-once", "exactly-once"],
+)
+def shop(request: pytest.FixtureRequest, broker: Broker, tmp_path: Path) -> Shop:
+    return Shop(broker, tmp_path, delivery=request.param)
 
 
 def upserts(shop: Shop) -> str:
@@ -56,7 +69,12 @@ def upserts(shop: Shop) -> str:
     return (
         shop.table("orders", UPSERTS.format(column="item STRING"), "upsert-kafka")
         + shop.table("names", UPSERTS.format(column="name STRING"), "upsert-kafka")
-        + shop.table("named", UPSERTS.format(column="item STRING, name STRING"), "upsert-kafka")
+        + shop.table(
+            "named",
+            UPSERTS.format(column="item STRING, name STRING"),
+            "upsert-kafka",
+            **shop.delivery,
+        )
         + f"{LEFT_JOIN} c ON o.id = c.id;"
     )
 
@@ -89,7 +107,7 @@ def test_both_modes_go_on_where_the_other_has_stopped(spark: SparkSession, shop:
         send()
         with job.runs(mode) as running:
             running.until(reader, named(items, names))
-            first = None if mode == "micro-batch" else running.epochs
+            first = running.epochs if mode == "real-time" and not shop.delivery else None
             assert running.query.manifest.unledgered == first
 
 
@@ -125,7 +143,7 @@ def test_watermarks_come_within_the_epoch(spark: SparkSession, shop: Shop) -> No
             f"currency STRING, rate INT, {TIMED}, PRIMARY KEY (currency) NOT ENFORCED",
             "upsert-kafka",
         )
-        + shop.table("priced", UPSERTS.format(column="rate INT"), "upsert-kafka")
+        + shop.table("priced", UPSERTS.format(column="rate INT"), "upsert-kafka", **shop.delivery)
         + RATED
     )
     job, reader = Job(spark, shop, sql), Reader(shop, "priced")
@@ -168,7 +186,7 @@ def payments(shop: Shop, condition: str) -> str:
     return (
         shop.table("orders", f"id BIGINT, {TIMED}, pt AS PROCTIME()")
         + shop.table("payments", f"id BIGINT, amount INT, {TIMED}, pt AS PROCTIME()")
-        + shop.table("paid", UPSERTS.format(column="amount INT"), "upsert-kafka")
+        + shop.table("paid", UPSERTS.format(column="amount INT"), "upsert-kafka", **shop.delivery)
         + PAID.format(condition=condition)
     )
 
@@ -206,7 +224,7 @@ def test_elements_and_constants(spark: SparkSession, shop: Shop) -> None:
     columns = "id BIGINT, tag STRING, weight INT, PRIMARY KEY (id, tag) NOT ENFORCED"
     sql = (
         shop.table("orders", UPSERTS.format(column="tags ARRAY<STRING>"), "upsert-kafka")
-        + shop.table("tagged", columns, "upsert-kafka")
+        + shop.table("tagged", columns, "upsert-kafka", **shop.delivery)
         + TAGGED
     )
     reader = Reader(shop, "tagged")
@@ -229,7 +247,9 @@ def test_a_table_is_joined_with_itself(spark: SparkSession, shop: Shop) -> None:
     shop.create("orders", "followed")
     sql = (
         shop.table("orders", "id BIGINT, item STRING, first_id BIGINT")
-        + shop.table("followed", UPSERTS.format(column="item STRING"), "upsert-kafka")
+        + shop.table(
+            "followed", UPSERTS.format(column="item STRING"), "upsert-kafka", **shop.delivery
+        )
         + FOLLOWED
     )
     reader, items = Reader(shop, "followed"), dict[int, str]()
@@ -278,7 +298,12 @@ def test_processing_time_waits_behind_its_gate(spark: SparkSession, shop: Shop) 
     sql = (
         shop.table("orders", "id BIGINT, item STRING, pt AS PROCTIME()")
         + shop.table("names", UPSERTS.format(column="name STRING"), "upsert-kafka")
-        + shop.table("named", UPSERTS.format(column="item STRING, name STRING"), "upsert-kafka")
+        + shop.table(
+            "named",
+            UPSERTS.format(column="item STRING, name STRING"),
+            "upsert-kafka",
+            **shop.delivery,
+        )
         + f"{LEFT_JOIN} FOR SYSTEM_TIME AS OF o.pt AS c ON o.id = c.id;"
     )
     names = {i: f"name {i}" for i in range(0, 500)}
@@ -310,7 +335,12 @@ def test_a_materialiser_keeps_the_changes_of_a_sink_key_in_order(
             "orders", "id BIGINT, item STRING, name_id BIGINT", value__format="debezium-json"
         )
         + shop.table("names", UPSERTS.format(column="name STRING"), "upsert-kafka")
-        + shop.table("named", UPSERTS.format(column="item STRING, name STRING"), "upsert-kafka")
+        + shop.table(
+            "named",
+            UPSERTS.format(column="item STRING, name STRING"),
+            "upsert-kafka",
+            **shop.delivery,
+        )
         + f"{LEFT_JOIN} c ON o.name_id = c.id;"
     )
     names = {i: f"name {i}" for i in range(9)}
@@ -346,7 +376,12 @@ def test_bad_and_late_records_and_new_partitions(spark: SparkSession, shop: Shop
             rejoin__dead_letter__topic=shop.topic("dead"),
         )
         + shop.table("names", UPSERTS.format(column="name STRING"), "upsert-kafka")
-        + shop.table("named", UPSERTS.format(column="item STRING, name STRING"), "upsert-kafka")
+        + shop.table(
+            "named",
+            UPSERTS.format(column="item STRING, name STRING"),
+            "upsert-kafka",
+            **shop.delivery,
+        )
         + f"{LEFT_JOIN} c ON o.id = c.id;"
     )
     job = Job(spark, shop, sql, **{"rejoin.real-time.batch-interval": "5 s"})
@@ -402,7 +437,14 @@ def test_a_task_that_fails_ends_the_others(
     sql = (
         shop.table("orders", items, "upsert-kafka", **failing)
         + shop.table("names", UPSERTS.format(column="name STRING"), "upsert-kafka")
-        + shop.table("named", UPSERTS.format(column=both), "upsert-kafka", **failing, **limit)
+        + shop.table(
+            "named",
+            UPSERTS.format(column=both),
+            "upsert-kafka",
+            **shop.delivery,
+            **failing,
+            **limit,
+        )
         + f"{LEFT_JOIN} c ON o.id = c.id;"
     )
     job, reader = Job(spark, shop, sql), Reader(shop, "named")

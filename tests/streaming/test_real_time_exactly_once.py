@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.errors import StateError
-from tests.harness.real_time import THREADS, UPSERTS, Job, Reader, Running
+from tests.harness.real_time import EXACTLY_ONCE, THREADS, UPSERTS, Job, Reader, Running
 from tests.harness.shop import (
     PARTITIONS,
     Shop,
@@ -29,7 +29,6 @@ from tests.harness.shop import (
 )
 from tests.harness.spark import spark_session
 
-EXACTLY_ONCE = {"sink__delivery_guarantee": "exactly-once"}
 REAL_TIME = """\
 SET 'rejoin.mode' = 'real-time';
 SET 'rejoin.real-time.batch-interval' = '1 h';

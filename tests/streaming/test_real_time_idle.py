@@ -18,7 +18,17 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.embedded.broker import Broker
 from spark_jobs.kernel.calls import Kernel
-from tests.harness.real_time import THREADS, TIMED, UPSERTS, Job, Reader, Row, at, texts
+from tests.harness.real_time import (
+    EXACTLY_ONCE,
+    THREADS,
+    TIMED,
+    UPSERTS,
+    Job,
+    Reader,
+    Row,
+    at,
+    texts,
+)
 from tests.harness.shop import Shop, wait_until
 from tests.harness.spark import spark_session
 
@@ -44,9 +54,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield session
 
 
-@pytest.fixture
-def shop(broker: Broker, tmp_path: Path) -> Shop:
-    return Shop(broker, tmp_path)
+@pytest.fixture(
+    params=[{}, pytest.param(EXACTLY_ONCE, marks=pytest.mark.long)],
+    ids=["at-least-once", "exactly-once"],
+)
+def shop(request: pytest.FixtureRequest, broker: Broker, tmp_path: Path) -> Shop:
+    return Shop(broker, tmp_path, delivery=request.param)
 
 
 def grow(shop: Shop, name: str, partitions: int) -> None:
@@ -64,7 +77,7 @@ def rated(shop: Shop) -> str:
     return (
         shop.table("orders", f"id BIGINT, currency STRING, {TIMED}", **idle)
         + shop.table("rates", rates, "upsert-kafka", **idle)
-        + shop.table("priced", UPSERTS.format(column="rate INT"), "upsert-kafka")
+        + shop.table("priced", UPSERTS.format(column="rate INT"), "upsert-kafka", **shop.delivery)
         + RATED
     )
 
@@ -144,7 +157,7 @@ def payments_job(shop: Shop) -> str:
         SHORT_EPOCHS
         + shop.table("orders", f"id BIGINT, {TIMED}", **idle)
         + shop.table("payments", f"id BIGINT, amount INT, {TIMED}", **idle)
-        + shop.table("paid", UPSERTS.format(column="amount INT"), "upsert-kafka")
+        + shop.table("paid", UPSERTS.format(column="amount INT"), "upsert-kafka", **shop.delivery)
         + PAID
     )
 

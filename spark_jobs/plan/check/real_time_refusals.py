@@ -64,19 +64,22 @@ def _delivery(sink: Sink, planned: KafkaSink) -> Iterator[PositionedError]:
 
 
 def _transactions(sink: Sink, planned: KafkaSink) -> Iterator[PositionedError]:
-    """Barriers come from the readers of tables alone, and go no further than one operator."""
-    found = stateful_nodes(planned)
-    ticking = [node.id for node in found if node.timing.tick_ms is not None]
-    if ticking or len(found) != 1:
-        ids = and_words([node.id for node in found])
-        has = f"a clock ({and_words(ticking)})" if ticking else ids or "none"
-        yield unsupported(
-            "REAL_TIME_DELIVERY",
-            f"'{_GUARANTEE}' of {sink.table.name} asks for transactions; real-time mode has them"
-            f" where there is one operator with state and no clock, and this query has {has}",
-            sink.position,
-            f"leave out '{_GUARANTEE}', and results come at least once; or {MICRO_BATCH}",
+    """Barriers go from the readers through the operators, and the last one's tasks write."""
+    if not stateful_nodes(planned):
+        reason = "behind an operator with state, and this query has none"
+    elif planned.exchange:
+        reason = (
+            "where the changes of a record key come from one task, and here they come from many"
         )
+    else:
+        return
+    yield unsupported(
+        "REAL_TIME_DELIVERY",
+        f"'{_GUARANTEE}' of {sink.table.name} asks for transactions; real-time mode has them"
+        f" {reason}",
+        sink.position,
+        f"leave out '{_GUARANTEE}', and results come at least once; or {MICRO_BATCH}",
+    )
 
 
 def _tables(sink: Sink, planned: KafkaSink) -> Iterator[PositionedError]:

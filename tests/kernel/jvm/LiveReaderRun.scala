@@ -41,7 +41,7 @@ final class LiveReaderRun(servers: String, topic: String) {
     val partitions = from.asScala.toSeq.sortBy(_._1).map { case (partition, offset) =>
       LivePartition(new TopicPartition(topic, partition.toInt), offset.longValue, None)
     }
-    val steps = new ReaderSteps(new Barriers(everyMs, new BarrierLog(Path.of(folder))), "t", 0, 0, 1)
+    val steps = new ReaderSteps(new Barriers(everyMs, new BarrierLog(Path.of(folder))), LiveProgress.nameOf("t", 0), 0, 1)
     new LiveReaderRun.OfEpoch(LivePartitions(partitions, source, run, 0, "t", 0), Some(steps))
   }
 

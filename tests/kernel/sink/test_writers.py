@@ -4,6 +4,7 @@ import json
 import threading
 import time
 import uuid
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -54,6 +55,7 @@ class Sink:
         epoch: int,
         repeated: bool = False,
         word: Literal["yes", "no"] | None = None,
+        folder: str = "",
     ) -> int:
         return kernel().take_over(
             json.loads(spec),
@@ -63,6 +65,7 @@ class Sink:
             repeated=repeated,
             known=1 if epoch or repeated else 0,
             written=word,
+            folder=folder,
         )
 
     def writer(self, spec: str) -> Any:
@@ -448,15 +451,17 @@ def test_an_epoch_that_is_in_kafka_already_has_no_latency(sink: Sink) -> None:
     assert json.loads(counters.value()) == {}
 
 
-def test_each_step_of_an_epoch_is_committed_and_none_twice(sink: Sink) -> None:
+def test_each_step_of_an_epoch_is_committed_and_none_twice(sink: Sink, tmp_path: Path) -> None:
     """A driver dies amid the second step, and the next one repeats the epoch from its start on."""
-    commits = jvm().org.apache.spark.sql.rejoin.run.StepCommits
+    notes = jvm().org.apache.spark.sql.rejoin.ingest.BarrierLog.of(str(tmp_path), 0).open("t:0", 1)
+    steps = jvm().org.apache.spark.sql.rejoin.run.TaskSteps
 
     def write(writer: Any, step: int, key: str, *, commit: bool = True) -> None:
-        commits.begin(step)
+        steps.begin(step)
         sink.send(writer, key)
         if commit:
-            commits.commit(step)
+            notes.add(step, "")
+            steps.commit(step)
 
     first = sink.spec(1, realTime=True)
     sink.take_over(first, 0)
@@ -467,7 +472,7 @@ def test_each_step_of_an_epoch_is_committed_and_none_twice(sink: Sink) -> None:
     write(writer, 1, "b", commit=False)
     second = sink.spec(2, realTime=True)
     for epoch_is_over in (False, True):
-        sink.take_over(second, 0, repeated=True)
+        sink.take_over(second, 0, repeated=True, folder=str(tmp_path))
         again = sink.writer(second)
         assert again.open(0, 0)
         write(again, 0, "a")

@@ -85,9 +85,8 @@ private object SteppedGroups {
       }
 
     private def stepOf(envelope: Envelope): Long = envelope.kind match {
-      case RowKind.Watermark | RowKind.Loaded => envelope.seq
       case RowKind.Clock | RowKind.Resumed | RowKind.End => ended.getOrElse(Envelope.ClockReader, -1L) + 1
-      case _ => envelope.time
+      case kind => if (RowKind.isMark(kind)) envelope.seq else envelope.time
     }
   }
 }

@@ -13,9 +13,19 @@ object Mark {
       if (mark.kind == RowKind.Loaded) emit(mark.kind, mark.source, mark.time, out)
     }
 
+  /** The barrier behind a step as one task of an operator passes it on: it is a reader for the next operator.
+    *
+    * @param readers
+    *   how many tasks do so
+    */
+  def barrier(reader: Int, readers: Int, step: Long): Changelog =
+    Changelog(RowKind.Barrier, reader, ByteBuffer.allocate(12).putLong(step).putInt(readers).array, null)
+
   /** The mark that an operator passed on, for one group of the next operator. */
   def envelope(passed: Changelog, group: Int, side: Byte): Envelope =
-    Envelope.mark(passed.kind, group, side, passed.hash, timeOf(passed.left), passed.recordMs)
+    if (passed.kind == RowKind.Barrier)
+      Envelope.barrier(group, side, passed.hash, ByteBuffer.wrap(passed.left).getInt(8), timeOf(passed.left))
+    else Envelope.mark(passed.kind, group, side, passed.hash, timeOf(passed.left), passed.recordMs)
 
   def timeOf(left: Array[Byte]): Long = ByteBuffer.wrap(left).getLong
 }

@@ -10,7 +10,7 @@ import org.apache.kafka.common.TopicPartition
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Extraction, Formats}
 
-import org.apache.spark.{SparkContext, TaskContext}
+import org.apache.spark.SparkContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection}
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability, TableProvider}
@@ -20,7 +20,6 @@ import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, 
   ReportsSourceMetrics, SupportsRealTimeMode, SupportsTriggerAvailableNow}
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory, Scan, ScanBuilder}
 import org.apache.spark.sql.execution.datasources.DataSource
-import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.kafka010.rejoin.{LiveConsumers, LiveOffsets, LiveSource, PlannedRecords}
 import org.apache.spark.sql.types.StructType
@@ -375,14 +374,11 @@ object GatedKafka {
       case live: LivePartitions =>
         def marker(at: TopicPartition, offset: Long, kind: Int) = toUnsafe(row(at.topic, at.partition, offset, kind))
         val epoch = LiveEpochs.of(checkpoint).running
-        new LiveReader(live, epoch, epoch.stepsOf(live.table, live.reader, runningEpoch), marker)
+        new LiveReader(live, epoch, epoch.stepsOf(live.table, live.reader), marker)
       case records => new PlannedRecords(records)
     }
 
     @transient private lazy val toUnsafe = UnsafeProjection.create(schema)
-
-    private def runningEpoch: Long =
-      TaskContext.get().getLocalProperty(MicroBatchExecution.BATCH_ID_KEY).toLong
 
     private def row(topic: String, partition: Int, offset: Long, kind: Int): InternalRow =
       new GenericInternalRow(schema.fieldNames.map[Any] {

@@ -3,6 +3,11 @@ package org.apache.spark.sql.rejoin.ingest
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicInteger
 
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
+
+import rejoin.core.row.Envelope
+
 /** The epochs of a query in real-time mode, and when they end.
   *
   * Its first epochs are short. Some thousand methods run once when an epoch ends and the next one begins, and the JVM
@@ -14,10 +19,14 @@ import java.util.concurrent.atomic.AtomicInteger
 private[rejoin] final class LiveEpochs(checkpoint: String) {
   private var planned = 0
   private var isPlanned = false
+  private var hasClock = false
   @volatile private var current = LiveEpoch.until(Long.MaxValue)
 
   /** The running epoch has ended: Spark asks each source where it is before it plans any of them. */
   def end(): Unit = synchronized { isPlanned = false }
+
+  /** The query has a clock, which reads no table; said before any epoch is planned. */
+  def addClock(): Unit = synchronized { hasClock = true }
 
   /** A source of the next epoch is planned; all of them get the same epoch.
     *
@@ -39,7 +48,7 @@ private[rejoin] final class LiveEpochs(checkpoint: String) {
       planned += 1
     }
     current.reads(table, partitions)
-    if (barriersMs > 0) current.hasBarriers(barriersMs, checkpoint)
+    if (barriersMs > 0) current.hasBarriers(barriersMs, checkpoint, hasClock)
   }
 
   /** The epoch that was planned last. */
@@ -67,28 +76,29 @@ private[rejoin] final class LiveEpoch private (endsAt: => Long) {
 
   @volatile private var partitions = Map.empty[String, Int] // by table
   private val looked = new AtomicInteger
+  private var hasClock = false
   private var makeBarriers: Option[Long => Barriers] = None
-  private var made: Barriers = _
+  private lazy val barriers = makeBarriers.map(_(LiveEpoch.numberInTask))
 
   /** A table is read in this epoch; said before any reader begins. */
   def reads(table: String, n: Int): Unit = partitions += table -> n
 
   /** The epoch has barriers; said before any reader begins. */
-  def hasBarriers(intervalMs: Long, checkpoint: String): Unit =
+  def hasBarriers(intervalMs: Long, checkpoint: String, hasClock: Boolean): Unit = {
+    this.hasClock = hasClock
     makeBarriers = Some(epoch => new Barriers(intervalMs, BarrierLog.of(checkpoint, epoch)))
-
-  /** The steps of a reader, if the epoch has barriers.
-    *
-    * @param epoch
-    *   its number, which Spark's tasks know
-    */
-  def stepsOf(table: String, reader: Int, epoch: => Long): Option[ReaderSteps] = synchronized {
-    makeBarriers.map { make =>
-      if (made == null) made = make(epoch)
-      val number = partitions.toSeq.sorted.takeWhile(_._1 != table).map(_._2).sum + reader
-      new ReaderSteps(made, table, reader, number, partitions.values.sum)
-    }
   }
+
+  /** The steps of a table's reader, which runs in this task, if the epoch has barriers. */
+  def stepsOf(table: String, reader: Int): Option[ReaderSteps] = {
+    val number = partitions.toSeq.sorted.takeWhile(_._1 != table).map(_._2).sum + reader
+    barriers.map(new ReaderSteps(_, LiveProgress.nameOf(table, reader), number, readers))
+  }
+
+  /** Those of the clock. */
+  def clockSteps(): Option[ReaderSteps] = barriers.map(new ReaderSteps(_, "clock", Envelope.ClockReader, readers))
+
+  private def readers: Int = partitions.values.sum + (if (hasClock) 1 else 0)
 
   /** A reader has looked for a record once, whether there was one or not. */
   def hasLooked(): Unit = looked.incrementAndGet()
@@ -107,6 +117,9 @@ private[rejoin] object LiveEpoch {
     def endsAtMs(nowMs: Long) = nowMs + math.max(LeastMs, math.min(nowMs - endedMs, atMostMs))
     new LiveEpoch(endsAtMs(System.currentTimeMillis()))
   }
+
+  /** The number of the epoch, as Spark's tasks know it. */
+  private def numberInTask: Long = TaskContext.get().getLocalProperty(MicroBatchExecution.BATCH_ID_KEY).toLong
 
   private final val LeastMs = 100L
 }

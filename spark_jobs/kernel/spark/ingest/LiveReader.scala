@@ -2,7 +2,6 @@ package org.apache.spark.sql.rejoin.ingest
 
 import java.{lang, util}
 
-import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import org.apache.kafka.clients.consumer.{ConsumerRecord, OffsetOutOfRangeException}
@@ -12,8 +11,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.read.InputPartition
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead.RecordStatus
 import org.apache.spark.sql.connector.read.streaming.{PartitionOffset, SupportsRealTimeRead}
-import org.apache.spark.sql.kafka010.rejoin.{LiveConsumers, LiveOffsets, LiveSource, RecordRow}
-import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.sql.kafka010.rejoin.{LiveConsumers, LiveOffsets, LiveSource}
 
 /** A Kafka partition that is read until its epoch in real-time mode ends.
   *
@@ -60,7 +58,7 @@ private[ingest] final class LiveReader(
   import LiveReader._
 
   private val consumer = LiveConsumers.take(of.run, of.partitions.map(_.at), of.source)
-  private val all = of.partitions.map(new Progress(_, of.source.hasHeaders))
+  private val all = of.partitions.map(new LiveProgress(_, of.source.hasHeaders))
   private val progress = all.map(each => each.at -> each).toMap
   private val isStepped = steps.isDefined
   private var unloaded = all.filter(_.isLoading)
@@ -114,10 +112,10 @@ private[ingest] final class LiveReader(
   private def hasStepEnded(now: Long): Boolean = {
     val own = steps.get
     if (own.isOver) false
-    else if (own.ends.isEmpty) own.endsAtMs <= now
+    else if (!own.isRepeating) own.endsAtMs <= now
     else {
       if (beganAt == 0L) begin(now)
-      all.forall(each => each.hasAll || !records.hasNext && consumer.isAt(each.at, each.upTo))
+      all.forall(each => each.hasAll(!records.hasNext && consumer.isAt(each.at, _)))
     }
   }
 
@@ -125,14 +123,14 @@ private[ingest] final class LiveReader(
     val own = steps.get
     all.foreach(_.endStep())
     if (own.isRepeating) consumer.resume()
-    val barrier = own.end(all.map(each => each.at -> each.next), isLast)
+    val barrier = own.end(LiveProgress.text(all), isLast)
     setEnds()
     row = marker(new TopicPartition(own.readers.toString, own.number), barrier, Ingest.Barrier)
     RecordStatus.newStatusWithoutArrivalTime(true)
   }
 
   /** Where the running step was noted before, partitions are read to where it ended, and not beyond. */
-  private def setEnds(): Unit = steps.foreach(_.ends match {
+  private def setEnds(): Unit = steps.foreach(_.noted.map(LiveProgress.offsetsOf(of.table, _)) match {
     case Some(ends) => all.foreach(each => each.upTo = ends.getOrElse(each.at, each.next))
     case None => all.foreach(_.upTo = Long.MaxValue)
   })
@@ -186,7 +184,7 @@ private[ingest] final class LiveReader(
     mark(loaded, Ingest.LoadedMarker)
   }
 
-  private def mark(partition: Progress, kind: Int): RecordStatus = {
+  private def mark(partition: LiveProgress, kind: Int): RecordStatus = {
     row = marker(partition.at, partition.next, kind)
     RecordStatus.newStatusWithoutArrivalTime(true)
   }
@@ -213,42 +211,6 @@ private object LiveReader {
 
   /** A broker that does not answer for so long holds up no clock. */
   private final val AnswerMs = 5_000L
-
-  /** How far a partition has been read, and its records as rows. */
-  private final class Progress(partition: LivePartition, hasHeaders: Boolean) {
-    val at: TopicPartition = partition.at
-    var next: Long = partition.from // the offset behind the last record
-    var upTo: Long = Long.MaxValue // the offset behind the last record of the running step, if that was noted before
-    private val held = new mutable.Queue[ConsumerRecord[Array[Byte], Array[Byte]]] // of later steps
-    private val row = new RecordRow(UTF8String.fromString(at.topic), hasHeaders)
-
-    /** Whether it has the records of the running step, where that was noted before. */
-    def hasAll: Boolean = next >= upTo || held.nonEmpty && held.head.offset >= upTo
-
-    /** Keeps a record of a later step; whether it is one. */
-    def holds(record: ConsumerRecord[Array[Byte], Array[Byte]]): Boolean = {
-      val isLater = held.nonEmpty || record.offset >= upTo
-      if (isLater) held += record
-      isLater
-    }
-
-    /** A record that was kept and belongs to the running step; null if there is none. */
-    def takeHeld(): ConsumerRecord[Array[Byte], Array[Byte]] =
-      if (held.isEmpty || held.head.offset >= upTo) null else held.dequeue()
-
-    /** Records that were deleted since the step was noted do not come again. */
-    def endStep(): Unit = if (upTo != Long.MaxValue) next = math.max(next, upTo)
-
-    /** Whether the end of its initial content is still to be marked. */
-    def isLoading: Boolean = partition.loadedAt.isDefined
-    def isLoaded: Boolean = partition.loadedAt.exists(next >= _)
-    def hasRecords: Boolean = next > partition.from
-
-    def rowOf(record: ConsumerRecord[Array[Byte], Array[Byte]]): InternalRow = {
-      row.record = record
-      row
-    }
-  }
 
   /** Records are counted as lost where the query begins again. */
   private def deleted(cause: OffsetOutOfRangeException): DataLossException = {

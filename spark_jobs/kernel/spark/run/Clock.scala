@@ -127,6 +127,8 @@ object Clock {
     /** Under availableNow the clock moves to the time at which the run began, and to the end. */
     override def prepareForTriggerAvailableNow(): Unit = fixed = Some(now(Map.empty))
 
+    override def prepareForRealTimeMode(): Unit = LiveEpochs.of(checkpoint).addClock()
+
     private def next(from: ClockOffset): ClockOffset = Clock.next(from, now(from.partitions), tickMs)
 
     private def now(known: Map[Int, Int]): ClockOffset =
@@ -152,7 +154,9 @@ object Clock {
     case ClockPartition(start, end, groups, loading) =>
       val due = marks(ClockOffset.read(start), ClockOffset.read(end), groups, loading)
       new RowReader(due.map(EnvelopeRow(_)), EnvelopeRow.schema)
-    case live: LiveClockPartition => new LiveClock(live, LiveEpochs.of(checkpoint).running)
+    case live: LiveClockPartition =>
+      val epoch = LiveEpochs.of(checkpoint).running
+      new LiveClock(live, epoch, epoch.clockSteps())
     case other => throw new IllegalArgumentException(s"no partition of a clock: $other")
   }
 

@@ -108,20 +108,28 @@ object Rekeyer {
   private final val AfterRetractions = 1L << 62
 }
 
-/** [[Rekeyer]] as the only column of a select; children are the columns of a [[Changelog]]. */
-final case class RekeyRows(children: Seq[Expression], spec: RekeySpec) extends Generator with CodegenFallback {
+/** [[Rekeyer]] as the only column of a select; children are the columns of a [[Changelog]].
+  *
+  * @param inSteps
+  *   whether barriers come among them
+  */
+final case class RekeyRows(children: Seq[Expression], spec: RekeySpec, inSteps: Boolean)
+    extends Generator
+    with CodegenFallback {
   @transient private lazy val rekeyer = new Rekeyer(spec)
+  @transient private lazy val steps = new RekeyedSteps(rekeyer, spec)
 
   override def elementSchema: StructType = EnvelopeRow.schema
 
-  override def eval(input: InternalRow): IterableOnce[InternalRow] =
-    rekeyer(
-      Changelog(
-        children(0).eval(input).asInstanceOf[Byte],
-        children(1).eval(input).asInstanceOf[Int],
-        children(2).eval(input).asInstanceOf[Array[Byte]],
-        children(3).eval(input).asInstanceOf[Array[Byte]],
-        children(4).eval(input).asInstanceOf[Long])).map(EnvelopeRow(_))
+  override def eval(input: InternalRow): IterableOnce[InternalRow] = {
+    val change = Changelog(
+      children(0).eval(input).asInstanceOf[Byte],
+      children(1).eval(input).asInstanceOf[Int],
+      children(2).eval(input).asInstanceOf[Array[Byte]],
+      children(3).eval(input).asInstanceOf[Array[Byte]],
+      children(4).eval(input).asInstanceOf[Long])
+    if (inSteps) steps(change) else rekeyer(change).map(EnvelopeRow(_))
+  }
 
   override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): RekeyRows =
     copy(children = newChildren)

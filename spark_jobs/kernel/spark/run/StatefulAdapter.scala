@@ -23,6 +23,8 @@ import rejoin.core.time.{GroupState, Watermarks}
   *   whether the query runs in Spark's real-time mode
   * @param steps
   *   whether rows wait there for the barrier behind their step
+  * @param movesOn
+  *   whether its results go to another operator
   * @param groups
   *   how many key groups there are
   * @param hearsEnd
@@ -35,6 +37,7 @@ final class StatefulAdapter(
     passesLoaded: Boolean,
     realTime: Boolean,
     steps: Boolean,
+    movesOn: Boolean,
     groups: Int,
     hearsEnd: Boolean,
     groupKey: GroupKey,
@@ -48,7 +51,7 @@ final class StatefulAdapter(
   @transient private lazy val machine = operator.machine(overflow)
   @transient private var cells: Int => StoreCells = _
   @transient private lazy val live = new mutable.HashMap[Int, LiveGroup]
-  @transient private lazy val stepped = new SteppedGroups(ownGroups)
+  @transient private lazy val stepped = new SteppedGroups(tasksOfGroups.count(_ == TaskContext.getPartitionId()))
   @transient private lazy val known = new mutable.HashMap[Int, GroupState] // of stepped groups
 
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = cells = StoreCells.open(getHandle)
@@ -79,31 +82,34 @@ final class StatefulAdapter(
   }
 
   /** The results of the steps that a barrier completes, one step after the other; behind those of the last group of the
-    * task the writer commits them.
+    * task the writer commits them, or the next operator hears of the barrier.
     */
   private def addStepped(key: Int, row: Envelope): Iterator[Changelog] = {
     val ended = new mutable.ArrayBuffer[(Long, Iterable[Envelope])]
     val barrier = stepped.add(key, row)((step, rows) => ended += ((step, rows)))
     val results = ended.iterator.flatMap { case (step, rows) =>
-      StepCommits.begin(step)
+      TaskSteps.begin(step)
       val made = new Results(overflow)
       def out(batch: GroupBatch): Output =
         (kind, hash, left, right) => made.add(Changelog(kind, hash, left, right, batch.recordMs))
       known(key) = runBatch(key, rows.iterator, out)
       made.iterator
     }
-    results ++ barrier.filter(_ != Barriers.Last).iterator.flatMap { done =>
-      StepCommits.commit(done)
-      Iterator.empty[Changelog]
-    }
+    results ++ barrier.iterator.flatMap(pass)
   }
 
-  /** How many key groups this task has. */
-  private def ownGroups: Int = {
-    val task = TaskContext.get()
-    (0 until groups).count { group =>
-      Math.floorMod(GroupKey.hash(groupKey.of(group)), task.numPartitions()) == task.partitionId()
+  private def pass(barrier: Long): Iterator[Changelog] =
+    if (movesOn) {
+      Iterator.single(Mark.barrier(TaskContext.getPartitionId(), tasksOfGroups.distinct.size, barrier))
+    } else {
+      if (barrier != Barriers.Last) TaskSteps.commit(barrier)
+      Iterator.empty
     }
+
+  /** For each key group the task that has it. */
+  @transient private lazy val tasksOfGroups: Seq[Int] = {
+    val tasks = TaskContext.get().numPartitions()
+    (0 until groups).map(group => Math.floorMod(GroupKey.hash(groupKey.of(group)), tasks))
   }
 
   private def addLive(key: Int, row: Envelope, out: GroupBatch => Output): Unit = {

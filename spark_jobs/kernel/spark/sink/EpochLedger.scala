@@ -6,6 +6,8 @@ import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Formats}
 
+import org.apache.spark.sql.rejoin.ingest.BarrierLog
+
 /** The content of a ledger.
   *
   * @param next
@@ -32,6 +34,8 @@ final case class LedgerEntry(next: Long, checkpoint: String, generation: Long, b
   *   how many writers had a ledger under an earlier driver; further writers are new
   * @param written
   *   whether a repeated epoch whose ledger is gone was written, if the user has said so (`--epoch-written`)
+  * @param folder
+  *   the query's part of the checkpoint
   */
 final case class Takeover(
     checkpoint: String,
@@ -41,7 +45,12 @@ final case class Takeover(
     repeated: Boolean,
     writers: Long,
     written: Option[Boolean],
-    dense: Boolean)
+    dense: Boolean,
+    folder: String) {
+
+  /** The last barrier of the epoch that the folder has. */
+  def barrier: Long = BarrierLog.last(folder, epoch)
+}
 
 /** A writer of a sink cannot continue without losing or repeating rows. */
 final class LedgerException(code: String, message: String) extends IllegalStateException(s"[$code] $message")
@@ -137,7 +146,8 @@ final class EpochLedger(group: String, topic: String) {
       case Some(entry) if entry.checkpoint == by.checkpoint && isBehindRescale(entry, isNew, by) => by.epoch
       case Some(entry) if entry.checkpoint == by.checkpoint =>
         admits(entry, by.epoch, by.dense)
-        if (!by.repeated && (entry.next > by.epoch || entry.barrier >= 0)) throw gap(entry.next, by.epoch)
+        if (entry.next > by.epoch && !by.repeated) throw gap(entry.next, by.epoch)
+        if (entry.next == by.epoch && entry.barrier >= 0 && entry.barrier > by.barrier) throw gap(entry.next, by.epoch)
         entry.next
       case Some(_) if !isNew || by.epoch > 0 => throw foreign(by.epoch)
       case Some(_) => by.epoch

@@ -4,7 +4,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.ForeachWriter
 
 import org.apache.spark.sql.rejoin.ingest.Barriers
-import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts, StepCommits, StepWriter, TaskOverflow}
+import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts, StepWriter, TaskOverflow, TaskSteps}
 import rejoin.core.results.Overflow
 
 /** Writes the records of one task of a query's sink to Kafka, one transaction per epoch.
@@ -45,9 +45,8 @@ private[rejoin] final class EpochWriter(
   private var producer: SinkProducer = _
   private var waiting: WaitingRecords = _
   private var epoch: Long = _
-  private var records: Long = _
+  private var records: Long = _ // that are not counted yet, without dead letters
   private var uncommitted: Long = _ // records of the open transaction
-  private var step: Long = _ // the running one of an epoch in real-time mode
   private var committed: Long = _ // the barrier up to which an earlier writer has committed this epoch
   private val latencies = new Latencies
 
@@ -73,16 +72,14 @@ private[rejoin] final class EpochWriter(
   /** An epoch that is committed as a whole has no step that is to be written. */
   private def beginSteps(isOpen: Boolean): Unit = {
     committed = if (isOpen) producer.committedBarrier(epoch) else Barriers.Last
-    StepCommits.set(this)
+    TaskSteps.setWriter(this)
   }
-
-  override def begin(step: Long): Unit = this.step = step
 
   override def commit(barrier: Long): Unit = {
     sendWaiting()
     if (uncommitted > 0) {
       producer.commitStep(epoch, barrier)
-      reportLatencies()
+      report()
       uncommitted = 0
     }
   }
@@ -93,19 +90,18 @@ private[rejoin] final class EpochWriter(
   }
 
   def process(record: SinkRecord): Unit =
-    if (spec.inSteps && step <= committed) ()
+    if (spec.inSteps && TaskSteps.running <= committed) ()
     else if (waiting == null || record.isRetraction || record.isDeadLetter) send(record) else waiting.add(record)
 
   def close(error: Throwable): Unit = {
-    StepCommits.set(null)
+    TaskSteps.setWriter(null)
     if (producer != null) {
       if (error != null) discard()
       else
         try {
           sendWaiting()
           producer.commit(epoch)
-          counters.written(spec.name, records)
-          reportLatencies()
+          report()
           if (spec.exactlyOnce) JvmCounts.add("commits", spec.name)
           release()
         } catch {
@@ -116,9 +112,13 @@ private[rejoin] final class EpochWriter(
     }
   }
 
-  private def reportLatencies(): Unit =
+  /** Counts the records that Kafka has by now, and how old their newest record was. */
+  private def report(): Unit = {
+    counters.written(spec.name, records)
+    records = 0
     if (spec.atOnce) latencies.count(0L, counters.latency(spec.name, _, _, _))
     else latencies.commit(System.currentTimeMillis(), counters.latency(spec.name, _, _, _))
+  }
 
   private def send(record: SinkRecord): Unit = {
     val admitted = producer.admission(record, epoch, counters)
