@@ -119,6 +119,26 @@ def test_a_query_that_fails_goes_on_amid_its_epoch(spark: SparkSession, shop: Sh
             until_written(running, end)
 
 
+def test_an_epoch_that_all_have_written_is_repeated_without_a_result(
+    spark: SparkSession, shop: Shop
+) -> None:
+    """A driver dies when the offsets of its epoch are in Spark's log, and its commit is not."""
+    job, found = Job(spark, shop, payments_job(shop, bounded=False, **EXACTLY_ONCE)), Paid(shop)
+    for sent in (100, 200):
+        with job.runs() as running:
+            send(shop, sent - 100, sent)
+            running.until_true(partial(found.has, paid(0, sent)))
+        folder = Path(running.query.folder.path)
+        last = running.epochs - 1
+        assert (folder / "offsets" / str(last)).exists()
+        (folder / "commits" / str(last)).unlink()
+    with job.runs() as running:
+        send(shop, 200, 300)
+        running.until_true(partial(found.has, paid(0, 300)))
+        assert running.epochs == last + 1  # the repeated one ended where it had
+    assert found.has(paid(0, 300))
+
+
 def test_updates_and_deletions_are_committed_within_the_epoch(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ final class LiveClockRun(everyMs: Long, tickMs: Long, groups: Int, partitions: I
   private val epoch = LiveEpoch.until(System.currentTimeMillis() + endsInMs)
   epoch.reads("t", 1)
   private val barriers = new Barriers(everyMs, new BarrierLog(Path.of(folder)))
-  private val reader = new ReaderSteps(barriers, "t:0", 0, 2)
+  private val reader = new ReaderSteps(barriers, "t@0", 0, 2)
   private val stands = ClockOffset(100L, Map(0 -> 1), ended = false)
   private val clock = new LiveClock(
     LiveClockPartition(

@@ -109,7 +109,7 @@ def test_ledger_that_is_ahead_of_the_checkpoint() -> None:
 
 
 def test_steps_that_are_committed_stay_so(tmp_path: Path) -> None:
-    notes = jvm().org.apache.spark.sql.rejoin.ingest.BarrierLog.of(str(tmp_path), 5).open("t:0", 1)
+    notes = jvm().org.apache.spark.sql.rejoin.ingest.BarrierLog.of(str(tmp_path), 5).open("t@0", 1)
     facts = (OWN, GENERATION, 5, 5, True, 2, option(None), True, str(tmp_path))
     by = package().Takeover(*facts)
     entry = (5, OWN, GENERATION - 1, 17)

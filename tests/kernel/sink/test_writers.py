@@ -453,7 +453,7 @@ def test_an_epoch_that_is_in_kafka_already_has_no_latency(sink: Sink) -> None:
 
 def test_each_step_of_an_epoch_is_committed_and_none_twice(sink: Sink, tmp_path: Path) -> None:
     """A driver dies amid the second step, and the next one repeats the epoch from its start on."""
-    notes = jvm().org.apache.spark.sql.rejoin.ingest.BarrierLog.of(str(tmp_path), 0).open("t:0", 1)
+    notes = jvm().org.apache.spark.sql.rejoin.ingest.BarrierLog.of(str(tmp_path), 0).open("t@0", 1)
     steps = jvm().org.apache.spark.sql.rejoin.run.TaskSteps
 
     def write(writer: Any, step: int, key: str, *, commit: bool = True) -> None:

@@ -74,5 +74,5 @@ private[ingest] object LiveProgress {
   def nameOf(table: String, reader: Int): String = s"${nameOf(table)}$reader"
 
   /** No other table's name begins with it. */
-  private def nameOf(table: String): String = s"${URLEncoder.encode(table, UTF_8)}:"
+  private def nameOf(table: String): String = s"${URLEncoder.encode(table, UTF_8)}@"
 }

@@ -44,7 +44,7 @@ private[ingest] final case class LivePartitions(
   * record follows it.
   *
   * The epoch ends with its [[LiveEpoch]], or at a closed [[Gate]]. With `steps` it has barriers, and marks come with
-  * them; it ends no earlier than with the steps that are repeated.
+  * them; it ends no earlier than with the steps that are repeated, and at once where the last of them ended it before.
   *
   * @param marker
   *   makes a marker's row of a partition, the offset behind its last record and the marker's timestamp type
@@ -75,14 +75,15 @@ private[ingest] final class LiveReader(
     var found: RecordStatus = null
     while (found == null) {
       val now = System.currentTimeMillis()
-      if (unloaded.exists(_.isLoaded)) found = markLoaded()
+      if (steps.exists(_.isOver)) found = NoRecord
+      else if (unloaded.exists(_.isLoaded)) found = markLoaded()
       else if (isStepped && hasStepEnded(now)) found = endStep(isLast = false)
       else if (isUnmarked && now - markedAt >= of.marksMs) {
         isUnmarked = false
         markedAt = now
         found = mark(current, Ingest.MarksDue)
       } else if ((now >= deadline || Gate.isClosed) && !steps.exists(_.isRepeating))
-        found = if (steps.forall(_.isOver)) NoRecord else endStep(isLast = true)
+        found = if (isStepped) endStep(isLast = true) else NoRecord
       else {
         val record = nextRecord()
         if (record == null) look(now, deadline)
@@ -111,8 +112,7 @@ private[ingest] final class LiveReader(
 
   private def hasStepEnded(now: Long): Boolean = {
     val own = steps.get
-    if (own.isOver) false
-    else if (!own.isRepeating) own.endsAtMs <= now
+    if (!own.isRepeating) own.endsAtMs <= now
     else {
       if (beganAt == 0L) begin(now)
       all.forall(each => each.hasAll(!records.hasNext && consumer.isAt(each.at, _)))

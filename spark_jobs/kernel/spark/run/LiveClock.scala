@@ -57,7 +57,8 @@ private[run] final class LiveClock(clock: LiveClockPartition, epoch: LiveEpoch, 
     while (!due.hasNext && waits) {
       val now = System.currentTimeMillis()
       if (steps.exists(_.isRepeating)) due = repeatStep()
-      else if (!hasBegun && !steps.exists(_.isOver)) {
+      else if (steps.exists(_.isOver)) waits = false
+      else if (!hasBegun) {
         hasBegun = true
         due = resume(now)
       } else if (now >= deadline || Gate.isClosed) {
@@ -93,7 +94,7 @@ private[run] final class LiveClock(clock: LiveClockPartition, epoch: LiveEpoch, 
   private def end(endMs: Long): Iterator[Envelope] = {
     val last = if (isRead && clock.tickMs > 0 && endMs > at.timeMs) tick(endMs) else Iterator.empty
     isRead = false
-    last ++ (if (steps.forall(_.isOver)) Iterator.empty else endStep(isLast = true))
+    last ++ (if (steps.isDefined) endStep(isLast = true) else Iterator.empty)
   }
 
   private def resume(nowMs: Long): Iterator[Envelope] =
