@@ -79,7 +79,6 @@ class Ledgers:
             repeated=repeated,
             known=known,
             written=self.epoch_written,
-            folder=self.folder.path,
         )
 
 

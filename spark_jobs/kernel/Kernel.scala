@@ -120,11 +120,10 @@ object Kernel {
       since: Long,
       repeated: Boolean,
       known: Long,
-      written: String,
-      folder: String): Int = {
+      written: String): Int = {
     val spec = SinkSpec.read(sink)
     val word = Option(written).map(_ == "yes")
-    val by = Takeover(spec.checkpoint, spec.generation, epoch, since, repeated, known, word, spec.dense, folder)
+    val by = Takeover(spec.checkpoint, spec.generation, epoch, since, repeated, known, word, spec.dense, spec.folder)
     SinkProducers.ofThisJvm.takeOver(spec, writers, by)
   }
 

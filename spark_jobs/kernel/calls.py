@@ -246,16 +246,14 @@ class Kernel:
         repeated: bool,
         known: int,
         written: Literal["yes", "no"] | None,
-        folder: str,
     ) -> int:
         """Make the ledgers of a sink's writers this driver's.
 
         `since`: the epoch after the last one that had anything to write. `known`: how many writers
         are known to have had a ledger. `written`: the operator's answer
-        to whether a repeated epoch is in Kafka already. `folder`: the query's part of the
-        checkpoint. Returns how many ledgers needed the answer.
+        to whether a repeated epoch is in Kafka already. Returns how many ledgers needed it.
         """
-        facts = (epoch, since, repeated, known, written, folder)
+        facts = (epoch, since, repeated, known, written)
         return int(self._scala.takeOver(json.dumps(sink), writers, *facts))
 
     def observed(self, query: StreamingQuery, known: str) -> Observed:

@@ -27,6 +27,7 @@ def describe(sink: KafkaSink, running: Running) -> Message:
         "heartbeatMs": running.heartbeat_ms,
         "deletesFirst": sink.exchange,
         "realTime": running.real_time,
+        "folder": running.folder,
     }
 
 

@@ -6,8 +6,10 @@ import java.util
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.rejoin.ingest.{BarrierLog, Barriers, EnvelopeRow, LiveEpoch, ReaderSteps}
+import rejoin.core.row.RowKind
 
-/** The clock of an epoch with barriers, beside one reader of a table. It begins anew with each object.
+/** The clock of an epoch with barriers, beside one reader of a table. It begins anew with each object. Each step is
+  * committed at once.
   *
   * @param partitions
   *   how many the only topic has, whose initial content is waited for in partition 0
@@ -34,6 +36,7 @@ final class LiveClockRun(everyMs: Long, tickMs: Long, groups: Int, partitions: I
     if (!clock.nextWithTimeout(System.currentTimeMillis(), withinMs).hasRecord) null
     else {
       val mark = EnvelopeRow.read(clock.get())
+      if (mark.kind == RowKind.Barrier) barriers.commit(0, mark.seq)
       Array(mark.kind.toLong, mark.group.toLong, mark.time, mark.source.toLong, mark.seq)
     }
 

@@ -33,23 +33,24 @@ final class LiveReaderRun(servers: String, topic: String) {
     val partitions = from.asScala.toSeq.sortBy(_._1).map { case (partition, offset) =>
       LivePartition(new TopicPartition(topic, partition.toInt), offset.longValue, None)
     }
-    new LiveReaderRun.OfEpoch(LivePartitions(partitions, source, run, marksMs, "t", 0), None)
+    new LiveReaderRun.OfEpoch(LivePartitions(partitions, source, run, marksMs, "t", 0), None, _ => ())
   }
 
-  /** The only reader of an epoch with barriers, which are noted in a folder. */
+  /** The only reader of an epoch with barriers, which are noted in a folder; each step is committed at once. */
   def stepped(from: util.Map[String, Number], everyMs: Long, folder: String): LiveReaderRun.OfEpoch = {
     val partitions = from.asScala.toSeq.sortBy(_._1).map { case (partition, offset) =>
       LivePartition(new TopicPartition(topic, partition.toInt), offset.longValue, None)
     }
-    val steps = new ReaderSteps(new Barriers(everyMs, new BarrierLog(Path.of(folder))), LiveProgress.nameOf("t", 0), 0, 1)
-    new LiveReaderRun.OfEpoch(LivePartitions(partitions, source, run, 0, "t", 0), Some(steps))
+    val barriers = new Barriers(everyMs, new BarrierLog(Path.of(folder)))
+    val steps = new ReaderSteps(barriers, LiveProgress.nameOf("t", 0), 0, 1)
+    new LiveReaderRun.OfEpoch(LivePartitions(partitions, source, run, 0, "t", 0), Some(steps), barriers.commit(0, _))
   }
 
   def end(): Unit = LiveConsumers.end(run)
 }
 
 object LiveReaderRun {
-  final class OfEpoch(of: LivePartitions, steps: Option[ReaderSteps]) {
+  final class OfEpoch(of: LivePartitions, steps: Option[ReaderSteps], commit: Long => Unit) {
     private val epoch = LiveEpoch.until(Long.MaxValue)
     epoch.reads("t", 1)
     private val reader = new LiveReader(of, epoch, steps, marker)
@@ -59,6 +60,7 @@ object LiveReaderRun {
       if (!reader.nextWithTimeout(System.currentTimeMillis(), withinMs).hasRecord) null
       else {
         val row = reader.get()
+        if (row.getInt(6) == Ingest.Barrier) commit(row.getLong(4))
         Array(row.getInt(3).toLong, row.getLong(4), row.getInt(6).toLong)
       }
 

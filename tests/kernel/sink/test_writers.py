@@ -45,6 +45,7 @@ class Sink:
             "heartbeatMs": 600_000,
             "deletesFirst": False,
             "realTime": False,
+            "folder": "",
             "onError": "fail",
         }
         return json.dumps(known | other)
@@ -55,7 +56,6 @@ class Sink:
         epoch: int,
         repeated: bool = False,
         word: Literal["yes", "no"] | None = None,
-        folder: str = "",
     ) -> int:
         return kernel().take_over(
             json.loads(spec),
@@ -65,7 +65,6 @@ class Sink:
             repeated=repeated,
             known=1 if epoch or repeated else 0,
             written=word,
-            folder=folder,
         )
 
     def writer(self, spec: str) -> Any:
@@ -463,16 +462,16 @@ def test_each_step_of_an_epoch_is_committed_and_none_twice(sink: Sink, tmp_path:
             notes.add(step, "")
             steps.commit(step)
 
-    first = sink.spec(1, realTime=True)
+    first = sink.spec(1, realTime=True, folder=str(tmp_path))
     sink.take_over(first, 0)
     writer = sink.writer(first)
     assert writer.open(0, 0)
     write(writer, 0, "a")
     assert sink.keys() == ["a"]
     write(writer, 1, "b", commit=False)
-    second = sink.spec(2, realTime=True)
+    second = sink.spec(2, realTime=True, folder=str(tmp_path))
     for epoch_is_over in (False, True):
-        sink.take_over(second, 0, repeated=True, folder=str(tmp_path))
+        sink.take_over(second, 0, repeated=True)
         again = sink.writer(second)
         assert again.open(0, 0)
         write(again, 0, "a")

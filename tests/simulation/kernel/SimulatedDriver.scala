@@ -114,7 +114,7 @@ final class SimulatedDriver(world: World, isLocal: Boolean) {
     val epoch = last.fold(0L)(at => if (repeated) at else at + 1)
     jvm.fault = fault
     if (!hasTakenOver) {
-      val by = Takeover(spec.checkpoint, generation, epoch, epoch, repeated, checkpoint.writers, None, spec.dense, "")
+      val by = Takeover(spec.checkpoint, generation, epoch, epoch, repeated, checkpoint.writers, None, spec.dense, spec.folder)
       jvm.producers.takeOver(spec, world.query.writers, by)
       checkpoint.writers = world.query.writers.toLong
       hasTakenOver = true

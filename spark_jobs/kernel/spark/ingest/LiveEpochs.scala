@@ -98,6 +98,9 @@ private[rejoin] final class LiveEpoch private (endsAt: => Long) {
   /** Those of the clock. */
   def clockSteps(): Option[ReaderSteps] = barriers.map(new ReaderSteps(_, "clock", Envelope.ClockReader, readers))
 
+  /** A writer, which runs in this task, has committed the steps up to a barrier. */
+  def commit(writer: Long, barrier: Long): Unit = barriers.foreach(_.commit(writer, barrier))
+
   private def readers: Int = partitions.values.sum + (if (hasClock) 1 else 0)
 
   /** A reader has looked for a record once, whether there was one or not. */

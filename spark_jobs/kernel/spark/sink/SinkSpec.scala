@@ -21,6 +21,8 @@ import org.json4s.{DefaultFormats, Formats}
   *   whether retractions are sent first: records of one key come from several upstream partitions
   * @param realTime
   *   whether records come during the whole epoch; with transactions in steps, else one by one
+  * @param folder
+  *   the query's part of the checkpoint
   * @param onError
   *   policy for a result that is too large for the topic
   */
@@ -39,6 +41,7 @@ final case class SinkSpec(
     heartbeatMs: Long,
     deletesFirst: Boolean,
     realTime: Boolean,
+    folder: String,
     onError: String,
     deadLetterTopic: Option[String]) {
   def exactlyOnce: Boolean = guarantee == "exactly-once"
@@ -75,6 +78,7 @@ object SinkSpec {
       heartbeatMs = (node \ "heartbeatMs").extract[Long],
       deletesFirst = (node \ "deletesFirst").extract[Boolean],
       realTime = (node \ "realTime").extract[Boolean],
+      folder = (node \ "folder").extract[String],
       onError = (node \ "onError").extract[String],
       deadLetterTopic = (node \ "deadLetterTopic").extractOpt[String])
   }

@@ -3,7 +3,7 @@ package org.apache.spark.sql.rejoin.sink
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.ForeachWriter
 
-import org.apache.spark.sql.rejoin.ingest.Barriers
+import org.apache.spark.sql.rejoin.ingest.{Barriers, LiveEpochs}
 import org.apache.spark.sql.rejoin.run.{Counters, JvmCounts, StepWriter, TaskOverflow, TaskSteps}
 import rejoin.core.results.Overflow
 
@@ -44,6 +44,7 @@ private[rejoin] final class EpochWriter(
     extends StepWriter {
   private var producer: SinkProducer = _
   private var waiting: WaitingRecords = _
+  private var writer: Long = _
   private var epoch: Long = _
   private var records: Long = _ // that are not counted yet, without dead letters
   private var uncommitted: Long = _ // records of the open transaction
@@ -51,6 +52,7 @@ private[rejoin] final class EpochWriter(
   private val latencies = new Latencies
 
   def open(writer: Long, epoch: Long): Boolean = {
+    this.writer = writer
     this.epoch = epoch
     records = 0
     uncommitted = 0
@@ -82,6 +84,7 @@ private[rejoin] final class EpochWriter(
       report()
       uncommitted = 0
     }
+    LiveEpochs.of(spec.folder).running.commit(writer, barrier)
   }
 
   private def sendWaiting(): Unit = if (waiting != null) {
