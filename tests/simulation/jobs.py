@@ -185,6 +185,7 @@ def simulation(name: str) -> Any:
         "heartbeatMs": 60_000,
         "deletesFirst": sink.exchange,
         "realTime": False,
+        "folder": "",
         "onError": "fail",
     }
     package = jvm().org.apache.spark.sql.rejoin.simulation
