@@ -78,18 +78,12 @@ private[rejoin] final class EpochWriter(
   }
 
   override def commit(barrier: Long): Unit = {
-    sendWaiting()
     if (uncommitted > 0) {
       producer.commitStep(epoch, barrier)
       report()
       uncommitted = 0
     }
     LiveEpochs.of(spec.folder).running.commit(writer, barrier)
-  }
-
-  private def sendWaiting(): Unit = if (waiting != null) {
-    waiting.iterator.foreach(send)
-    waiting = new WaitingRecords(overflow)
   }
 
   def process(record: SinkRecord): Unit =
@@ -102,7 +96,7 @@ private[rejoin] final class EpochWriter(
       if (error != null) discard()
       else
         try {
-          sendWaiting()
+          if (waiting != null) waiting.iterator.foreach(send)
           producer.commit(epoch)
           report()
           if (spec.exactlyOnce) JvmCounts.add("commits", spec.name)
