@@ -265,6 +265,9 @@ def committed(bootstrap_servers: str, topic: str) -> Iterator[Message]:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 50,
+            # a full queue is filled again at once; by default after a second, so that no more
+            # than 100,000 records of a partition are read in one
+            "fetch.queue.backoff.ms": 10,
         }
     )
     try:
