@@ -265,8 +265,8 @@ def committed(bootstrap_servers: str, topic: str) -> Iterator[Message]:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 50,
-            # a full queue is filled again at once; by default after a second, so that no more
-            # than 100,000 records of a partition are read in one
+            # a full queue is filled again soon; by default only a second later, so that no more
+            # than 100,000 records of a partition are read in a second
             "fetch.queue.backoff.ms": 10,
         }
     )
